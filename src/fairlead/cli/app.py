@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial, wraps
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -87,6 +88,22 @@ class Command(click.Command):
             if isinstance(option, click.Option) and option.default == "":
                 option.show_default = False
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As usual; what is wrong is said of this command, also where it is a word of other tools."""
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from fairlead.cli import foreign
+
+            if said := foreign.about_option(self.name or "", error.option_name, typed):
+                raise click.UsageError(said, ctx) from None
+            close = get_close_matches(error.option_name, error.possibilities or (), 3, _ALIKE)
+            raise click.NoSuchOption(error.option_name, possibilities=close, ctx=ctx) from None
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples line by line."""
         if self.examples:
@@ -161,6 +178,16 @@ def _reader_gone() -> int:
     return 0
 
 
+_ALIKE: Final = 0.75
+"""How like what was typed an option must be to be named, from 0 to 1."""
+_WORDS: Final = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+}
+"""Words of click that say less than they could."""
+
+
 def _usage(error: click.ClickException) -> int:
     """Say what is wrong with the command line, and where it is explained."""
     context = getattr(error, "ctx", None)
@@ -170,6 +197,8 @@ def _usage(error: click.ClickException) -> int:
         print(text, file=sys.stderr)
         return USAGE
     text = text[:1].lower() + text[1:]
+    for theirs, ours in _WORDS.items():
+        text = text.replace(theirs, ours)
     print(f"{path}: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`.", file=sys.stderr)
     return error.exit_code
 

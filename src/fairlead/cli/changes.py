@@ -86,7 +86,8 @@ def each(
             if filtered and refused.status == _CONFLICT:
                 continue
             failed += 1
-            complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
+            why = refused.message.removeprefix(f"{refused.field}: ")
+            complain(why if key in why else f"{key}: {why}")
     if not render.write_value(done, output):
         for job in done:
             print(render.plain(said(job)))
@@ -159,6 +160,9 @@ def update(
     from fairlead.cli import values
     from fairlead.cli.submit import in_directory
 
+    if theirs := [key for key in keys if "=" in key]:
+        raise wrong_usage(f"update: {theirs[0]!r} is how scontrol says it; write KEY..., and options: --time-limit 2h")
+
     try:
         stated = jobfields.stated(fields)
         changed = values.changes(in_directory(stated) if "cwd" in stated else stated, "update")
@@ -197,6 +201,8 @@ def signal(
 
     To every process of them, once. What becomes of it is up to them: `fairlead cancel` ends a job for sure.
     """
+    if signal_name[:1].isdecimal() and keys and not keys[0][:1].isdecimal():
+        raise wrong_usage(f"signal: the signal comes first: fairlead signal {keys[0]} {signal_name}")
     order = partial(client.signal, number=_number(signal_name), first=first)
     return each(client, "signal", keys, chosen_by, output, order, lambda job: f"{job.key} {signal_name}", ["running"])
 

@@ -25,6 +25,18 @@ NAMES: Final = ("queue", "user", "name", "tag")
 SHOWN: Final = "--queue, --name, --user, --me, --tag"
 
 
+class State(click.Choice[str]):
+    """One of some states."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it is called here. Raises `click.BadParameter`."""
+        from fairlead.cli import foreign
+
+        if said := foreign.about_state(str(value)):
+            self.fail(said, param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def job_filters(function: _F) -> _F:
     """The options --queue, --user, --me, --name and --tag; all but --me may be repeated."""
     for option in (
@@ -51,7 +63,7 @@ def state_option(states: Sequence[str]) -> Callable[[_F], _F]:
     return click.option(
         "--state",
         "-s",
-        type=click.Choice(states),
+        type=State(states, case_sensitive=False),
         multiple=True,
         metavar="STATE",
         help=f"Only this state; may be repeated. One of {shown}.",

@@ -183,6 +183,24 @@ def as_options(message: str) -> str:
     return f"{flag}{colon}{rest}"
 
 
+_SENT_AS: Final = {
+    "resources.memory": "--memory",
+    "resources.cpu": "--cpu",
+    "resources.gpu": "--gpu",
+    "retry.limit": "--retry",
+    "retry.backoff_ms": "--retry-backoff",
+    "retry.never_on": "--no-retry-on",
+    "terminal": "--pty",
+}
+
+
+def option_of(field: str) -> str:
+    """The option for a field of what is sent, such as `time_limit_ms`; the field itself where it has none."""
+    name = field.partition("[")[0]
+    found = next((each for each in FIELDS if each.flag and name in (each.sent_as or each.name, each.name)), None)
+    return _SENT_AS.get(name) or (found.flag.split()[0] if found is not None else field)
+
+
 AFTER: Final = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}
 """The fields that name other jobs to wait for, and what each waits for of them."""
 

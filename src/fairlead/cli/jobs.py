@@ -43,7 +43,7 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 
 
 @app.command("ls", examples=_LS_EXAMPLES)
-@click.argument("array", required=False, metavar="[KEY]", help="Only the parts of this array, or some: 12, 12.5-9.")
+@click.argument("keys", nargs=-1, metavar="[KEY]", help="Only the parts of this array, or some: 12, 12.5-9.")
 @click.option("--parts", is_flag=True, help="Every part of arrays, in place of a line for each array.")
 @click.option("--all", "-a", "every", is_flag=True, help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
 @state_option(LIVE_STATES + ENDED_STATES)
@@ -61,13 +61,16 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 )
 @app.list_output
 @app.connected
-def ls(client: Client, interval: float | None, **given: Any) -> None:
+def ls(client: Client, keys: tuple[str, ...], interval: float | None, **given: Any) -> None:
     """List jobs: what runs, what waits and why.
 
     An array is one line, which says how many of its parts are how; with KEY or --parts each part has its own. TIME is
     how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
     priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
+    if len(keys) > 1:
+        raise app.wrong_usage(f"ls: lists one job or array; `fairlead show {' '.join(keys)}` shows several")
+    given["array"] = keys[0] if keys else None
     while True:
         if interval:
             print(render.moment(render.now_ms()))
@@ -226,7 +229,8 @@ def cancel(
             if filtered and refused.status == _CONFLICT:
                 continue  # It ended, or began, after it was selected: the filter does not mean it any more.
             failed += 1
-            app.complain(f"{key}: {refused.message}" if key not in refused.message else refused.message)
+            said = refused.message.removeprefix(f"{refused.field}: ")
+            app.complain(said if key in said else f"{key}: {said}")
     if not render.write_value(cancelled, output):
         for job in cancelled:
             print(render.plain(after_order(job)))

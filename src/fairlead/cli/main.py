@@ -89,6 +89,10 @@ class Root(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant, or what is like it."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from fairlead.cli import foreign
+
+            if said := foreign.about_command(args[0]):
+                raise click.UsageError(said, ctx)
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
 

@@ -31,6 +31,7 @@ from fairlead.cli.app import (
 )
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_duration
+from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 from fairlead.times import clock_time
 
@@ -310,7 +311,11 @@ def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
         if spend and not forecast:
             raise wrong_usage("whatif: --spend goes with --forecast: only a forecast takes time to look ahead")
         more = {"seconds": _seconds(spend)} if spend else {}
-        answer = client.what_if(**suppose(client, **given), forecast=forecast, **more)
+        supposed = suppose(client, **given)
+        try:
+            answer = client.what_if(**supposed, forecast=forecast, **more)
+        except Refused as refused:
+            raise submit.as_failure_of([submit.Described("submit")], refused, 0) from None
         _tell(answer, output, lambda: difference_lines(answer, forecast))
 
     return ask

@@ -28,6 +28,8 @@ _FLAGS: Final = frozenset({
     "oversubscribe", "parsable", "quiet", "requeue", "spread-job", "test-only", "use-min-nodes", "verbose", "wait",
 })  # fmt: skip
 """Options without a value; some may have one after `=`."""
+_MORE: Final = frozenset({"mem-per-cpu", "mem-per-gpu", "gpus-per-task"})
+"""Those that count with others."""
 _PASSED_OVER: Final = frozenset({
     "contiguous", "delay-boot", "get-user-env", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable",
     "quiet", "spread-job", "switches", "use-min-nodes", "verbose", "wait-all-nodes",
@@ -47,6 +49,21 @@ _ADVICE: Final = {
     "uid": "a job runs as who submits it",
     "gid": "a job runs as who submits it",
 }
+
+
+def full_name(option: str) -> str:
+    """The long name of an option, which may be cut short as Slurm allows; empty: there is none, or several."""
+    if not option.startswith("--"):
+        return _ONE_LETTER.get(option, "")
+    known = {*_ONE_LETTER.values(), *_FLAGS, *_SAME, *_OTHERWISE, *_ADVICE, *_CORES, *_MAIL_OPTIONS, *_MORE}
+    name = option.removeprefix("--")
+    found = [name] if name in known else [each for each in known if each.startswith(name)]
+    return found[0] if len(found) == 1 else ""
+
+
+def takes_value(name: str) -> bool:
+    """Whether an option has one behind it."""
+    return name not in _FLAGS
 
 
 class Options:
@@ -81,7 +98,7 @@ class Options:
             advice = _ADVICE.get(name, "leave it out")
             try:
                 words = self._words(name, value)
-            except _Unlike as unlike:
+            except Unlike as unlike:
                 words, advice = None, str(unlike)
             if words is None or any(each not in flags for each in words[::2]):
                 shown = f"--{name}={value}" if value else f"--{name}"
@@ -124,13 +141,13 @@ class Options:
         return max(cores, _number(self._texts.get("mincpus") or "1"))
 
     def _devices(self) -> int:
-        """GPUs of all tasks together. Raises `_Unlike` where it is not said how many."""
+        """GPUs of all tasks together. Raises `Unlike` where it is not said how many."""
         if "gpus-per-task" in self._texts:
             return self._tasks() * int(_gpus(self._texts["gpus-per-task"])[1])
         said = self._texts.get("gpus") or self._texts.get("gpus-per-node")
         said = said or self._texts.get("gres", "").partition("gpu:")[2].partition(",")[0]
         if not said:
-            raise _Unlike("say --gpus as well")
+            raise Unlike("say --gpus as well")
         return int(_gpus(said)[1])
 
     def _mail(self, name: str) -> Words:
@@ -147,29 +164,30 @@ class Options:
         ]
 
 
-class _Unlike(Exception):
+class Unlike(Exception):
     """A value that means nothing here; its text says what to do."""
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal():
-        raise _Unlike("write a whole number")
+        raise Unlike("write a whole number")
     return int(text)
 
 
 def _mebibytes(text: str) -> int:
     found = _MEMORY.fullmatch(text)
     if not found or not int(found[1]):
-        raise _Unlike("say --memory SIZE, such as 4Gi")
+        raise Unlike("say --memory SIZE, such as 4Gi")
     return max(1, int(found[1]) * {"k": 1, "": 1024, "m": 1024, "g": 1024**2, "t": 1024**3}[found[2].lower()] // 1024)
 
 
-def _time(text: str) -> Words:
+def time_limit(text: str) -> Words:
+    """`--time-limit` and its value, or nothing where there is no limit. Raises `Unlike`."""
     if text.lower() in ("unlimited", "infinite", "0"):
         return []
     found = _TIME.fullmatch(text)
     if not found:
-        raise _Unlike("say --time-limit TIME, such as 2h")
+        raise Unlike("say --time-limit TIME, such as 2h")
     days, first, second, third = (int(part) if part else 0 for part in found.groups())
     if found[1] is not None:  # days-hours[:minutes[:seconds]]
         seconds = ((days * 24 + first) * 60 + second) * 60 + third
@@ -185,7 +203,7 @@ def _begin(text: str) -> Words:
     if not found:
         return ["--begin", text]
     if found[2][:1] not in ("", "s", "m", "h", "d", "w"):
-        raise _Unlike("say --begin TIME, such as now+1h")
+        raise Unlike("say --begin TIME, such as now+1h")
     return [
         "--begin",
         f"now+{int(found[1]) * {'s': 1, '': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[found[2][:1]]}s",
@@ -203,32 +221,32 @@ def _dependency(text: str) -> Words:
     for part in text.split(","):
         kind, _, keys = part.partition(":")
         if kind == "singleton":
-            raise _Unlike("say --after-any with the key of the other job")
+            raise Unlike("say --after-any with the key of the other job")
         if kind == "aftercorr" and re.fullmatch(r"\w+", keys):
             found += ["--after-ok", f"{keys}.%a"]
             continue
         if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
-            raise _Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
+            raise Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
         found += [_AFTER[kind], keys.replace(":", ",")]
     return found
 
 
 def _partition(text: str) -> Words:
     if "," in text:
-        raise _Unlike("a job is in one queue: say --queue QUEUE")
+        raise Unlike("a job is in one queue: say --queue QUEUE")
     return ["--queue", text]
 
 
 def _nodelist(text: str) -> Words:
     if not re.fullmatch(r"[\w.-]+", text):
-        raise _Unlike("a job runs on one node: say --node-selector hostname=NODE")
+        raise Unlike("a job runs on one node: say --node-selector hostname=NODE")
     return ["--node-selector", f"hostname={text}"]
 
 
 def _gpus(text: str) -> Words:
     kind, _, count = text.rpartition(":")
     if kind or not count.isdecimal():
-        raise _Unlike(f"devices are chosen by number alone: say --gpu {count if count.isdecimal() else 1}")
+        raise Unlike(f"devices are chosen by number alone: say --gpu {count if count.isdecimal() else 1}")
     return ["--gpu", count]
 
 
@@ -250,7 +268,7 @@ def _licences(text: str) -> Words:
 
 def _nice(text: str) -> Words:
     if not re.fullmatch(r"-?\d+", text or "100"):
-        raise _Unlike("say --priority N")
+        raise Unlike("say --priority N")
     return ["--priority", str(-int(text or "100"))]
 
 
@@ -283,7 +301,7 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "nodelist": _nodelist,
     "partition": _partition,
     "requeue": lambda _: ["--retry", "1000", "--no-retry-on", "any"],
-    "time": _time,
+    "time": time_limit,
     "wait": lambda _: ["--wait"],
     "wckey": lambda text: ["--tag", f"wckey={text}"],
 }

@@ -36,10 +36,24 @@ class ScriptCommand(app.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As usual."""
         given = list(args)
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.BadParameter as error:
+            if error.param is not None and error.param.name == "priority":
+                said = f"{error.message.rstrip('.')}; a queue is named by -q"
+                raise click.BadParameter(said, ctx, error.param, error.param_hint) from None
+            raise
         words = ctx.params.get("command") or ()
         ctx.meta[_DASHES] = given[: len(given) - len(words)][-1:] == ["--"]
+        if not ctx.meta[_DASHES]:
+            self._say_what_comes_too_late(words)
         return rest
+
+    def _say_what_comes_too_late(self, words: Sequence[str]) -> None:
+        known = {text for each in self.params for text in each.opts if text.startswith("--")}
+        late = [word for word in words[1:] if word.partition("=")[0] in known]
+        if late:
+            complain(f"{late[0]} stands behind the command, so it goes to that; options of {self.name} come before it")
 
 
 def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -> Script | None:
@@ -47,8 +61,15 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
 
     Raises `Failure` (usage) for a directive that makes no sense, with its place.
     """
-    path = words[0]
-    if not os.path.isfile(path) or ("/" not in path and _in_path(path)):
+    path, dashes = words[0], ctx.meta.get(_DASHES)
+    if not os.path.isfile(path):
+        if not dashes and ("/" in path or path.endswith(".sh")) and not _may_be_there(path, ctx.params.get("cwd")):
+            raise wrong_usage(
+                f"there is no file {path!r}, and no command of that name; what is to be looked for only when the job "
+                f"begins stands behind --"
+            )
+        return None
+    if "/" not in path and _in_path(path):
         return None
     try:
         with open(path, "rb") as opened:
@@ -56,8 +77,11 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
     except OSError:
         return None  # What runs it will say why.
     if not content.startswith(b"#!"):
+        if not dashes and not os.access(path, os.X_OK):
+            said = f"{path} is not marked executable, and does not begin with #! as a script does"
+            raise wrong_usage(f"{said}; write #!/bin/sh in its first line, or: -- sh {path}")
         return None
-    if ctx.meta.get(_DASHES):
+    if dashes:
         if directives and (b"\n#SBATCH " in content or b"\n#FAIRLEAD " in content):
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
@@ -98,6 +122,11 @@ def by_source(ctx: click.Context, given: Mapping[str, Any], *, typed: bool) -> d
         for name, value in given.items()
         if (ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE) is typed
     }
+
+
+def _may_be_there(path: str, cwd: str | None) -> bool:
+    """Whether it is in the directory that the job runs in, or in the path."""
+    return os.path.exists(os.path.join(cwd or ".", path)) or _in_path(path)
 
 
 def _in_path(name: str) -> bool:

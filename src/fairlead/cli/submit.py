@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 256 * 2**20
 _WRONG_SHOWN = 50
+_TYPED = "submit"
+"""Where a job stands that is described by options."""
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -170,8 +172,9 @@ def as_failure_of(jobs: list[Described], refused: Refused, accepted: int) -> Fai
     if not match or int(match[1]) >= len(jobs):
         message = refused.message
     else:
-        text = refused.message.removeprefix(f"{refused.field}: ")
-        message = f"{jobs[int(match[1])].where}: {match[2]}{': ' if match[2] else ''}{text}"
+        text, job = refused.message.removeprefix(f"{refused.field}: "), jobs[int(match[1])]
+        where = [jobfields.option_of(match[2])] if job.where == _TYPED and match[2] else [job.where, match[2]]
+        message = ": ".join([*filter(None, where), text])
     if accepted:
         message += f" ({accepted} jobs before it are submitted already)"
     return Failure(message, REFUSED, refused.details)
@@ -313,9 +316,9 @@ def _is_hopeless(reason: Reason) -> bool:
 def from_options(stated: dict[str, Any]) -> Described:
     """The job that options describe. Raises `Failure` (usage) that names the option at fault."""
     try:
-        return describe(stated, "submit")
+        return describe(stated, _TYPED)
     except Failure as failure:
-        raise wrong_usage(jobfields.as_options(failure.message.removeprefix("submit: "))) from None
+        raise wrong_usage(jobfields.as_options(failure.message.removeprefix(f"{_TYPED}: "))) from None
 
 
 def check_command(command: Sequence[str]) -> None:

@@ -89,6 +89,8 @@ def parse_resources(
     cpu: str | None, memory: str | None, gpu: int | None, others: Iterable[str], prefix: str = "--"
 ) -> dict[str, int]:
     """All amounts that one job asks for, without zeros. Raises `Failure` (usage) for a resource named twice."""
+    from fairlead.cli import foreign
+
     amounts: dict[str, int] = {}
     if cpu is not None:
         amounts[VCORE] = parse_amount(VCORE, cpu, f"{prefix}cpu")
@@ -98,6 +100,8 @@ def parse_resources(
         amounts["gpu"] = gpu
     for name, text in parse_pairs(others, f"{prefix}resource", "licence=1").items():
         resource = resource_called(name)
+        if name.lower() in foreign.RESOURCES:
+            raise wrong_usage(f"{prefix}resource: {name} is called {foreign.RESOURCES[name.lower()]} here")
         if resource in amounts:
             raise wrong_usage(f"{prefix}resource: {name} is given twice; give it once")
         amounts[resource] = parse_amount(resource, text, f"{prefix}resource {name}")
@@ -152,6 +156,10 @@ def duration(value: Any, where: str) -> int:
 
 def time_limit(value: Any, where: str) -> int:
     """Milliseconds, not 0. Raises `Failure` (usage)."""
+    from fairlead.cli import foreign
+
+    if isinstance(value, str) and (said := foreign.about_time(value)):
+        raise wrong_usage(f"{where}: {said}")
     if not (limit := duration(value, where)):
         raise wrong_usage(f"{where}: 0 would end it at once; leave it out for a job without a limit")
     return limit

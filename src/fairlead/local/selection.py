@@ -6,6 +6,8 @@ who may see a job may act on it; a key that names a part that is not there means
 
 from __future__ import annotations
 
+import re
+
 from fairlead.local.arrays import Array
 from fairlead.local.callers import Rights
 from fairlead.local.job import Job
@@ -31,7 +33,11 @@ def meant(jobs: Jobs, rights: Rights, key: str) -> list[Job]:
     name, indices = split(key)
     array = jobs.arrays.get(name)
     if array is None or not rights.may_act(array.first):
-        hint = f"; job {name} is no array" if indices and name in jobs and rights.may_act(jobs.of(name)[0]) else ""
+        hint = ""
+        if number := re.match(r"(\d+)[_\[]", key):
+            hint = f"; parts of an array are written {number[1]}.7 or {number[1]}.5-9"
+        elif indices and name in jobs and rights.may_act(jobs.of(name)[0]):
+            hint = f"; job {name} is no array"
         raise Refusal("not-found", f"there is no job {key!r}{hint}; `fairlead ls --all` shows yours")
     if not indices and "." not in key:
         return list(array.parts.values())

@@ -221,7 +221,9 @@ def _members(backup: Path) -> Iterator[tuple[Manifest, tarfile.TarInfo, BinaryIO
                 seen.add(member.name)
                 yield manifest, member, file
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise BackupError(f"{backup} cannot be read, or is damaged: {error}") from error
+        if isinstance(error, OSError) and error.strerror:
+            raise BackupError(f"{backup} cannot be read: {error.strerror}") from error
+        raise BackupError(f"{backup} is damaged: {error}") from error
     if manifest is None or seen != set(manifest.files):
         raise BackupError(f"{backup} is damaged: not all of it is there")
 

@@ -85,7 +85,11 @@ async def get_job_logs(
             owner = job.spec.user
             raise Refusal("forbidden", f"what job {key} writes is the business of {owner}; ask {owner} to show it")
         if attempt is not None and attempt > max(job.attempt, 1):
-            raise Refusal("not-found", f"job {key} has had {job.attempt} attempts so far", field="attempt")
+            raise Refusal(
+                "not-found",
+                f"job {key} has had {job.attempt} attempt{'' if job.attempt == 1 else 's'} so far",
+                field="attempt",
+            )
         files = job.streams
         own = files.stdout if stream is Stream.STDOUT else files.stderr
         return _Written(job.attempt, job.spec.uid, own, stream is Stream.STDERR and bool(own) and files.stdout == own)

@@ -46,7 +46,8 @@ def test_the_head_says_what_it_needs(taking: Any, run: Run, tmp_path: Path) -> N
     )
     write("# settings\nX=1 2\n\nY=\n", "e")
     result = run("submit", "--cpu", "4", "--tag", "b=2", "job.sh", "x", "--cpu", "9")
-    assert (result.stderr, result.exit_code) == ("", 0)
+    told = "fairlead: --cpu stands behind the command, so it goes to that; options of submit come before it\n"
+    assert (result.stderr, result.exit_code) == (told, 0)
     assert body(taking) == {
         "command": ["job.sh", "x", "--cpu", "9"],
         "script": text,
@@ -133,10 +134,26 @@ def test_what_follows_dashes_is_a_command(taking: Any, run: Run) -> None:
 
 @pytest.mark.parametrize("text", ["echo no interpreter\n", "\x7fELF"])
 def test_what_is_no_script_is_a_command(taking: Any, run: Run, text: str) -> None:
-    """It has to say its interpreter."""
+    """It has to say its interpreter; the kernel may know another way to execute it."""
     write(text)
+    Path("job.sh").chmod(0o755)
     assert run("submit", "./job.sh").exit_code == 0
     assert "script" not in body(taking)
+
+
+@pytest.mark.parametrize("path", ["./job.sh", "job.sh"])
+def test_what_could_only_fail_is_refused(taking: Any, run: Run, path: str) -> None:
+    """A file that is not there, or that nothing can execute; behind `--` it is looked for when the job begins."""
+    missing = run("submit", path, "3")
+    assert (missing.exit_code, f"there is no file '{path}'" in missing.stderr) == (2, True)
+    write("echo no interpreter\n")
+    dull = run("run", path)
+    assert (dull.exit_code, f"{path} is not marked executable" in dull.stderr) == (2, True)
+    assert not taking.requests
+    assert run("submit", "--", path).exit_code == 0
+    Path("sub").mkdir()
+    write("true\n", "sub/other.sh")
+    assert run("submit", "--cwd", "sub", "./other.sh").exit_code == 0
 
 
 def test_a_program_of_the_path_is_no_script(taking: Any, run: Run) -> None:

@@ -186,7 +186,7 @@ def test_an_option_of_the_job_is_named_as_the_option(
 ) -> None:
     """Not as a place in the request."""
     service.on("POST", "/jobs", refuse(422, "is too long", field="jobs[0].name"))
-    assert run("submit", "--", "true").stderr == "fairlead: submit: name: is too long\n"
+    assert run("submit", "--", "true").stderr == "fairlead: --name: is too long\n"
 
 
 def test_what_cannot_start_as_things_are_is_said_at_once(service: Any, run: Callable[..., Any]) -> None:

@@ -44,12 +44,12 @@ def test_what_is_typed_is_passed_on(typed: list[bytes], passed: bytes, left: boo
     assert (b"".join(found.feed(each) for each in typed), found.left) == (passed, left)
 
 
-def test_a_job_that_is_over_has_no_terminal(service: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
-    """The refusal is passed on."""
-    service.add("7", "succeeded", exit_code=0)
-    service.on("POST", "/jobs/7/terminal", refuse(409, "job 7 is succeeded"))
+def test_a_job_without_a_terminal_is_said_at_once(service: Any, run: Callable[..., Any]) -> None:
+    """Not when it begins, which may be never; with what shows its output."""
+    service.add("7", "waiting")
     result = run("attach", "7")
-    assert (result.exit_code, result.stderr) == (4, "fairlead: job 7 is succeeded\n")
+    said = "7 has no terminal: only `fairlead run --pty` gives one; `fairlead logs -f 7` shows what it writes"
+    assert (result.exit_code, result.stderr) == (4, f"fairlead: {said}\n")
     assert run("attach", "--detach-keys", "hyper-x", "7").exit_code == 2
 
 
