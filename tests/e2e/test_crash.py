@@ -141,7 +141,8 @@ class Load:
         }
         self.expected[name] = status
         if self.dice.random() < 0.3:
-            self.bodies[name] |= {"name": f"{name}.", "array": ARRAY}
+            told = {"to": f"echo told >> {self.marks}/{name}.told"}
+            self.bodies[name] |= {"name": f"{name}.", "array": ARRAY, "notify": [told]}
             self.bodies[name]["command"][2] = script.replace(name, f"{name}.")
             self.arrays.add(name)
         elif len(self.bodies) % 3 == 1:
@@ -207,7 +208,11 @@ class Load:
     def messages_sent(self) -> None:
         """Each message once, however often the service was killed; and scripts wrote into files of their own."""
         end = time.monotonic() + 60
-        for name in [name for name, body in self.bodies.items() if "notify" in body]:
+        for name in self.arrays:  # One for the whole of it, by whichever of its parts was the last.
+            while self.lines(f"{name}.told") == 0:
+                assert time.monotonic() < end, self.job(name)
+                time.sleep(0.1)
+        for name in [name for name, body in self.bodies.items() if "notify" in body and name not in self.arrays]:
             job = self.job(name)
             while not any(each["what"] == "message" for each in job["history"]):
                 assert time.monotonic() < end, job
@@ -287,6 +292,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     assert sorted(row["name"].rstrip(".") for row in rows) == sorted(load.keys), (
         "a job exists twice, or one that nobody submitted"
     )
+    assert [load.lines(f"{name}.told") for name in load.arrays] == [1] * len(load.arrays)
     assert service.stop() == 0
     assert processes_of(service.state) == []
     result = verify(service.state / "journal.db")

@@ -154,6 +154,7 @@ class Options:
         """Both options together, once."""
         types = self._texts.get("mail-type", "").upper().split(",")
         events = [ours for theirs, ours in _MAIL.items() if {theirs, "ALL"} & set(types)]
+        events += ["parts"] if events and "ARRAY_TASKS" in types else []
         if not events or not self._is_first(name, _MAIL_OPTIONS):
             return []
         return [

@@ -41,6 +41,6 @@ STREAMS: Final = (
         "notify_on",
         "--notify-on",
         "WHEN,...",
-        "When: start, end, fail (ended otherwise than well); end if not given.",
+        "When: start, end, fail (ended otherwise than well); end if not given. Of an array once; parts: of each part.",
     ),
 )

@@ -319,10 +319,13 @@ def notices(entry: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     if events and not targets:
         raise wrong_usage(f"{where}: notify_on: says when, but notify does not say to whom")
     for word in events:
-        if word not in ("start", "end", "fail"):
-            raise wrong_usage(f"{where}: notify_on: {word!r} is none of start, end and fail")
+        if word not in ("start", "end", "fail", "parts"):
+            raise wrong_usage(f"{where}: notify_on: {word!r} is none of start, end, fail and parts")
     try:
-        return [{"to": address(each), "on": events or ["end"]} for each in targets]
+        return [
+            {"to": address(each), "on": ["end", "parts"] if events == ["parts"] else events or ["end"]}
+            for each in targets
+        ]
     except ValueError as error:
         raise wrong_usage(f"{where}: notify: {error}") from None
 

@@ -7,11 +7,13 @@ book is on its way, or will be at the next start.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from fairlead.local import accounts
+from fairlead.local.arrays import Array, state_of
 from fairlead.local.deliveries import Deliveries, Delivery
 from fairlead.local.history_records import JobNotified
 from fairlead.local.job import Job
@@ -37,26 +39,27 @@ class Announcing:
         self._on_its_way: dict[str, tuple[str, DueNotice]] = {}
         self._deliveries = Deliveries(machine, self._sent)
 
-    def send(self, job: Job) -> None:
-        """What is due of this job, as far as it is not on its way."""
+    def send(self, job: Job, array: Array | None = None) -> None:
+        """What is due of this job, or of the array that it is a part of, as far as it is not on its way."""
         for each in job.due:
             name = each.name(job.key)
             if name not in self._on_its_way:
                 self._on_its_way[name] = (job.key, each)
-                self._deliveries.send(self._delivery(job, each, name))
+                about = array if array is not None and "parts" not in job.spec.notify[each.number].on else None
+                self._deliveries.send(self._delivery(job, about, each, name))
 
     def close(self) -> None:
         """Send nothing more."""
         self._deliveries.close()
 
-    def _delivery(self, job: Job, due: DueNotice, name: str) -> Delivery:
+    def _delivery(self, job: Job, array: Array | None, due: DueNotice, name: str) -> Delivery:
         to, account = job.spec.notify[due.number].to, accounts.by_uid(job.spec.uid)
         return Delivery(
             run=name,
             to=to,
             kind=kind_of(to),
-            sentence=sentence(job, due),
-            facts=facts(job, due),
+            sentence=sentence(job, due) if array is None else array_sentence(array, due),
+            facts=facts(job, due) if array is None else facts(job, due) | array_facts(array, due),
             uid=account.uid,
             gids=account.gids or (account.gid,),
             as_user=self._as_user,
@@ -112,3 +115,31 @@ def facts(job: Job, due: DueNotice) -> dict[str, Any]:
         "ended_at_ms": job.ended_at_ms,
         "error": job.error or job.note or None,
     }
+
+
+def array_sentence(array: Array, due: DueNotice) -> str:
+    """What happened to an array as a whole."""
+    named = f"array {array.key} {array.first.spec.name}".rstrip()
+    return f"{named} has started" if due.what == "start" else f"{named} has ended: {_counted(array)}"
+
+
+def array_facts(array: Array, due: DueNotice) -> dict[str, Any]:
+    """What a message says of an array where it says something else of a single job."""
+    starts = [part.started_at_ms for part in array.parts.values() if part.started_at_ms is not None]
+    return {
+        "key": array.key,
+        "state": "running" if due.what == "start" else state_of(array.parts.values()).value,
+        "exit_code": None,
+        "signal": None,
+        "attempt": 1,
+        "started_at_ms": min(starts, default=None),
+        "ended_at_ms": None if due.what == "start" else array.ended_at_ms,
+        "error": None,
+        "parts": _counted(array),
+    }
+
+
+def _counted(array: Array) -> str:
+    """How many of its parts are how: `succeeded 198, failed 2`."""
+    states = Counter(part.state.value for part in array.parts.values())
+    return ", ".join(f"{state} {count}" for state, count in states.most_common())

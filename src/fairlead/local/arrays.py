@@ -7,7 +7,7 @@ a job with a life of its own; an array leaves the book as a whole, when all of i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fairlead.local.history_records import JobSpec, JobSubmitted
@@ -34,7 +34,7 @@ _BY_WEIGHT = (
 class Array:
     """The parts of one array, by index."""
 
-    __slots__ = ("broken_off", "ended_at_ms", "key", "live", "parts")
+    __slots__ = ("begun", "broken_off", "ended_at_ms", "key", "live", "parts")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -43,6 +43,8 @@ class Array:
         """How many have not ended."""
         self.ended_at_ms = 0
         """When the last of those that have ended did."""
+        self.begun = False
+        """One of them has started."""
         self.broken_off = False
         """No more of it come, though not all did."""
 
@@ -78,9 +80,18 @@ class Arrays(dict[str, Array]):
             if array is None:
                 array = self[job.application] = Array(job.application)
             array.parts[index] = job
+            array.begun |= job.started_at_ms is not None or bool(job.past)
             array.live += 1
             if job.ended:
                 self.end(job)
+
+    def start(self, job: Job) -> bool:
+        """A job has started: whether all that it came with does so with it, as itself, or as the first of its array."""
+        array = self.get(job.application)
+        if array is None:
+            return True
+        begun, array.begun = array.begun, True
+        return not begun
 
     def end(self, job: Job) -> list[Job]:
         """A job has ended: what is over with it, itself or its whole array."""
@@ -123,6 +134,11 @@ class Arrays(dict[str, Array]):
             array.parts.pop(job.spec.index, None)
             if not array.parts:
                 del self[array.key]
+
+
+def ended_well(over: Sequence[Job]) -> bool | None:
+    """Whether all that is over has ended well; None: nothing is over."""
+    return all(job.state is State.SUCCEEDED for job in over) if over else None
 
 
 def submitted(record: JobSubmitted, known: Array | None, at_ms: int) -> Iterator[Job]:

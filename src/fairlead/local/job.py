@@ -182,11 +182,11 @@ class Job:
         self.attempt += 1
         self.streams = self.files()
 
-    def announce(self, what: str) -> None:
-        """It has started, or ended: the messages about that are due. Who was refused was told at once."""
+    def announce(self, what: str, whole: bool | None) -> None:
+        """It has started, or ended, and so has (`whole`: well or not) or has not (None) all that it came with."""
         if self.state is not State.REJECTED:
             well = self.state is State.SUCCEEDED
-            self.due += notices.due(self.spec.notify, what, self.attempt, well=well)
+            self.due += notices.due(self.spec.notify, what, self.attempt, well=well, whole=whole)
 
     def notified(self, record: JobNotified, at_ms: int) -> None:
         """A message was sent, or given up."""

@@ -30,11 +30,12 @@ from fairlead.core.model.decisions import (
 from fairlead.core.model.events import Cause
 from fairlead.local import arrays, job_names, reconfigured
 from fairlead.local import history_records as records
-from fairlead.local.arrays import Arrays
+from fairlead.local.arrays import Arrays, ended_well
 from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import Attempt, HistoryEntry, Job, JobsError, ending, from_plain, to_plain
 from fairlead.local.job_states import ON_THE_MACHINE, TRANSITIONS, State
 from fairlead.local.live_jobs import LiveJobs
+from fairlead.local.notices import due
 from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
@@ -186,7 +187,7 @@ class Jobs:
         job.pid, job.gpus = record.pid, record.gpus
         job.started_at_ms = record.started_at_ms if record.started_at_ms is not None else at_ms
         job.remember(at_ms, "started", f"process {record.pid}" if record.pid else "")
-        job.announce("start")
+        job.announce("start", True if self.arrays.start(job) else None)
         self.news.append(job.key)
 
     def _cancel(self, record: records.JobCancelRequested, at_ms: int) -> None:
@@ -240,9 +241,12 @@ class Jobs:
         if isinstance(record, records.MemoryShort):
             self.memory_short = record if record.short else None
         elif isinstance(record, records.ArrayBrokenOff):
-            for job in self.arrays.break_off(record.key):
+            over = self.arrays.break_off(record.key)
+            for job in over:
                 self.ended.add(self.arrays[record.key].ended_at_ms, job.key)
                 self.news.append(job.key)
+            for job in over[-1:]:
+                job.due += due(job.spec.notify, "end", job.attempt, well=None, whole=ended_well(over))
         else:
             self._drop(self.cleanable(record.before_ms, record.uid))
             self._drop(self.ended.beyond(record.most))
@@ -336,9 +340,10 @@ class Jobs:
         del self._live[job.key]
         self.news.append(job.key)
         job.forget_values()
-        job.announce("end")
-        for over in self.arrays.end(job):
-            self.ended.add(ended_at_ms, over.key)
+        over = self.arrays.end(job)
+        job.announce("end", ended_well(over))
+        for each in over:
+            self.ended.add(ended_at_ms, each.key)
         if len(self.ended) > self.keep_ended:
             self._drop(self.ended.beyond(self.keep_ended))
 

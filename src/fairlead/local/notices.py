@@ -15,7 +15,7 @@ _NAME = re.compile(r".+-\d+\.\d+\.(start|end)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Where a message goes, and at which of `start`, `end` and `fail`."""
+    """Where a message goes, and at which of `start`, `end` and `fail`; with `parts`, of each part of an array."""
 
     to: str
     on: tuple[str, ...] = ("end",)
@@ -39,10 +39,16 @@ def is_notice(run: str) -> bool:
     return _NAME.fullmatch(run) is not None
 
 
-def due(notices: Iterable[Notice], what: str, attempt: int, *, well: bool = True) -> list[DueNotice]:
-    """Those that are due when a job has started, or ended `well` or otherwise."""
-    return [
-        DueNotice(number=number, what=what, attempt=attempt)
-        for number, notice in enumerate(notices)
-        if what in notice.on or (what == "end" and not well and "fail" in notice.on)
-    ]
+def due(
+    notices: Iterable[Notice], what: str, attempt: int, *, well: bool | None = True, whole: bool | None = True
+) -> list[DueNotice]:
+    """Those that are due when a job has started, or ended `well` or otherwise; None: it has not.
+
+    `whole`: the same of all that it came with, which is the job itself where it is no part of an array.
+    """
+    found = []
+    for number, notice in enumerate(notices):
+        counts = well if "parts" in notice.on else whole
+        if counts is not None and (what in notice.on or (what == "end" and not counts and "fail" in notice.on)):
+            found.append(DueNotice(number=number, what=what, attempt=attempt))
+    return found

@@ -108,7 +108,7 @@ class LocalPlace:
         for key in dict.fromkeys(touched):
             if (job := self.jobs.get(key)) is not None:
                 self._order(job)
-                self._announcing.send(job)
+                self._announcing.send(job, self.jobs.arrays.get(job.application))
         for run in self.jobs.dropped:
             self._orders.purge(run)
         self.jobs.dropped.clear()

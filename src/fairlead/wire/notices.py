@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from fairlead.wire.fields import Request, Shape, one_line, said
 
-What = Literal["start", "end", "fail"]
+What = Literal["start", "end", "fail", "parts"]
 Kind = Literal["command", "mail", "url"]
 ALL_KINDS: frozenset[str] = frozenset(get_args(Kind))
 MOST = 8
@@ -39,10 +39,17 @@ def address(to: str) -> str:
     return to
 
 
+def when(words: list[What]) -> list[What]:
+    """When something is sent, in words that say it. Raises `ValueError`."""
+    if words == ["parts"]:
+        raise ValueError("parts alone says not when; add start, end or fail")
+    return words
+
+
 class NoticeDraft(Request, frozen=True, kw_only=True):
     """One of them."""
 
-    CHECKS: ClassVar = {"to": address}
+    CHECKS: ClassVar = {"to": address, "on": when}
 
     to: Annotated[
         str,
@@ -53,7 +60,11 @@ class NoticeDraft(Request, frozen=True, kw_only=True):
         ),
     ]
     on: Annotated[
-        list[What], Meta(min_length=1, max_length=3), said("At each start, at its end, at an end otherwise than well.")
+        list[What],
+        Meta(min_length=1, max_length=4),
+        said(
+            "At each start, at its end, at an end otherwise than well; of an array as a whole, or of its `parts`."
+        ),
     ] = msgspec.field(default_factory=lambda: ["end"])
 
 

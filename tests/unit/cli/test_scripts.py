@@ -211,6 +211,7 @@ FLAGS = frozenset(TARGETS.split())
         ("--mail-type=END,FAIL --mail-user=ann@x", "--notify mail:ann@x --notify-on end,fail"),
         ("--mail-user=ann --mail-type=ALL", "--notify mail:ann --notify-on start,end,fail"),
         ("--mail-user=ann --mail-type=NONE", ""),
+        ("--mail-user=ann --mail-type=FAIL,ARRAY_TASKS", "--notify mail:ann --notify-on fail,parts"),
     ],
 )
 def test_options_of_sbatch(line: str, ours: str) -> None:

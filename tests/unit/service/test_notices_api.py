@@ -56,6 +56,37 @@ def test_an_end_otherwise_than_well(served: Served) -> None:
     assert messages(served, held, 1) == ["sent to true"]
 
 
+def test_of_an_array_there_is_one_message_or_one_of_each_part(served: Served) -> None:
+    """As a whole when its first part starts and when all have ended."""
+    served.place.state_dir.parent.chmod(0o711)
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o777)
+        whole = f'echo "$FAIRLEAD_KEY $FAIRLEAD_EVENT $FAIRLEAD_STATE $FAIRLEAD_PARTS" >> {place}/whole'
+        each = f'echo "$FAIRLEAD_KEY $FAIRLEAD_EVENT $FAIRLEAD_STATE" >> {place}/parts'
+        notify = [{"to": whole, "on": ["start", "fail"]}, {"to": each, "on": ["fail", "parts"]}]
+        script = "exit $((FAIRLEAD_ARRAY_INDEX == 2))"
+        key = served.submit("/bin/sh", "-c", script, array="1-3%1", notify=notify)
+        served.wait(key)
+        end = time.monotonic() + 40
+        while not all((Path(place) / name).exists() for name in ("whole", "parts")) or len(lines(place, "whole")) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert lines(place, "whole")[0].startswith(f"{key} start running")
+        assert lines(place, "whole")[1:] == [f"{key} end failed succeeded 2, failed 1"]
+        assert lines(place, "parts") == [f"{key}.2 end failed"]
+
+
+def lines(place: str, name: str) -> list[str]:
+    return (Path(place) / name).read_text().splitlines()
+
+
+def test_parts_alone_says_not_when(served: Served) -> None:
+    """It is refused with what is missing."""
+    draft = {"command": ["true"], "cwd": "/", "notify": [{"to": "true", "on": ["parts"]}]}
+    answered = served.call("POST", "/api/v1/jobs", {"jobs": [draft]})
+    assert (answered.status, answered.error["field"]) == (422, "jobs[0].notify[0].on")
+
+
 @pytest.mark.parametrize("to", ["", "mail:", "mail:-x", "mail:a b", "http://", "https://x y", "a\nb"])
 def test_addresses_are_checked(served: Served, to: str) -> None:
     """With the field."""
