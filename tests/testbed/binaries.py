@@ -24,8 +24,8 @@ PACKAGES = {
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
 }
-FOR_TESTS = ("kube-apiserver", "kubectl", "kwok", "helm", "etcd")
-"""What the tests need; the others are for comparisons."""
+FOR_TESTS = ("kube-apiserver", "kube-scheduler", "kubectl", "kwok", "helm", "etcd")
+"""What the tests need."""
 
 
 class BedError(RuntimeError):

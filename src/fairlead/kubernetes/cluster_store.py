@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from fairlead.core.model import events
+from fairlead.core.model.constraints import VOLUME_LIMIT
 from fairlead.core.model.specs import BudgetSpec, NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.storage_objects import CSINode
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.cluster import budget_of, class_of, min_runtime_ms, node_of
 from fairlead.kubernetes.translate.constraints import ConstraintError, selects
@@ -30,6 +33,8 @@ class ClusterStore:
         self.nodes: dict[str, NodeSpec] = {}
         """As the scheduler has them."""
         self._node_uids: dict[str, str] = {}
+        self._limits: dict[str, dict[str, int]] = {}
+        """By node: how many volumes each driver attaches there."""
         self.classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
@@ -50,6 +55,10 @@ class ClusterStore:
                     yield events.SetPriorityClass(class_of(thing))
             elif isinstance(thing, PodDisruptionBudget):
                 yield from self._budget(thing)
+            elif isinstance(thing, CSINode):
+                drivers = [(d.name, d.allocatable.count) for d in thing.spec.drivers or () if d.allocatable is not None]
+                limits = {driver: count for driver, count in drivers if count is not None}
+                yield from self._limited(thing.metadata.name, limits)
             elif isinstance(thing, Namespace):
                 self.namespaces[thing.metadata.name] = thing
         elif isinstance(change, Deleted):
@@ -70,11 +79,27 @@ class ClusterStore:
                 yield events.RemoveBudget(name)
         elif change.kind is kinds.NAMESPACES:
             self.namespaces.pop(change.name, None)
+        elif change.kind is kinds.CSI_NODES:
+            yield from self._limited(change.name, {})
+
+    def _limited(self, node: str, limits: dict[str, int]) -> Iterator[events.Event]:
+        """A node attaches so many volumes of each driver from now on."""
+        self._limits[node] = limits
+        if not limits:
+            del self._limits[node]
+        known = self.nodes.get(node)
+        if known is None:
+            return
+        others = {key: value for key, value in known.attributes.items() if not key.startswith(VOLUME_LIMIT)}
+        attributes = {**others, **{VOLUME_LIMIT + driver: str(count) for driver, count in limits.items()}}
+        if attributes != known.attributes:
+            self.nodes[node] = replace(known, attributes=attributes)
+            yield events.LabelNode(node, attributes, known.taints, self._partition)
 
     def _node(self, node: Node) -> Iterator[events.Event]:
         name, uid = node.metadata.name, node.metadata.uid or ""
         try:
-            spec = node_of(node, self._partition)
+            spec = node_of(node, self._partition, self._limits.get(name))
         except AmountError as e:
             log.warning("node %s is left as it was: %s", name, e)
             return

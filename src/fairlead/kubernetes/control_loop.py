@@ -96,8 +96,8 @@ class Explainer:
 log = logging.getLogger("fairlead.kubernetes")
 
 WATCHED = (
-    kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES, kinds.VOLUMES,
-    kinds.CLAIMS, kinds.PODS,
+    kinds.CSI_NODES, kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES,
+    kinds.VOLUMES, kinds.CLAIMS, kinds.PODS,
 )  # fmt: skip
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""

@@ -115,8 +115,8 @@ class Informer:
             self.pod_store.house(known)
             known.bound = spec.node
             self.volume_binder.drop(known)
-        if known.claims and not known.foreign:
-            (self.storage.leave if known.bound else self.storage.use)(known.claims, name.uid)
+        if known.claims:
+            self.storage.use(known.claims, name.uid)
         if known.foreign:
             if known.books is Books.OUT or known.spec != before:
                 yield from self._foreign(known)
@@ -137,17 +137,14 @@ class Informer:
             known.spec = self.reader.spec_of(known.pod, known, known.foreign)
             if known.books is Books.OUT or known.spec == before:
                 continue
-            if known.foreign:
-                yield from self._foreign(known)
-            else:
-                yield self.reader.labels(known)
+            yield self.reader.described(known)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
             self.pod_store.wait_for_node(known)
             return
         self.stand(known, Books.PLACED, known.bound)
-        yield AddAsks((known.spec,), self.partition)
+        yield self.reader.described(known)
 
     def _ours(self, known: KnownPod, pod: Pod, before: AskSpec) -> Iterator[Event]:
         """One of our pods, new or changed; `before`: what it asked for."""
@@ -175,7 +172,7 @@ class Informer:
             if known.spec.resources != before.resources:
                 yield AddAsks((self.reader.ask(known),), self.partition)
             if known.spec.labels != before.labels or known.spec.where != before.where:
-                yield self.reader.labels(known)
+                yield self.reader.described(known)
             yield from self._note_leaving(known)
 
     def _is_useless(self, placeholder: KnownPod) -> bool:

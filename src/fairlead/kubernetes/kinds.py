@@ -43,5 +43,6 @@ BUDGETS = Kind(objects.PodDisruptionBudget, "PodDisruptionBudget", "policy/v1", 
 CLAIMS = Kind(storage_objects.PersistentVolumeClaim, "PersistentVolumeClaim", "v1", "persistentvolumeclaims", True)
 VOLUMES = Kind(storage_objects.PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
 STORAGE_CLASSES = Kind(storage_objects.StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
+CSI_NODES = Kind(storage_objects.CSINode, "CSINode", "storage.k8s.io/v1", "csinodes", False)
 LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.events import LabelAsk
+from fairlead.core.model.events import AddAsks, LabelAsk
 from fairlead.kubernetes.storage import DEVICES, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
@@ -43,20 +43,24 @@ class PodReader:
         return spec if known is None else replace(spec, application=known.application)
 
     def ask(self, known: KnownPod) -> AskSpec:
-        """What is asked for: where the volumes can be used counts too, for a pod that has no node yet."""
-        if not known.claims or known.bound:
-            known.terms = ()
+        """What is asked for with its volumes: where they can be used counts only for a pod that has no node yet."""
+        if not known.claims:
             return known.spec
-        where, terms = known.spec.where, self._informer.volume_binder.terms(known)
-        alone = self._informer.storage.alone_with(known.claims)
-        known.terms = terms
-        where = replace(where, node_terms=both(where.node_terms, terms), anti_affinity=where.anti_affinity + alone)
+        where, storage = known.spec.where, self._informer.storage
+        known.terms, known.attached = (), storage.attached(known.claims)
+        where = replace(where, volumes=known.attached)
+        if not known.bound:
+            known.terms = terms = self._informer.volume_binder.terms(known)
+            alone = where.anti_affinity + storage.alone_with(known.claims)
+            where = replace(where, node_terms=both(where.node_terms, terms), anti_affinity=alone)
         return replace(known.spec, where=where)
 
-    def labels(self, known: KnownPod) -> LabelAsk:
-        """The event for a pod in the books that has other labels or constraints."""
-        ask = self.ask(known)
-        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, self._informer.partition)
+    def described(self, known: KnownPod) -> AddAsks | LabelAsk:
+        """The event for a pod in the books that has other labels or constraints, or for another scheduler's pod."""
+        ask, partition = self.ask(known), self._informer.partition
+        if known.foreign:
+            return AddAsks((ask,), partition)
+        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition)
 
     def has_storage(self, known: KnownPod) -> bool:
         """Whether its volumes are there; what is bound before that would wait on its node, in vain."""

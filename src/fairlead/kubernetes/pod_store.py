@@ -56,6 +56,8 @@ class KnownPod:
     """The volume claims that it needs, by namespace and name."""
     terms: tuple[tuple[Requirement, ...], ...] = ()
     """What its volumes asked of its node when it entered the books."""
+    attached: tuple[str, ...] = ()
+    """Its volumes that are attached to its node, as the books have them."""
     obstacle: tuple[str, str] | None = None
     """What is in its way outside the books: a code and a sentence."""
     avoids: tuple[str, ...] = ()

@@ -74,6 +74,8 @@ class Volume:
     labels: Mapping[str, str]
     claim: tuple[str, str, str]
     """Namespace, name and identity of the claim that it is kept for; empty: nobody's."""
+    driver: str
+    """Who attaches it; empty: it is not attached by a CSI driver."""
     free: bool
 
 
@@ -96,7 +98,7 @@ class Storage:
         self.volumes: dict[str, Volume] = {}
         self.classes: dict[str, Class] = {}
         self._users: dict[Key, dict[str, None]] = {}
-        """Pods without a node at the API server, by identity."""
+        """Pods by identity."""
 
     def take(self, change: Change) -> list[str]:
         """A claim, volume or class changed; gives back the pods for which that may mean something."""
@@ -125,12 +127,12 @@ class Storage:
         return []
 
     def use(self, claims: tuple[Key, ...], uid: str) -> None:
-        """A pod without a node needs these claims from now on."""
+        """A pod needs these claims from now on."""
         for key in claims:
             self._users.setdefault(key, {})[uid] = None
 
     def leave(self, claims: tuple[Key, ...], uid: str) -> None:
-        """A pod has a node, or is no more."""
+        """A pod is no more."""
         for key in claims:
             users = self._users.get(key)
             if users is not None:
@@ -188,6 +190,22 @@ class Storage:
         """That no other pod has those of the claims that only one pod may have."""
         known = ((key, self.claims.get(key)) for key in claims)
         return tuple(constraints.alone_with(*key) for key, c in known if c is not None and ONE_POD in c.modes)
+
+    def attached(self, claims: tuple[Key, ...]) -> tuple[str, ...]:
+        """The volumes that are attached to the node of a pod with these claims, each as `name@driver`.
+
+        A volume goes by the name of its claim, so that it has one before it is there.
+        """
+        named = ((key, self._driver_of(key)) for key in claims)
+        return tuple(f"{'/'.join(key)}@{driver}" for key, driver in named if driver)
+
+    def _driver_of(self, key: Key) -> str:
+        claim = self.claims.get(key)
+        volume = self.volumes.get(claim.volume) if claim is not None else None
+        if volume is not None:
+            return volume.driver
+        made = self.classes.get(claim.of_class) if claim is not None else None
+        return made.provisioner if made is not None and self._has_provisioner(made) else ""
 
     def nodes_for(self, claims: tuple[Key, ...]) -> Terms:
         """The terms on nodes of which one must hold for all of the claims' volumes."""
@@ -316,6 +334,7 @@ def _volume(given: PersistentVolume) -> Volume:
         block=spec.volume_mode == "Block",
         labels=meta.labels or {},
         claim=(kept.namespace or "", kept.name or "", kept.uid or "") if kept is not None else ("", "", ""),
+        driver=spec.csi.driver if spec.csi is not None else "",
         free=available and kept is None and not meta.deletion_timestamp,
     )
 

@@ -39,6 +39,12 @@ class VolumeAffinity(Part, frozen=True):
     required: NodeSelector | None = None
 
 
+class Driver(Part, frozen=True):
+    """Who attaches a volume."""
+
+    driver: str = ""
+
+
 class VolumeSpec(Part, frozen=True):
     """What a volume is."""
 
@@ -48,6 +54,7 @@ class VolumeSpec(Part, frozen=True):
     access_modes: list[str] | None = None
     capacity: Amounts = None
     claim_ref: Reference | None = None
+    csi: Driver | None = None
 
 
 class PersistentVolume(Thing, frozen=True):
@@ -76,3 +83,28 @@ class StorageClass(Thing, frozen=True):
     provisioner: str = ""
     volume_binding_mode: Text = None
     allowed_topologies: list[TopologyTerm] | None = None
+
+
+class Attachable(Part, frozen=True):
+    """How many volumes can be attached at once; absent: no limit is known."""
+
+    count: int | None = None
+
+
+class NodeDriver(Part, frozen=True):
+    """A driver that a node has."""
+
+    name: str = ""
+    allocatable: Attachable | None = None
+
+
+class CSINodeSpec(Part, frozen=True):
+    """The drivers of a node."""
+
+    drivers: list[NodeDriver] | None = None
+
+
+class CSINode(Thing, frozen=True):
+    """What a node of this name can attach."""
+
+    spec: CSINodeSpec = CSINodeSpec()

@@ -149,9 +149,11 @@ class VolumeBinder:
         """A claim, a volume or a class has changed."""
         for uid in self._informer.storage.take(change):
             known = self._informer.pod_store.by_uid.get(uid)
-            if known is None or known.bound or known.leaving:
+            if known is None or known.leaving:
                 continue
-            if known.books is Books.WAITING:
+            if known.bound:
+                yield from self._reattach(known)
+            elif known.books is Books.WAITING:
                 yield from self._reconsider(known)
             elif known.books is Books.PLACED:
                 yield from self._look(known)
@@ -161,12 +163,18 @@ class VolumeBinder:
     def _reconsider(self, known: KnownPod) -> Iterator[Event]:
         """A pod waits in the books: it leaves them if it may not be there now; another wish is a new one."""
         informer = self._informer
-        may = not informer.storage.why_not(known.claims)
-        if may and self.terms(known) == known.terms:
+        storage = informer.storage
+        may = not storage.why_not(known.claims)
+        if may and self.terms(known) == known.terms and storage.attached(known.claims) == known.attached:
             return
         yield from informer.withdraw(known)
         if informer.may_enter(known):
             yield from informer.enter(known)
+
+    def _reattach(self, known: KnownPod) -> Iterator[Event]:
+        """A pod runs, and more is known of its volumes."""
+        if known.books is Books.PLACED and self._informer.storage.attached(known.claims) != known.attached:
+            yield self._informer.reader.described(known)
 
     def _look(self, known: KnownPod) -> Iterator[Event]:
         awaited = self._awaited.get(known.name.uid)

@@ -283,7 +283,7 @@ def node_view(node: Node) -> cluster.Node:
         capacity=with_cpu(pruned(node.total)),
         allocated=with_cpu(pruned(node.allocated)),
         free=with_cpu({name: node.free.get(name, 0) for name in sorted(node.total)}),
-        schedulable=node.schedulable,
+        schedulable=node.takes_new,
         attributes=dict(node.attributes),
         taints=msgspec.convert(list(node.spec.taints), list[cluster.NodeTaint], from_attributes=True),
         running=len(node.allocations),

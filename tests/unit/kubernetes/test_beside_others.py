@@ -164,3 +164,28 @@ def test_spread_counts_the_nodes_that_its_policies_say() -> None:
     for number in range(4):
         cluster.pod(f"ignore-{number}", labels=other, spec=ignore)
     assert len(binds(cluster.acts())) == 2
+
+
+def test_a_cordoned_node_takes_what_tolerates_that() -> None:
+    """As a daemon does; all else stays away, and the node is shown as closed."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.put(NODES, {**cluster.things["nodes", "n1"], "spec": {"unschedulable": True}})
+    cluster.pod("plain")
+    cluster.pod("any", spec={"tolerations": [{"operator": "Exists"}]})
+    assert binds(cluster.acts()) == {"any": "n1"}
+    node = cluster.driver.scheduler.cluster.partitions["default"].nodes.nodes["n1"]
+    assert not node.takes_new
+    cluster.node("n1")
+    assert node.takes_new
+    assert binds(cluster.acts()) == {"plain": "n1"}
+
+
+def test_a_spread_without_a_condition_counts_nothing() -> None:
+    """kube-scheduler has it so, though elsewhere an empty selector selects everything."""
+    cluster = Cluster()
+    cluster.node("n1")
+    term = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "labelSelector": {}, "minDomains": 4}
+    for number in range(3):
+        cluster.pod(f"p{number}", spec={"topologySpreadConstraints": [term]})
+    assert len(binds(cluster.acts())) == 3

@@ -11,7 +11,7 @@ from invariants.books import check_books
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, Explain
 from fairlead.kubernetes.driver import Driver
-from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
+from fairlead.kubernetes.kinds import CLAIMS, CSI_NODES, NODES, PODS, STORAGE_CLASSES, VOLUMES, Kind
 from fairlead.kubernetes.reflector import Changed, Deleted
 
 QUEUES = """
@@ -178,3 +178,46 @@ def test_a_volume_with_a_zone_by_label(label: str, value: str, nodes: list[str])
     for number in range(4):
         cluster.pod(f"p{number}", volumes=[CLAIM], cpu="2")
     assert sorted(set(cluster.acts()[0].values())) == nodes
+
+
+def limited(cluster: Cluster, count: int, node: str = "n1") -> None:
+    drivers = [{"name": "disk", "allocatable": {"count": count}}, {"name": "other"}]
+    cluster.put(CSI_NODES, node, spec={"drivers": drivers})
+
+
+def test_a_node_attaches_so_many_volumes_of_a_driver() -> None:
+    """Those of pods that ran before count, of whatever scheduler; a limit that is raised lets the next one in."""
+    cluster = Cluster()
+    only = {"zone": "1"}
+    for number in range(3):
+        cluster.claim(f"c{number}", f"v{number}")
+        cluster.put(VOLUMES, f"v{number}", spec={"csi": {"driver": "disk", "volumeHandle": str(number)}})
+    disks = [[{"name": "data", "persistentVolumeClaim": {"claimName": f"c{number}"}}] for number in range(3)]
+    cluster.pod("theirs", cpu="100m", schedulerName="other", nodeName="n1", volumes=disks[0])
+    cluster.pod("runs", nodeName="n1", volumes=disks[0])
+    limited(cluster, 1)
+    cluster.pod("waits", volumes=disks[1], nodeSelector=only)
+    cluster.pod("shares", volumes=disks[0], nodeSelector=only)
+    assert list(cluster.acts()[0]) == ["shares"]
+    limited(cluster, 2)
+    assert list(cluster.acts()[0]) == ["waits"]
+    cluster.pod("last", volumes=disks[2], nodeSelector=only, cpu="100m")
+    assert cluster.acts()[0] == {}
+    cluster.driver.take(Deleted(CSI_NODES, "", "n1", "u-n1"), 0)
+    assert list(cluster.acts()[0]) == ["last"]
+
+
+def test_a_volume_that_is_to_be_made_counts_for_its_provisioner() -> None:
+    """What is known of it only after its pod runs counts from then on."""
+    cluster = Cluster()
+    cluster.put(STORAGE_CLASSES, "later", provisioner="disk", volumeBindingMode="WaitForFirstConsumer")
+    for name in ("n1", "n2"):
+        limited(cluster, 0 if name == "n2" else 1, name)
+    cluster.claim("known", "v")
+    cluster.pod("runs", nodeName="n1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "known"}}])
+    cluster.put(VOLUMES, "v", spec={"csi": {"driver": "disk", "volumeHandle": "1"}})
+    cluster.put(CLAIMS, "disk", spec={"storageClassName": "later"}, status={"phase": "Pending"})
+    cluster.pod("waits", volumes=[CLAIM])
+    assert cluster.acts()[0] == {}
+    partition = cluster.driver.scheduler.cluster.partitions["default"]
+    assert set(partition.nodes.terrain.volumes.attached) == {"disk"}

@@ -23,6 +23,7 @@ from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
+from fairlead.core.books.volume_limits import VolumeLimits, wake_sharing
 from fairlead.core.model.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.model.matching import (
     AFFINITY,
@@ -33,6 +34,7 @@ from fairlead.core.model.matching import (
     SELECTOR,
     SPREAD,
     TAINT,
+    VOLUMES,
     Selector,
     all_of,
     collide,
@@ -74,9 +76,9 @@ class Terrain:
         """How much running work has an anti-affinity term, by (selector, topology key)."""
         self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
         """Running work by the host port that it uses, and the address."""
-        self.promised: dict[
-            Ask, Node
-        ] = {}  # Asks that count on a node as if they ran there (`core.books.kept_constraints`).
+        self.volumes = VolumeLimits()
+        self.promised: dict[Ask, Node] = {}
+        """Asks that count on a node as if they ran there (`core.books.kept_constraints`)."""
         self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
         self._users: dict[Selector, int] = {}
         """Of each selector that is counted, how many shapes need it."""
@@ -145,6 +147,9 @@ class Terrain:
                 del users[address]
             if not users:
                 del self.ports[key]
+        if where.volumes:
+            self.volumes.claimed(where.volumes, node, change)
+            wake_sharing(self._table, where.volumes)
         self._table.gains += 1
 
     def _repel(self, term: AffinityTerm, node: Node, change: int) -> None:
@@ -215,6 +220,8 @@ class Terrain:
             return TAINT
         if where.ports and self._port_taken(where, node, gone):
             return PORTS
+        if where.volumes and self.volumes.exceeded(where, node, [a.spec.where for a in gone if self._at(a) is node]):
+            return VOLUMES
         if where.affinity and not self._is_drawn(where, labels, node, gone):
             return AFFINITY
         if where.anti_affinity and any(
@@ -330,6 +337,8 @@ class Terrain:
         mask = self._grounds.of(where).open.copy()
         for tally, _ in self._colliding(where):
             mask &= tally.view(self._grounds.topology(HOSTNAME)).by_row() == 0
+        if where.volumes:
+            mask &= self.volumes.rows(where, self._table.columns.rows)
         if where.affinity:
             mask &= self._drawn_rows(where, labels)
         for term in where.anti_affinity:

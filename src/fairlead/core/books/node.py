@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.constraints import HOSTNAME, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, Taint
 from fairlead.core.model.matching import keeps_away
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
@@ -77,6 +77,11 @@ class Node:
         self.stamp = 0
         """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
         self.row = -1
+
+    @property
+    def takes_new(self) -> bool:
+        """Whether it takes new work, if that does not say that it may be cordoned: nobody drained or cordoned it."""
+        return self.schedulable and all(taint.key != CORDONED for taint in self.spec.taints)
 
     @property
     def is_open(self) -> bool:

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 HOSTNAME = "kubernetes.io/hostname"
 """Every node has this attribute: its id, unless it was registered with another name here, as in some clusters."""
 
+CORDONED = "node.kubernetes.io/unschedulable"
+"""The key of the taint of a node that takes new work no more, but for what tolerates that."""
+VOLUME_LIMIT = "volume-limit.fairlead.io/"
+"""Before the name of a driver: an attribute of nodes, how many of its volumes can be attached there at once."""
+
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
@@ -80,6 +85,8 @@ class Constraints:
     spread: tuple[SpreadTerm, ...] = ()
     ports: tuple[str, ...] = ()
     """Host ports as `protocol/ip/port`, such as `TCP/0.0.0.0/8080`; two on one node must not collide."""
+    volumes: tuple[str, ...] = ()
+    """Volumes that are attached to its node, as `name@driver`; a node may limit how many of a driver."""
 
 
 ANYWHERE = Constraints()

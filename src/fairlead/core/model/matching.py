@@ -118,7 +118,7 @@ def collide(mine: str, theirs: str) -> bool:
 
 # -- filters in words ---------------------------------------------------------------------------------------------
 
-SELECTOR, TAINT, PORTS, AFFINITY = "selector", "taint", "ports", "affinity"
+SELECTOR, TAINT, PORTS, VOLUMES, AFFINITY = "selector", "taint", "ports", "volumes", "affinity"
 ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = "anti-affinity", "repelled", "spread", "promised"
 WINDOW = "window"
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
@@ -127,6 +127,7 @@ _IN_WORDS = {
     SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
     PORTS: "with one of its host ports in use",
+    VOLUMES: "to which no more volumes can be attached",
     AFFINITY: "without the work that it wants to be with",
     ANTI_AFFINITY: "with work that it must not be with",
     REPELLED: "with work that keeps it away",
@@ -175,6 +176,7 @@ def flaw(where: Constraints) -> str:
         ("anti_affinity", _term_flaw, where.anti_affinity),
         ("spread", _term_flaw, where.spread),
         ("ports", _port_flaw, where.ports),
+        ("volumes", _volume_flaw, where.volumes),
     )
     for place, flaw_of, parts in checks:
         for part in parts:
@@ -230,6 +232,11 @@ def _term_flaw(term: AffinityTerm | SpreadTerm) -> str:
     if any(condition.operator in (GT, LT) for condition in term.selector):
         return f"{GT} and {LT} are for attributes of nodes, not for labels of work"
     return _conditions_flaw(term.selector)
+
+
+def _volume_flaw(text: str) -> str:
+    name, _, driver = text.rpartition("@")
+    return "" if name and driver else f"{text!r} is not name@driver"
 
 
 def _port_flaw(text: str) -> str:

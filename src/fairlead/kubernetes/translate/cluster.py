@@ -1,7 +1,7 @@
 """Nodes, priority classes, disruption budgets and namespaces of the cluster in the core's words.
 
-Decides what each means to the scheduler. Never decides what runs, and never looks at queues. A node that is cordoned,
-or going away, takes nothing new; one that is not ready keeps work away by its taint, as everywhere. The API server
+Decides what each means to the scheduler. Never decides what runs, and never looks at queues. A node that is going away
+takes nothing new; one that is cordoned, or not ready, keeps work away by its taint, as everywhere. The API server
 itself admits by class and quota: classes are known here for what pods do not say, and budgets for the choice of
 victims. What a namespace says becomes tags of its applications, which count where a placement rule made their queue.
 """
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.core.model.constraints import HOSTNAME, IN, Requirement, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, VOLUME_LIMIT, Requirement, Taint
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
@@ -21,21 +21,22 @@ from fairlead.kubernetes.translate.amounts import AmountError, amounts, resource
 from fairlead.kubernetes.translate.constraints import CLUSTER, NAMESPACE, NODE_NAME, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
 
-CORDONED = "node.kubernetes.io/unschedulable"
 
-
-def node_of(node: Node, partition: str = DEFAULT_PARTITION) -> NodeSpec:
-    """What a node is to the scheduler. Raises `AmountError`."""
+def node_of(node: Node, partition: str = DEFAULT_PARTITION, limits: Mapping[str, int] | None = None) -> NodeSpec:
+    """What a node is to the scheduler; `limits`: so many volumes each driver attaches. Raises `AmountError`."""
     spec, status, name = node.spec, node.status, node.metadata.name
-    # Being cordoned is said by its own field; the taint follows a moment later.
-    taints = [t for t in spec.taints or () if t.key != CORDONED]
+    taints = [Taint(t.key, t.value or "", t.effect or NO_SCHEDULE) for t in spec.taints or () if t.key != CORDONED]
+    if spec.unschedulable:
+        # Being cordoned is said by its own field; the taint follows a moment later.
+        taints.append(Taint(CORDONED, "", NO_SCHEDULE))
+    volumes = {VOLUME_LIMIT + driver: str(count) for driver, count in (limits or {}).items()}
     return NodeSpec(
         id=name,
         capacity=resources(status.allocatable or status.capacity),
-        attributes={HOSTNAME: name, **(node.metadata.labels or {}), CLUSTER: "", NODE_NAME: name},
+        attributes={HOSTNAME: name, **(node.metadata.labels or {}), **volumes, CLUSTER: "", NODE_NAME: name},
         partition=partition,
-        schedulable=not spec.unschedulable and not node.metadata.deletion_timestamp,
-        taints=tuple(Taint(t.key, t.value or "", t.effect or "NoSchedule") for t in taints),
+        schedulable=not node.metadata.deletion_timestamp,
+        taints=tuple(taints),
     )
 
 

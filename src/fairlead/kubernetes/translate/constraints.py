@@ -141,16 +141,19 @@ def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: Namespac
 
 
 def _spread(spec: objects.PodSpec, pod: objects.Pod) -> Iterator[SpreadTerm]:
-    """Only what must hold; by `matchLabelKeys` only pods that have the same value as this one are counted."""
+    """Only what must hold; by `matchLabelKeys` only pods that have the same value as this one are counted.
+
+    A selector without a condition counts nothing here, as in kube-scheduler (elsewhere it selects everything).
+    """
     labels = pod.metadata.labels or {}
     for given in spec.topology_spread_constraints or ():
         if given.when_unsatisfiable == "ScheduleAnyway":
             continue
-        conditions = NOTHING if given.label_selector is None else label_conditions(given.label_selector)
+        conditions = () if given.label_selector is None else label_conditions(given.label_selector)
         same = [Requirement(k, IN, (labels[k],)) for k in given.match_label_keys or () if k in labels]
         own = Requirement(NAMESPACE, IN, (pod.metadata.namespace or "default",))
         yield SpreadTerm(
-            (*conditions, *same, own),
+            (*conditions, *same, own) if conditions or same else NOTHING,
             given.topology_key,
             given.max_skew,
             given.min_domains or 1,

@@ -70,7 +70,7 @@ def _of_scheduler(parts: list[Partition], counts: Mapping[str, int], measures: M
 
 def _of_nodes(parts: list[Partition]) -> Iterator[Metric]:
     nodes = [node for part in parts for node in part.nodes.nodes.values()]
-    found = Counter("active" if node.schedulable else "draining" for node in nodes)
+    found = Counter("active" if node.takes_new else "draining" for node in nodes)
     states = {state: found[state] for state in ("active", "failed", "draining", "decommissioned")}
     yield _family("yunikorn_scheduler_node", "gauge", "Nodes by state.", _by("state", states))
     shares: dict[str, list[int]] = {}

@@ -11,7 +11,7 @@ from priority_clusters import PriorityCluster, labelled
 from fairlead.core.acts import foreign
 from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.model.decisions import Allocated, AskRejected
-from fairlead.core.model.events import AddAsks, Cause, LabelAsk, Release, RemoveNode
+from fairlead.core.model.events import AddAsks, Cause, LabelAsk, LabelNode, Release, RemoveNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.core.snapshot.dump import dump_cluster
@@ -32,6 +32,14 @@ def theirs(
         node=node, where=where, labels={"app": app} if app else {},
     )  # fmt: skip
     c.handle(AddAsks((spec,)))
+
+
+def zoned(count: int) -> PriorityCluster:
+    """So many nodes, `n1` and so on, in two zones by turns."""
+    c = PriorityCluster(nodes={f"n{number}": 4 for number in range(1, count + 1)})
+    for number in range(1, count + 1):
+        c.handle(LabelNode(f"n{number}", {"zone": "ba"[number % 2]}))
+    return c
 
 
 def gone(c: PriorityCluster, key: str) -> None:
@@ -68,9 +76,7 @@ def test_ours_goes_where_it_is_and_stays_away_from_it() -> None:
 
 
 def test_it_counts_for_spread() -> None:
-    c = PriorityCluster(nodes={})
-    c.node("n1", 4, zone="a")
-    c.node("n2", 4, zone="b")
+    c = zoned(2)
     theirs(c, "f", "n1", app="web")
     c.submit("one", 1, labels={"app": "web"}, where=SPREAD)
     assert c.run() == (["one@n2"], [])
@@ -110,15 +116,13 @@ def test_at_random_the_books_hold_and_nothing_that_fits_waits() -> None:
     kinds = (ANYWHERE, PORT, NOT_WITH_WEB, WITH_WEB, SPREAD)
     for seed in range(12):
         rng = random.Random(seed)
-        c = PriorityCluster(nodes={})
-        for number in range(4):
-            c.node(f"n{number}", 4, zone="ab"[number % 2])
+        c = zoned(4)
         started = 0
         for step in range(60):
             app, where = rng.choice(("web", "db", "")), rng.choice(kinds)
             what = rng.randrange(6)
             if what < 2:
-                theirs(c, f"f{rng.randrange(6)}", f"n{rng.randrange(4)}", where, app)
+                theirs(c, f"f{rng.randrange(6)}", f"n{rng.randrange(4) + 1}", where, app)
             elif what == 2:
                 gone(c, f"f{rng.randrange(6)}")
             elif what == 3:
