@@ -23,7 +23,7 @@ COMMANDS = {
     "show": ("jobs", "Show everything about jobs."),
     "why": ("questions", "Say why a job waits."),
     "when": ("questions", "Say when a job that waits is expected to start."),
-    "whatif": ("questions", "Say what would be otherwise, without doing it."),
+    "whatif": ("whatif", "Say what would be otherwise, without doing it."),
     "logs": ("follow", "Print what jobs wrote."),
     "wait": ("follow", "Wait until jobs have ended."),
     "cancel": ("jobs", "Cancel jobs."),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead.service.whole_files import write_whole
+from fairlead.service.whole_files import read_whole, write_whole
 
 TICKET, SESSION = "flt_", "fls_"
 TICKET_S = 60
@@ -41,8 +41,8 @@ class Sessions:
         self._lock = threading.Lock()
         self._tickets: dict[str, Pass] = {}
         self._sessions: dict[str, Pass] = {}
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            self._sessions = msgspec.json.decode(path.read_bytes(), type=dict[str, Pass])
+        with contextlib.suppress(OSError, ValueError):  # `Damaged` and what msgspec raises are ValueErrors.
+            self._sessions = msgspec.json.decode(read_whole(path), type=dict[str, Pass])
 
     def ticket(self, user: str, uid: int) -> tuple[str, Pass]:
         """A new ticket for this user: its text, which nobody can show again, and what it is good for."""

@@ -62,9 +62,7 @@ class NoticeDraft(Request, frozen=True, kw_only=True):
     on: Annotated[
         list[What],
         Meta(min_length=1, max_length=4),
-        said(
-            "At each start, at its end, at an end otherwise than well; of an array as a whole, or of its `parts`."
-        ),
+        said("At each start, at its end, at an end otherwise than well; of an array as a whole, or of its `parts`."),
     ] = msgspec.field(default_factory=lambda: ["end"])
 
 
