@@ -1,9 +1,10 @@
 """Deliberate breaks: one change at a time makes the scheduler wrong, and some check has to see it.
 
-Decides nothing about the scheduler: it copies the checkout into a temporary folder, applies one break of `breaks.toml`
-there, and runs the check that the list names for it; when that finds nothing, all others, the quick ones first, until
-one fails. A break that no check finds shows what the tests do not look at. Never touches the checkout itself. A check
-that fails without any break is told and left out, since it would find everything.
+Decides nothing about the scheduler: it copies the checkout into a temporary folder, applies one break there (of
+`breaks.toml`, or one that leaves out a call that wakes something: `left_out`), and runs the check that the list names
+for it; when that finds nothing, all others, the quick ones first, until one fails. A break that no check finds shows
+what the tests do not look at. Never touches the checkout itself. A check that fails without any break is told and left
+out, since it would find everything.
 
 `python tests/properties/breaks.py [NAME ...]` prints a table: the break, what found it, and after how many seconds.
 Status 0: all were found where the list says. 1: one was not, or a check fails without a break. 2: the list does not fit
@@ -22,33 +23,18 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from properties.break_list import LIST, ROOT, Break, DoesNotFit, broken_text, read_breaks
+from properties.left_out import left_out
 from properties.rank_courses import STEPS_OF_ONE
 
-ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).with_name("breaks.toml")
 COPIED = ("src", "tests", "docs", "pyproject.toml")
 AT_MOST_S = 1_800
 NAMED_AT_MOST_S = 120
 """A check that takes longer was put into an endless loop; one that is named takes seconds."""
 COURSES = 20
-
-
-class Break(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One change that makes the scheduler wrong."""
-
-    name: str
-    file: str
-    """From the top of the checkout."""
-    old: str
-    """Exactly as it stands there, and only once."""
-    new: str
-    by: str = ""
-    """What finds it: `courses RULE`, or tests as pytest is given them; empty: whatever does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +62,6 @@ def named(by: str) -> Check:
         laws = "tests/properties/test_rank_laws.py::test_the_laws_of_rank_hold"
         return Check(by, (f"{laws}[{rule}]", "--steps", steps), NAMED_AT_MOST_S)
     return Check(by.rpartition("/")[2], (by,), NAMED_AT_MOST_S)
-
-
-class DoesNotFit(Exception):
-    """The list of breaks and the code do not fit together; says which break and why."""
-
-
-def read_breaks(path: Path = LIST) -> list[Break]:
-    """The breaks of a list; raises `DoesNotFit` when it is none, or one name stands there twice."""
-    try:
-        found = msgspec.toml.decode(path.read_bytes(), type=dict[str, list[Break]]).get("break", [])
-    except msgspec.DecodeError as e:
-        raise DoesNotFit(f"{path.name}: {e}") from None
-    names = [each.name for each in found]
-    if doubled := [name for name in names if names.count(name) > 1]:
-        raise DoesNotFit(f"{path.name}: {doubled[0]!r} stands there twice")
-    return found
-
-
-def broken_text(each: Break, root: Path = ROOT) -> str:
-    """The text of its file with the break in it; raises `DoesNotFit` unless the old text is there, and only once."""
-    path = root / each.file
-    text = path.read_text() if path.is_file() else None
-    if text is None:
-        raise DoesNotFit(f"{each.name}: there is no file {each.file}")
-    count = text.count(each.old) if each.old else 0
-    if count != 1:
-        raise DoesNotFit(f"{each.name}: {each.file} has the old text {count} times, not once; mend the list")
-    if each.old == each.new:
-        raise DoesNotFit(f"{each.name}: the new text is the old one")
-    return text.replace(each.old, each.new)
 
 
 def copy_checkout(folder: Path, root: Path = ROOT) -> None:
@@ -170,7 +126,8 @@ def run(breaks: list[Break], checks: tuple[Check, ...] = CHECKS, root: Path = RO
         for each, text in zip(breaks, texts, strict=True):
             began = time.monotonic()
             own = (named(each.by),) if each.by else ()
-            finder = next((check for check in (*own, *checks) if finds(check, each, text)), None)
+            hints = (named(each.likely_by),) if each.likely_by else ()
+            finder = next((check for check in (*own, *hints, *checks) if finds(check, each, text)), None)
             missed += finder is None
             elsewhere += finder is not None and bool(own) and finder not in own
             said = (
@@ -195,9 +152,10 @@ def _be_sure_of_the_copy(folder: Path) -> None:
 def main(names: list[str]) -> int:
     """The breaks of these names, or all."""
     try:
-        known = read_breaks()
+        listed = read_breaks()
+        known = [*listed, *left_out(listed)]
         if unknown := [name for name in names if name not in {each.name for each in known}]:
-            raise DoesNotFit(f"there is no break named {unknown[0]!r} in {LIST.name}")
+            raise DoesNotFit(f"there is no break named {unknown[0]!r}, in {LIST.name} or among the calls left out")
         return run([each for each in known if not names or each.name in names])
     except DoesNotFit as e:
         print(f"cannot break anything: {e}", file=sys.stderr)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from properties.breaks import ROOT, Break, Check, DoesNotFit, broken_text, main, read_breaks, run
+from properties.break_list import ROOT, Break, DoesNotFit, broken_text, read_breaks
+from properties.breaks import Check, main, run
+from properties.left_out import NEEDLESS, WAKING, left_out
 
 A_BREAK = Break("a break", "src/fairlead/core/books/user_limits.py", "lacks(self.max, self.used, items)", "False")
 QUICK = Check("limits", ("tests/unit/policy/eligibility/test_limits.py",))
 BLIND = Check("plain", ("tests/unit/core/model/test_plain.py",))
 
 
-@pytest.mark.parametrize("each", read_breaks(), ids=lambda b: b.name)
+LISTED = read_breaks()
+
+
+@pytest.mark.parametrize("each", [*LISTED, *left_out(LISTED)], ids=lambda b: b.name)
 def test_each_break_fits_the_code(each: Break) -> None:
     """Its old text stands once in its file, and the broken file is Python still: nothing else would be found."""
     compile(broken_text(each), each.file, "exec")
@@ -48,6 +53,31 @@ def test_two_breaks_of_one_name_are_told(tmp_path: Path) -> None:
     (tmp_path / "twice.toml").write_text(one + one)
     with pytest.raises(DoesNotFit, match="'n' stands there twice"):
         read_breaks(tmp_path / "twice.toml")
+
+
+def test_a_call_that_wakes_is_left_out_by_itself(tmp_path: Path) -> None:
+    """Also where the same call stands twice; not where the list changes it, nor in a longer statement."""
+    path = tmp_path / "src/fairlead/core/acts/act.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "def act(queue):\n    queue.touch()\n    if queue:\n        queue.touch()\n    found = queue.look()\n"
+    )
+    file = path.relative_to(tmp_path).as_posix()
+    first, second = left_out([], tmp_path)
+    assert [first.name, second.name] == [f"core/acts/act: act without queue.touch(){n}" for n in ("", " (2)")]
+    assert broken_text(first, tmp_path).count("    pass\n    if queue") == 1
+    assert broken_text(second, tmp_path).count("        pass\n    found") == 1
+    listed = Break("twice", file, "if queue:\n        queue.touch()", "if queue:\n        return")
+    assert [each.name for each in left_out([listed], tmp_path)] == [first.name]
+
+
+def test_what_is_held_to_be_needless_is_there() -> None:
+    """A call that is gone, or has another name, is none any more."""
+    names = {each.name for each in left_out(LISTED, needless=())}
+    assert set(NEEDLESS) <= names
+    assert len(names) > 100
+    called = {name.rpartition("without ")[2].partition("(")[0].rpartition(".")[2] for name in names}
+    assert called <= WAKING | {"set"}
 
 
 @pytest.mark.slow
