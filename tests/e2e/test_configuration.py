@@ -46,7 +46,7 @@ PAGES = pytest.mark.parametrize(
     [
         ("configuration.md", 10),
         ("coming-from.md", 9),
-        ("conditions.md", 47),
+        ("conditions.md", 50),
         ("arrays.md", 32),
         ("submitting.md", 11),
         ("interactive.md", 3),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import jobfields, render, scripts
+from fairlead.cli import jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
@@ -203,7 +203,8 @@ A file has one JSON object a line, or one array as .json or .yaml; the fields ar
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
 priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never,
-stdout, stderr, stdin, open_mode, notify, notify_on.
+stdout, stderr, stdin, open_mode, notify, notify_on. What follows after in it are keys, or
+names of other jobs in the file.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
 1 if it is lost, 4 if it was rejected or taken back before it ran.
@@ -248,7 +249,7 @@ def submit(
     else:
         job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
         jobs, wait = [job], wait or others.get("wait", False)
-    rows = send(client, jobs)
+    rows = send(client, jobs) if not file else _send_file(client, jobs)
     keys = [row.key for row in rows]
     told = not quiet and output == "text"
     if told:
@@ -335,12 +336,20 @@ def check_command(command: Sequence[str]) -> None:
         )
 
 
+def _send_file(client: Client, jobs: list[Described]) -> list[Job]:
+    """The jobs of a file, which may wait for each other by name; in the order of the file."""
+    order = named_jobs.in_order(jobs)
+    sent = send(client, [jobs[number] for number in order])
+    return [row for _, row in sorted(zip(order, sent, strict=True), key=lambda pair: pair[0])]
+
+
 def send(client: Client, jobs: list[Described]) -> list[Job]:
     """Submit in requests that the service takes; each of them is accepted as a whole or not at all."""
     rows: list[Job] = []
     for batch in batches(jobs):
         try:
-            rows += client.submit([job.body for job in batch]).jobs
+            keys = [row.key for row in rows]
+            rows += client.submit([named_jobs.with_keys(job.body, keys) for job in batch]).jobs
         except Refused as refused:
             raise as_failure_of(batch, refused, len(rows)) from None
     return rows

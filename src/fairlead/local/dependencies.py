@@ -7,7 +7,8 @@ what has come about, or can never come about, in a job of the book.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model import events
@@ -97,6 +98,37 @@ def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
             if not found or not rights.may_act(found[0]):
                 return f"there is no job {key!r} to wait for; `fairlead ls --all` shows yours"
     return ""
+
+
+def unlike(specs: Sequence[JobSpec], number: int) -> str:
+    """What is wrong with what this job waits for of those that come in with it (`#0`, `#0.2`, `#0.%a`), or nothing."""
+    mine = specs[number]
+    for each in mine.after:
+        if not each.application.startswith("#"):
+            continue
+        name, part = split(each.application)
+        at = int(name[1:]) if name[1:].isdecimal() else number
+        if at >= number:
+            return f"{name} names no job that comes before this one in the same request"
+        has = parse_indices(array.indices) if (array := specs[at].array) else ()
+        if part == SAME_INDEX and mine.array is None:
+            return f"{each.application} names the part of the same index, and this is no array; name one part"
+        wants = parse_indices(mine.array.indices if mine.array and part == SAME_INDEX else part) if part else ()
+        if not set(wants) <= set(has):
+            return f"{each.application} names a part that {name} does not have"
+    return ""
+
+
+def with_keys(spec: JobSpec, keys: Sequence[str]) -> JobSpec:
+    """The same job, with the keys of those that came in with it."""
+    if not any(each.application.startswith("#") for each in spec.after):
+        return spec
+    after = []
+    for each in spec.after:
+        name, dot, part = each.application.partition(".")
+        known = keys[int(name[1:])] if name.startswith("#") else name
+        after.append(replace(each, application=f"{known}{dot}{part}"))
+    return replace(spec, after=tuple(after))
 
 
 def settle(jobs: Jobs, turn: Turn) -> None:

@@ -143,7 +143,11 @@ class Intake:
         rights = Rights(self._caller, turn.scheduler)
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
         for index, spec in enumerate(self._specs):
-            if wrong := dependencies.unknown(jobs, rights, spec):
+            if not spec.after:
+                continue
+            within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
+            wrong = dependencies.unknown(jobs, rights, within) or dependencies.unlike(self._specs, index)
+            if wrong:
                 raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
         denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
         if denied and not self._keys:
@@ -189,7 +193,7 @@ class Intake:
                 return 1
             self._keys.append(str(jobs.next_number))
         placed = placings[len(self._keys) - 1]
-        spec = placed.job(self._keys[-1])
+        spec = dependencies.with_keys(placed.job(self._keys[-1]), self._keys)
         indices: tuple[int, ...] = ()
         if spec.array is not None:
             known = jobs.arrays.get(spec.key)

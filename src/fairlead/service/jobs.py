@@ -41,6 +41,8 @@ from fairlead.wire.fields import with_vcore
 from fairlead.wire.notices import kind_of
 
 router = api("jobs")
+MOST_AWAITED = 1000
+"""Other jobs that one may wait for."""
 
 
 @router.post("/jobs", status_code=201, responses=documented(409, 413, 429, 507))
@@ -169,9 +171,23 @@ def _streams(draft: wire.JobDraft) -> Streams | None:
 
 
 def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:
-    """What is waited for of others, each thing once."""
-    found = [Dependency(application=each.key, awaited=Awaited(each.awaited)) for each in drafts]
+    """What is waited for of others, each thing once; several parts of an array are so many things. Raises `Refusal`."""
+    found = [Dependency(application=key, awaited=Awaited(each.awaited)) for each in drafts for key in _single(each.key)]
+    if len(found) > MOST_AWAITED:
+        said = f"a job waits for at most {MOST_AWAITED} others, not {len(found)}; wait for a whole array"
+        raise Refusal("invalid", said, field="after")
     return tuple(dict.fromkeys(found))
+
+
+def _single(key: str) -> list[str]:
+    """The key of each part that this one names; another key is itself."""
+    name, indices = arrays.split(key)
+    if not indices or indices == arrays.SAME_INDEX:
+        return [key]
+    try:
+        return [f"{name}.{index}" for index in arrays.parse_indices(indices)]
+    except ValueError as problem:
+        raise Refusal("invalid", f"{key}: {problem}", field="after") from None
 
 
 def _retry(draft: wire.RetryDraft | None) -> RetrySpec | None:

@@ -62,7 +62,14 @@ class RetryDraft(Request, frozen=True, kw_only=True):
 class Dependency(Request, frozen=True, kw_only=True):
     """Another job, and what is waited for of it."""
 
-    key: Annotated[str, Meta(min_length=1, max_length=64, description="The other job.")]
+    key: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="The other job; `12.5-9`: parts of an array; `#0`: the first job of the same request.",
+        ),
+    ]
     awaited: Annotated[
         Literal["started", "ok", "any", "not-ok"],
         said("That it starts (or ends without), ends well, ends however, or ends otherwise than well."),
