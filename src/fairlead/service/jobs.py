@@ -23,6 +23,7 @@ from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import ArraySpec, JobSpec, where_of
 from fairlead.local.job_bounds import UNSTATED
+from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import Notice
 from fairlead.local.placing import SUBMIT_DENIED
@@ -270,6 +271,10 @@ async def requeue_job(
     order = body or orders.RequeueOrder()
 
     def act(turn: Turn, one: str) -> None:
+        part = place.local.jobs.get(one) if one != key else None
+        if order.hold and part is not None and part.state is State.WAITING:  # All that is meant waits on hold then.
+            holding.hold(place.local.jobs, turn, caller, one, order.why)
+            return
         requests.requeue(place.local.jobs, turn, caller, one, hold=order.hold, why=order.why)
 
     return await order_each(place, caller, key, act, last_first=True)
@@ -316,11 +321,10 @@ async def release_job(key: str, place: MachineOf, caller: CallerOf, body: orders
 async def reserve_for_job(key: str, body: orders.ReservationOrder, place: MachineOf, caller: CallerOf) -> wire.Job:
     """Keep the next room for a job that waits, or no longer: those behind it wait meanwhile. For administrators."""
 
-    def act(turn: Turn) -> None:
-        requests.reserve(place.local.jobs, turn, caller, key, on=body.on, why=body.why)
+    def act(turn: Turn, one: str) -> None:
+        requests.reserve(place.local.jobs, turn, caller, one, on=body.on, why=body.why)
 
-    await place.do(act)
-    return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
+    return await order_each(place, caller, key, act)
 
 
 @router.patch("/jobs/{key}", responses=documented(404, 409))

@@ -177,3 +177,26 @@ def test_a_forecast_knows_the_end_of_a_part_and_of_the_whole(served: Any) -> Non
     assert first is not None
     assert last is not None
     assert first < last
+
+
+def test_all_that_is_requeued_on_hold_waits(served: Any) -> None:
+    """Also the parts that did not run yet; of one part that waits there is nothing to requeue."""
+    key = sleeping(served, "1-4%2")
+    for part in ("1", "2"):
+        served.wait(f"{key}.{part}", "running")
+    assert order(served, f"{key}.4", "requeue", hold=True).status == 409
+    order(served, key, "requeue", hold=True, why="the disk")
+    for part in range(1, 5):
+        served.wait(f"{key}.{part}", "waiting")
+    assert counts(served.show(key)) == {"held": 4}
+    order(served, key, "cancel", now=True)
+
+
+def test_room_and_priority_are_for_several_parts(served: Any) -> None:
+    """Each of those that wait in line; that is none of those that wait for their turn."""
+    key = served.submit("/bin/true", array="1-3%2", resources={"cpu": 3, "gpu": 9})
+    order(served, key, "reserve", on=True, why="a demo")
+    assert [served.show(f"{key}.{part}")["reserved"] for part in (1, 2, 3)] == [True, True, False]
+    assert served.call("PATCH", f"/api/v1/jobs/{key}.2-3", {"priority": 4}).status == 200
+    assert [served.show(f"{key}.{part}")["priority"] for part in (1, 2, 3)] == [0, 4, 4]
+    order(served, key, "cancel")
