@@ -21,7 +21,7 @@ from fairlead.client.contexts import Context, Contexts, read_contexts
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.wire.declarations import Token
+    from fairlead.wire.declarations import Token, TokenScope
 
 _ADD_EXAMPLES = """
 fairlead context add lab --socket /run/fairlead.sock
@@ -118,20 +118,32 @@ _TOKENS: Columns[Token] = (
     (Column("ID"), lambda each: each.id),
     (Column("NAME", least=10), lambda each: each.name),
     (Column("USER", least=8), lambda each: each.user),
+    (Column("FOR"), lambda each: each.scope),
     (Column("MADE"), lambda each: render.moment(each.created_at_ms)),
+    (Column("UNTIL"), lambda each: render.moment(each.expires_at_ms)),
     (Column("LAST USED"), lambda each: render.moment(each.used_at_ms)),
 )
 token = Group("token", help="Make, list and revoke tokens for access over TCP.")
 
 
-@token.command("create", examples="FAIRLEAD_TOKEN=$(fairlead token create --name laptop)")
+@token.command("create", examples="FAIRLEAD_TOKEN=$(fairlead token create --name page --scope read --expires 30d)")
 @click.option("--name", default="", metavar="NAME", help="What it is for, to find it again.")
 @click.option("--user", "-u", metavar="USER", help="For another user (administrators only).")
+@click.option(
+    "--scope",
+    type=click.Choice(["read", "submit", "administer"]),
+    default="administer",
+    help="What it is for: read; submit (also all that is about jobs, as no administrator); administer: all you may do.",
+)
+@click.option("--expires", metavar="TIME", help="It is accepted for so long, such as 30d; else until it is revoked.")
 @show_output
 @connected
-def create(client: Client, name: str, user: str | None, output: str) -> None:
+def create(client: Client, name: str, user: str | None, scope: TokenScope, expires: str | None, output: str) -> None:
     """Make a token for yourself and print it, once."""
-    made = client.create_token(name=name, user=user or "")
+    from fairlead.cli.values import parse_duration
+
+    lifetime_ms = parse_duration(expires, "--expires") if expires else None
+    made = client.create_token(name=name, user=user or "", scope=scope, lifetime_ms=lifetime_ms)
     if not render.write_value(made, output):
         print(made.token)
 
@@ -140,7 +152,7 @@ def create(client: Client, name: str, user: str | None, output: str) -> None:
 @list_output
 @connected
 def list_tokens(client: Client, output: str) -> None:
-    """List tokens: name, owner, when made and last used."""
+    """List tokens: name, owner, what for, when made, until when, and when last used."""
     render.write_list(output, client.tokens(), _TOKENS, name="id")
 
 

@@ -277,9 +277,17 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     # -- tokens ------------------------------------------------------------------------------------------------------
 
     @route
-    def create_token(self, *, name: str = "", user: str = "") -> Call[declarations.NewToken]:
-        """Make a token; its text is in this answer alone."""
-        return _call("POST", "/tokens", _given(name=name or None, user=user or None), repeat=False)
+    def create_token(
+        self,
+        *,
+        name: str = "",
+        user: str = "",
+        scope: declarations.TokenScope = "administer",
+        lifetime_ms: int | None = None,
+    ) -> Call[declarations.NewToken]:
+        """Make a token; its text is in this answer alone. `lifetime_ms`: None: it is accepted until it is revoked."""
+        said = _given(name=name or None, user=user or None, scope=scope, lifetime_ms=lifetime_ms)
+        return _call("POST", "/tokens", said, repeat=False)
 
     @route
     def revoke_token(self, identifier: str) -> Call[jobs.Done]:

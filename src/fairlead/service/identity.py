@@ -17,8 +17,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,10 @@ import msgspec
 from fairlead.local import accounts
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.sessions import SESSION, TICKET, Sessions
+from fairlead.service.scopes import covers, needed
+from fairlead.service.sessions import SESSION, TICKET, Pass, Sessions
 from fairlead.service.whole_files import read_whole, write_whole
+from fairlead.wire.declarations import TokenScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +39,8 @@ PREFIX = "fl_"
 MOST_TOKENS = 10_000
 
 
-class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token as it is stored."""
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A token as it is stored. `user` is the name that the account `uid` had when it was made."""
 
     id: str
     name: str
@@ -46,6 +48,12 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uid: int
     sha256: str
     created_at_ms: int
+    scope: TokenScope = "administer"
+    expires_at_ms: int | None = None
+
+    def is_over(self) -> bool:
+        """Whether its time is."""
+        return self.expires_at_ms is not None and time.time_ns() // 1_000_000 >= self.expires_at_ms
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,13 +80,16 @@ class Tokens:
         except (OSError, ValueError) as error:
             raise TokensError(f"{path} cannot be read ({error}); move it away, then make new tokens") from error
 
-    def create(self, *, name: str, user: str, uid: int) -> tuple[str, Token]:
+    def create(
+        self, *, name: str, user: str, uid: int, scope: TokenScope = "administer", lifetime_ms: int | None = None
+    ) -> tuple[str, Token]:
         """A new token for this user: its text, which nobody can show again, and what is stored. Raises OSError."""
-        text = PREFIX + secrets.token_urlsafe(32)
+        text, now_ms = PREFIX + secrets.token_urlsafe(32), time.time_ns() // 1_000_000
+        until_ms = None if lifetime_ms is None else now_ms + lifetime_ms
         with self._lock:
             if len(self._file.tokens) >= MOST_TOKENS:
                 raise TokensError(f"there are {MOST_TOKENS} tokens already; revoke some")
-            token = Token(str(self._file.next_id), name, user, uid, _digest(text), time.time_ns() // 1_000_000)
+            token = Token(str(self._file.next_id), name, user, uid, _digest(text), now_ms, scope, until_ms)
             self._store(_File(self._file.next_id + 1, [*self._file.tokens, token]))
         return text, token
 
@@ -124,6 +135,8 @@ def _digest(text: str) -> str:
 
 # -- who is at the other end ---------------------------------------------------------------------------------------
 
+CONNECTION = "fairlead.connection"
+"""The key of a request's scope that holds what it came over; its `token` is noted there, and ends it."""
 PEER = "fairlead.peer"
 """The key of a request's scope that holds its `Peer` (absent: not from the Unix socket)."""
 
@@ -165,9 +178,11 @@ class Gate:
         own_uid: int,
         everybody: bool,
         sessions: Sessions | None = None,
+        account_of: Callable[[int], accounts.Account] = accounts.by_uid,
     ) -> None:
         """`everybody`: serve all users of the machine (needs root's rights); otherwise only `own_uid`."""
         self._tokens, self._sessions, self._admins = tokens, sessions, frozenset(admins)
+        self._account_of = account_of
         self.own_uid, self.everybody = own_uid, everybody
         self.own_name = accounts.by_uid(own_uid).name
 
@@ -185,16 +200,36 @@ class Gate:
                 "FAIRLEAD_TOKEN, or send `Authorization: Bearer TOKEN`",
             )
         if self._sessions is not None and text.strip().startswith((TICKET, SESSION)):
-            session = self._sessions.recognise(text.strip())
-            if session is None:
-                raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
-            return self._admit(session.user, session.uid, accounts.by_uid(session.uid).groups)
-        token = self._tokens.recognise(text.strip())
-        if token is None:
-            raise Refusal(
-                "unauthorized", "this token is not known; it may have been revoked: `fairlead token create` makes one"
-            )
-        return self._admit(token.user, token.uid, accounts.by_uid(token.uid).groups)
+            return self._of_session(self._sessions.recognise(text.strip()))
+        return self._of_token(self._tokens.recognise(text.strip()), scope)
+
+    def _of_session(self, session: Pass | None) -> Caller:
+        account = self._account_of(session.uid) if session is not None else None
+        if session is None or account is None or account.name != session.user:
+            raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
+        return self._admit(session.user, session.uid, account.groups)
+
+    def _of_token(self, token: Token | None, scope: Mapping[str, Any]) -> Caller:
+        if (no := self.objection(token)) or token is None:
+            raise Refusal("unauthorized", f"{no}: `fairlead token create` makes one")
+        method, path = scope["method"], scope["path"]
+        if not covers(token.scope, method, path):
+            wanted = needed(method, path)
+            raise Refusal("forbidden", f"this token is to {token.scope}, and {method} {path} needs one to {wanted}")
+        if (connection := scope.get(CONNECTION)) is not None:
+            connection.token = token
+        caller = self._admit(token.user, token.uid, self._account_of(token.uid).groups)
+        return replace(caller, is_admin=caller.is_admin and token.scope != "submit")
+
+    def objection(self, token: Token | None) -> str:
+        """Why this token is not accepted now, as a sentence; empty: it is."""
+        if token is None or self._tokens.find(token.id) is None:
+            return "this token is not known; it may have been revoked"
+        if token.is_over():
+            return "the time of this token is over"
+        if (name := self._account_of(token.uid).name) != token.user:
+            return f"this token was made for {token.user}, whose account is gone; its number is that of {name} now"
+        return ""
 
     def _admit(self, user: str, uid: int, groups: tuple[str, ...]) -> Caller:
         is_admin = uid in (0, self.own_uid) or user in self._admins

@@ -306,12 +306,9 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
         place.hub.readers.close()
         place.streams.close()
 
-    bounds = place.users.bounds
-    server = Server(
-        make_app(place),
-        end_streams,
-        Connections(raise_descriptors(), of_user=bounds.connections, own_uid=place.gate.own_uid),
-    )
+    of_user, own_uid = place.users.bounds.connections, place.gate.own_uid
+    connections = Connections(raise_descriptors(), of_user=of_user, own_uid=own_uid)
+    server = Server(make_app(place), end_streams, connections)
     if options.handle_signals:
         on_signals(server.stop)
     duties = [_watch(server, place, options, sockets), note_waits(place), guard_memory(place, place.memory_guard)]
@@ -319,6 +316,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
     duties += [keep_the_clock(place), watch_accounts(place), place.pages.keep(sockets[0])]
+    duties.append(connections.end_with_tokens(place.gate.objection))
     gc.collect()
     duties.append(search_seldom())
     watching = [asyncio.create_task(duty) for duty in duties]

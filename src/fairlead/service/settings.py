@@ -6,6 +6,7 @@ the answer that made it and nowhere else.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -25,7 +26,7 @@ router = api("tokens")
 
 
 def _shown(place: MachinePlace, token: Token) -> dict[str, Any]:
-    named = {name: getattr(token, name) for name in ("id", "name", "user", "created_at_ms")}
+    named = {name: getattr(token, name) for name in ("id", "name", "user", "created_at_ms", "scope", "expires_at_ms")}
     return named | {"used_at_ms": place.tokens.used_ms(token)}
 
 
@@ -43,7 +44,8 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
         user, uid = account.name, account.uid
     place.users.tokens(caller, sum(each.uid == uid for each in place.tokens.all()))
     try:
-        text, token = await run_in_threadpool(place.tokens.create, name=body.name, user=user, uid=uid)
+        create = partial(place.tokens.create, scope=body.scope, lifetime_ms=body.lifetime_ms)
+        text, token = await run_in_threadpool(create, name=body.name, user=user, uid=uid)
     except (OSError, TokensError) as error:
         raise Refusal("unavailable", f"the token could not be stored: {error}") from error
     return wire.NewToken(token=text, **_shown(place, token))

@@ -5,7 +5,7 @@ Decides the fields. Never whether a declaration makes sense: the scheduler does.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -77,6 +77,10 @@ class BudgetDraft(Request, frozen=True, kw_only=True):
     namespace: Line = ""
 
 
+TokenScope: TypeAlias = Literal["read", "submit", "administer"]
+"""What a token is for: to read; also for all that is about one's own jobs; or for everything that its user may do."""
+
+
 class TokenRequest(Request, frozen=True, kw_only=True):
     """A token to make."""
 
@@ -84,6 +88,10 @@ class TokenRequest(Request, frozen=True, kw_only=True):
 
     name: Annotated[Line, said("What it is for.")] = ""
     user: Annotated[Line, said("Whose it shall be (administrators only); empty: the caller's.")] = ""
+    scope: Annotated[
+        TokenScope, said("`read`, `submit` (also all that is about jobs, as no administrator), or `administer`: all.")
+    ] = "administer"
+    lifetime_ms: Annotated[Annotated[int, Meta(gt=0, le=10**12)] | None, said("For so long; null: always.")] = None
 
 
 # -- answers --------------------------------------------------------------------------------------------------------
@@ -204,6 +212,8 @@ class Token(Shape, frozen=True, kw_only=True):
     user: str
     created_at_ms: int
     used_at_ms: int | None
+    scope: TokenScope = "administer"
+    expires_at_ms: int | None = None
 
 
 class NewToken(Token, frozen=True, kw_only=True):

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairlead.local import accounts
 from fairlead.service.identity import Gate
 from fairlead.service.serve import Listening, ServeOptions, answer, bring_up
 from fairlead.wire.cluster import Problem
@@ -37,6 +38,14 @@ partitions:
             resources: {max: {vcore: 1}}
 """
 ALICE, BOB = 54_321, 54_322
+
+
+NAMES = {ALICE: "alice", BOB: "bob", 54_323: "carol"}
+"""Accounts that this machine has not, and the service takes it to have."""
+
+
+def account_of(uid: int) -> accounts.Account:
+    return replace(accounts.by_uid(uid), name=NAMES[uid]) if uid in NAMES else accounts.by_uid(uid)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -166,7 +175,12 @@ def served() -> Iterator[Served]:
 
         def everybody(place: Any) -> None:
             place.gate = Gate(
-                place.tokens, admins=("carol",), own_uid=os.geteuid(), everybody=True, sessions=place.pages.sessions
+                place.tokens,
+                admins=("carol",),
+                own_uid=os.geteuid(),
+                everybody=True,
+                sessions=place.pages.sessions,
+                account_of=account_of,
             )
 
         place, listening = run_service(options, stack, everybody)

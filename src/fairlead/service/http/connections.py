@@ -12,6 +12,7 @@ import logging
 import re
 import resource
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fairlead.service.http import errors
-from fairlead.service.identity import PEER, Peer, peer_of
+from fairlead.service.identity import CONNECTION, PEER, Peer, Token, peer_of
 
 log = logging.getLogger("fairlead.service")
 
@@ -32,6 +33,8 @@ DESCRIPTORS = 65_536
 ENDLESS = re.compile(r"/api/v1/jobs/[^/]+/terminal")
 """What is typed at a terminal is passed on as it comes, and never held."""
 HEAD_BYTES = 64 * 1024
+TOKENS_S = 1.0
+"""Between two looks at tokens: no stream outlives its token for longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,14 @@ class Connections:
         self._of_user, self._unbound = of_user, frozenset((0, own_uid))
         self._waiting: dict[bool, dict[Guarded, None]] = {False: {}, True: {}}
         """Over TCP (False) and Unix: those whose other end has to do something, the longest first."""
+        self._open: set[Guarded] = set()
         self._count: Counter[bool] = Counter()
         self._users: Counter[int] = Counter()
 
-    def opened(self, peer: Peer | None) -> tuple[str, str] | None:
+    def opened(self, one: Guarded, peer: Peer | None) -> tuple[str, str] | None:
         """A further one; None, or the code and the sentence with which it is refused."""
         is_unix = peer is not None
+        self._open.add(one)
         self._count[is_unix] += 1
         if peer is not None:
             self._users[peer.uid] += 1
@@ -90,6 +95,7 @@ class Connections:
     def closed(self, one: Guarded, peer: Peer | None) -> None:
         """It is gone."""
         is_unix = peer is not None
+        self._open.discard(one)
         self._count[is_unix] -= 1
         self._waiting[is_unix].pop(one, None)
         if peer is not None:
@@ -104,6 +110,15 @@ class Connections:
         if for_the_other_end and (peer is None or peer.uid not in self._unbound):
             waiting[one] = None
 
+    async def end_with_tokens(self, objection: Callable[[Token], str]) -> None:
+        """End each connection whose token is no longer accepted, also one that is a stream; until it is cancelled."""
+        while True:
+            await asyncio.sleep(TOKENS_S)
+            tokens = {one.token.id: one.token for one in self._open if one.token is not None}
+            gone = {each.id for each in tokens.values() if objection(each)}
+            for one in [one for one in self._open if one.token is not None and one.token.id in gone]:
+                one.transport.abort()
+
     def __len__(self) -> int:
         return self._count.total()
 
@@ -114,6 +129,8 @@ class Guarded(HttpToolsProtocol):
     def __init__(self, connections: Connections, **settings: Any) -> None:
         super().__init__(**settings)
         self._all, self._patience = connections, connections.patience
+        self.token: Token | None = None
+        """The one that was shown last."""
         self._peer: Peer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -126,7 +143,7 @@ class Guarded(HttpToolsProtocol):
         """Note who connected; refuse it where there are too many."""
         super().connection_made(transport)
         self._peer = peer_of(transport)
-        refused = self._all.opened(self._peer)
+        refused = self._all.opened(self, self._peer)
         if refused is not None:
             self._refuse(*refused)
             return
@@ -161,6 +178,7 @@ class Guarded(HttpToolsProtocol):
         self._head_bytes, self._in_head, self._begun = 0, True, True
         if self._timer is None:
             self._wait(self._patience.head, "headers", "all headers of a request")
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         if self._peer is not None:
             self.scope[PEER] = self._peer  # type: ignore[literal-required]
 

@@ -1,0 +1,29 @@
+"""What a token may be used for, beside what its user may do: to read, to submit, or for everything.
+
+Decides which of the three a request needs, by its method and path. Never looks at who asks. Invariant: what is not
+known here needs a token for everything, so a new route is never open to a token that was made for less.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fairlead.wire.declarations import TokenScope
+
+WIDTH: dict[TokenScope, int] = {"read": 0, "submit": 1, "administer": 2}
+"""A token for one of them is one for those before it, too."""
+ASKING = frozenset({"/api/v1/whatif", "/api/v1/config/check", "/api/v1/config/diff", "/ws/v1/validate-conf"})
+"""Where a POST changes nothing: what is asked about is too long for a query."""
+OF_JOBS = re.compile(r"/api/v1/(jobs(/[^/]+(/[a-z]+)?)?|clean)")
+
+
+def needed(method: str, path: str) -> TokenScope:
+    """The least that a token has to be for."""
+    if method in ("GET", "HEAD", "OPTIONS") or (method == "POST" and path in ASKING):
+        return "read"
+    return "submit" if OF_JOBS.fullmatch(path) else "administer"
+
+
+def covers(scope: TokenScope, method: str, path: str) -> bool:
+    """Whether a token for this may be used so."""
+    return WIDTH[needed(method, path)] <= WIDTH[scope]
