@@ -71,7 +71,7 @@ class Watched:
         page.on("console", lambda said: self.wrong.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", lambda asked: None if _is_own(asked.url, host) else self.wrong.append(f"asked {asked.url}"))
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
 
     def findings(self) -> list[str]:
         """What axe-core finds that keeps people from using it: serious and critical."""

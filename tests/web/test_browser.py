@@ -13,7 +13,7 @@ from web.browsing import PagesService, Watched
 
 from fairlead.web.viewer import COOKIE
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 def fill(service: PagesService) -> tuple[str, str]:
@@ -206,3 +206,51 @@ def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: Pages
     page.goto(f"{service.url}/submit")
     page.wait_for_function("document.getElementById('f-array').value === '1-3'")
     clear(service)
+
+
+@pytest.mark.slow
+def test_the_past_shows_who_was_stopped_for_whom(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    batch = service.submit("sleep", "100", name="long", resources={"cpu": 4}, queue="root.batch", grace_ms=0)
+    while service.client.job(batch).state != "running":
+        time.sleep(0.05)
+    urgent = service.submit("sleep", "100", name="urgent", resources={"cpu": 4}, queue="root.interactive", grace_ms=0)
+    while service.client.job(urgent).state != "running":
+        time.sleep(0.05)
+    page.goto(f"{service.url}/past?span=15m")
+    page.locator(f".gantt a[href='/job/{urgent}'] rect").first.wait_for(state="attached")
+    assert page.locator(".gantt .arc").count() >= 1
+    assert page.locator(f".gantt a[href='/job/{batch}'] rect.evicted").count() == 1
+    watched.check()
+    slider = page.get_by_label("Moment")
+    slider.focus()
+    slider.press("ArrowLeft")
+    page.locator("#p-at", has_text=" waited.").wait_for()
+    watched.check()
+    clear(service)
+
+
+@pytest.mark.slow
+def test_the_queue_file_is_compared_then_put_in_force_and_put_back(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{service.url}/policy")
+    before = service.client.config()
+    editor = page.get_by_label("queues.yaml")
+    editor.fill(before.text.replace("- name: idle", "- nam: idle"))
+    page.get_by_role("button", name="Compare with what is in force").click()
+    page.locator("#p-answer button[data-line]").first.wait_for()
+    watched.check()
+    page.locator("form[data-act='compare']:not([aria-busy])").wait_for()
+    editor.fill(before.text.replace('priority.offset: "100"', 'priority.offset: "90"'))
+    page.get_by_role("button", name="Compare with what is in force").click()
+    page.locator("#p-answer", has_text="root.interactive changes").wait_for()
+    assert service.client.config().version == before.version, "comparing changes nothing"
+    page.get_by_role("button", name="Put it in force").click()
+    page.get_by_role("button", name="Do it").click()
+    page.locator("#p-history tr", has_text="api").wait_for()
+    assert 'priority.offset: "90"' in service.client.config().text
+    watched.check()
+    page.locator(f"#p-history tr[data-k='{before.version}']").get_by_role("button", name="Put back").click()
+    page.get_by_role("button", name="Do it").click()
+    page.locator("#p-history tr", has_text="rollback").wait_for()
+    assert service.client.config().text == before.text

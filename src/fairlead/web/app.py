@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
-from fairlead.web import job_page, line_page, now_page, queues_page, submit_page
+from fairlead.web import job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import code, div, element, h1, joined, p
 from fairlead.web.live import Live
@@ -62,6 +62,8 @@ PAGES: dict[str, Callable[..., Awaitable[None]]] = {
     "/now": now_page.show,
     "/queues": queues_page.show,
     "/submit": submit_page.show,
+    "/past": past_page.show,
+    "/policy": policy_page.show,
     "/job/{key}": job_page.show,
 }
 

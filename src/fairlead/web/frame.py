@@ -30,8 +30,10 @@ PLACES = (
     ("/now", "Now"),
     ("/queues", "Queues"),
     ("/submit", "Submit"),
+    ("/past", "The past"),
+    ("/policy", "Policy"),
 )
-NOT_OF_A_CLUSTER = frozenset({"/submit", "/policy"})
+NOT_OF_A_CLUSTER = frozenset({"/submit", "/past", "/policy"})
 AT_LEAST_EVERY_S = 15.0
 Draw = Callable[[], Awaitable[Html]]
 Given = Mapping[str, Any]

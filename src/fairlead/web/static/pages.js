@@ -162,6 +162,8 @@
         () => say("Copied."),
         () => say(node.dataset.copy),
       );
+    } else if (node.dataset.line) {
+      toLine(document.getElementById(node.dataset.field), Number(node.dataset.line));
     } else if (node.dataset.act && node.type !== "submit") act(node, {});
   });
   document.addEventListener("submit", (event) => {
@@ -182,11 +184,19 @@
     if (field.form && field.form.dataset.submitOnChange !== undefined) field.form.requestSubmit();
   });
   function said(resource, value) {
+    if (resource === "moment") return date.format(value);
     if (resource !== "memory" && resource !== "ephemeral-storage") return String(value);
     for (const [sign, size] of [["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 1024]]) {
       if (value >= size) return `${Math.floor((value / size) * 10) / 10}${sign}`;
     }
     return String(value);
+  }
+  function toLine(field, line) {
+    const lines = field.value.split("\n");
+    const begin = lines.slice(0, line - 1).reduce((all, each) => all + each.length + 1, 0);
+    field.focus();
+    field.setSelectionRange(begin, begin + (lines[line - 1] || "").length);
+    field.scrollTop = (line - 5) * (field.scrollHeight / lines.length);
   }
   function recall(form) {
     try {
@@ -247,6 +257,12 @@
     remember(name) {
       const form = document.querySelector(`form[data-remember="${name}"]`);
       if (form) localStorage.setItem(`fairlead-${name}`, JSON.stringify([...new FormData(form)]));
+    },
+    fill(id, text) {
+      const field = document.getElementById(id);
+      field.value = text;
+      field.scrollTop = 0;
+      field.focus();
     },
     reveal(id) {
       document.getElementById(id).scrollIntoView({ behavior: "smooth", block: "nearest" });

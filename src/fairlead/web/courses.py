@@ -1,0 +1,112 @@
+"""What happened, made of events: who ran where and when, who waited how long, who was stopped for whom.
+
+Decides how events become runs. Never asks for any: it is told them in their order. Invariant: a run is told once, from
+its start to its end, or without one if it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Run:
+    """One attempt of a job on a node."""
+
+    key: str
+    node: str
+    begin_ms: int
+    end_ms: int | None = None
+    how: str = "running"
+    stopped_for: str = ""
+    rule: str = ""
+
+
+@dataclass(slots=True)
+class Course:
+    """One job."""
+
+    key: str
+    user: str = ""
+    name: str = ""
+    queue: str = ""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    submitted_ms: int | None = None
+    waits_since_ms: int | None = None
+    runs: list[Run] = field(default_factory=list)
+    waited_ms: int = 0
+
+    @property
+    def open_run(self) -> Run | None:
+        """The one that goes on."""
+        return self.runs[-1] if self.runs and self.runs[-1].end_ms is None else None
+
+
+def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[str, Course]:
+    """The jobs of events, each as its moment in milliseconds, its type, the job's key and what it says."""
+    found: dict[str, Course] = {}
+    for at_ms, what, key, values in events:
+        if not key:
+            continue
+        course = found.setdefault(key, Course(key))
+        match what:
+            case "job.submitted":
+                course.user, course.name = str(values.get("user", "")), str(values.get("name", ""))
+                course.queue, course.resources = str(values.get("queue", "")), values.get("resources") or {}
+                course.submitted_ms = course.waits_since_ms = at_ms
+            case "job.placed":
+                course.queue = str(values.get("queue", course.queue))
+            case "job.moved":
+                course.queue = str(values.get("new", course.queue))
+            case "job.allocated":
+                _begin(course, str(values.get("node", "")), at_ms)
+            case "job.evicting":
+                if (run := course.open_run) is not None:
+                    run.stopped_for = str(values.get("on_behalf_of", "")).rpartition("/")[2].partition("#")[0]
+                    run.rule = str(values.get("rule", ""))
+            case "job.released" | "job.attempt-ended" | "job.ended" | "job.requeued":
+                _end(course, at_ms, what, values)
+            case _:
+                pass
+    return found
+
+
+def _begin(course: Course, node: str, at_ms: int) -> None:
+    if course.open_run is None:
+        course.runs.append(Run(course.key, node, at_ms))
+        if course.waits_since_ms is not None:
+            course.waited_ms += at_ms - course.waits_since_ms
+            course.waits_since_ms = None
+
+
+def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> None:
+    run = course.open_run
+    if run is not None:
+        run.end_ms = at_ms
+        run.how = "evicted" if run.stopped_for or run.rule else run.how
+    ended = course.runs[-1] if course.runs else None
+    if ended is not None and values.get("state"):
+        ended.how = str(values["state"])
+    course.waits_since_ms = None if what == "job.ended" else at_ms
+
+
+def at_moment(found: Iterable[Course], at_ms: int) -> tuple[list[tuple[Course, Run]], list[Course]]:
+    """What ran and what waited then."""
+    ran, waited = [], []
+    for course in found:
+        run = next((r for r in course.runs if r.begin_ms <= at_ms and (r.end_ms is None or at_ms < r.end_ms)), None)
+        if run is not None:
+            ran.append((course, run))
+        elif _waited(course, at_ms):
+            waited.append(course)
+    return ran, waited
+
+
+def _waited(course: Course, at_ms: int) -> bool:
+    if course.submitted_ms is None or at_ms < course.submitted_ms:
+        return False
+    if any(run.begin_ms > at_ms for run in course.runs):
+        return True
+    return course.waits_since_ms is not None and course.waits_since_ms <= at_ms

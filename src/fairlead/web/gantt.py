@@ -1,0 +1,143 @@
+"""Who ran where, as a Gantt chart: lanes for what ran at the same time, arcs from the stopped to the stopper.
+
+Decides lanes and scales. Never reads an event: it is given courses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fairlead import times
+from fairlead.web.courses import Course, Run
+from fairlead.web.html import Html, div, element, span
+from fairlead.web.words import job_path, short_queue
+
+WIDTH, LANE, GAP, LEFT, TOP = 1200, 18, 3, 90, 22
+MOST_LANES = 60
+TICKS = 6
+
+
+def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[[str], int]) -> Html:
+    """The runs of these between two moments."""
+    runs = sorted(
+        (
+            (run, course)
+            for course in found
+            for run in course.runs
+            if run.begin_ms < end_ms and (run.end_ms or end_ms) > begin_ms
+        ),
+        key=lambda pair: (pair[0].node, pair[0].begin_ms, pair[0].key),
+    )
+    scale = (WIDTH - LEFT) / max(1, end_ms - begin_ms)
+
+    def x(at_ms: int) -> float:
+        return LEFT + (min(max(at_ms, begin_ms), end_ms) - begin_ms) * scale
+
+    lanes = _lanes([run for run, _ in runs], end_ms)
+    height = TOP + (max(lanes.values(), default=0) + 1) * (LANE + GAP) + 6
+    bars, spots, labels, last_node = [], {}, [], None
+    for run, course in runs:
+        lane = lanes[id(run)]
+        y = TOP + lane * (LANE + GAP)
+        left, right = x(run.begin_ms), x(run.end_ms or end_ms)
+        spots[id(run)] = (left, right, y + LANE / 2)
+        if run.node != last_node:
+            labels.append(element("text", run.node[:12], x=2, y=y + 13, class_="label"))
+            last_node = run.node
+        ran = times.duration((run.end_ms or end_ms) - run.begin_ms)
+        words = f"{course.key} {course.name} of {course.user} in {short_queue(course.queue)}: {run.how}, {ran}"
+        bars.append(
+            element(
+                "a",
+                element(
+                    "rect",
+                    x=f"{left:.1f}",
+                    y=y,
+                    width=f"{max(2.0, right - left):.1f}",
+                    height=LANE,
+                    rx=3,
+                    class_=f"bar f{colour(course.queue)} {run.how}",
+                ),
+                element("text", course.key, x=f"{left + 4:.1f}", y=y + 13, class_=f"inside f{colour(course.queue)}")
+                if right - left > 30
+                else None,
+                element("title", words),
+                href=job_path(course.key),
+                aria_label=words,
+            )
+        )
+    arcs = [
+        _arc(spots[id(run)], by_key, spots)
+        for run, _ in runs
+        if run.stopped_for and (by_key := _preemptor(run, runs)) is not None
+    ]
+    ticks = [_tick(x, begin_ms + (end_ms - begin_ms) * at // TICKS, height) for at in range(TICKS + 1)]
+    svg = element(
+        "svg",
+        ticks,
+        labels,
+        bars,
+        arcs,
+        viewBox=f"0 0 {WIDTH} {height}",
+        width=WIDTH,
+        height=height,
+        role="group",
+        aria_label="Who ran where and when",
+        class_="gantt",
+    )
+    return div(svg, class_="scroll", tabindex="0", role="region", aria_label="Gantt chart")
+
+
+def _tick(x: Callable[[int], float], at_ms: int, height: int) -> Html:
+    at = x(at_ms)
+    return element(
+        "g",
+        element("line", x1=f"{at:.1f}", x2=f"{at:.1f}", y1=TOP - 4, y2=height, class_="tick"),
+        element(
+            "text",
+            times.clock_time(at_ms),
+            x=f"{at:.1f}",
+            y=12,
+            class_="label",
+            text_anchor="middle" if at < WIDTH - 40 else "end",
+        ),
+    )
+
+
+def _lanes(runs: Sequence[Run], end_ms: int) -> dict[int, int]:
+    """For each run the first lane of its node that is free when it begins."""
+    found: dict[int, int] = {}
+    first, node, ends = 0, None, list[int]()
+    for run in runs:
+        if run.node != node:
+            first, node, ends = first + len(ends), run.node, []
+        lane = next((at for at, free_ms in enumerate(ends) if free_ms <= run.begin_ms), len(ends))
+        ends[lane : lane + 1] = [run.end_ms or end_ms]
+        found[id(run)] = first + lane
+    return found
+
+
+def _preemptor(victim: Run, runs: Sequence[tuple[Run, Course]]) -> Run | None:
+    """The run that it made room for: the first of that job after it was stopped."""
+    later = (run for run, _ in runs if run.key == victim.stopped_for and run.begin_ms >= (victim.end_ms or 0))
+    return min(later, key=lambda run: run.begin_ms, default=None)
+
+
+def _arc(victim: tuple[float, float, float], by: Run, spots: dict[int, tuple[float, float, float]]) -> Html:
+    _, x1, y1 = victim
+    x2, _, y2 = spots[id(by)]
+    bend = max(18.0, abs(y2 - y1) / 2)
+    return element(
+        "path",
+        element("title", f"was stopped for {by.key}"),
+        d=f"M{x1:.1f} {y1:.1f} C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}",
+        class_="arc",
+    )
+
+
+def legend() -> Html:
+    """What arcs and fading mean."""
+    return span(
+        "A curve leads from who was stopped to whom it made room for. Colours are those of the queues.",
+        class_="quiet small",
+    )

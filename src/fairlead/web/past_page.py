@@ -1,0 +1,294 @@
+"""The past: who ran where, what each queue and user used, how long things waited, and whether forecasts came true.
+
+Decides over which time. Everything is made of the events that the service tells this viewer: those of jobs that are its
+business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+from fastapi import Request
+
+from fairlead import times
+from fairlead.client.errors import ClientError
+from fairlead.web.colours import Colours, trees_of
+from fairlead.web.courses import Course, at_moment, courses
+from fairlead.web.frame import Given, Page, Row, act_button, table
+from fairlead.web.gantt import gantt, legend
+from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, strong
+from fairlead.web.live import Live
+from fairlead.web.stairs import meter
+from fairlead.web.viewer import Viewer
+from fairlead.web.words import counted, duration, job_link
+from fairlead.wire.fields import with_cpu
+from fairlead.wire.jobs import Job
+
+SPANS = {"15m": 900_000, "1h": 3_600_000, "6h": 21_600_000, "1d": 86_400_000, "7d": 604_800_000}
+RECORDS = 20_000
+"""So many records are looked at, at most."""
+DRAW_S = 0.5
+SILENCE_S = 8.0
+"""Nothing more is told for so long: all was."""
+MOST_ROWS = 400
+PANELS = ("gantt", "at", "queues", "users", "score")
+Told = tuple[int, str, str, Mapping[str, Any]]
+USE = (
+    ("", ""),
+    ("Jobs", "num"),
+    ("Core hours", "num"),
+    ("", "bar"),
+    ("Waited, half of them", "num"),
+    ("Waited, nine of ten", "num"),
+)
+
+
+async def show(viewer: Viewer, live: Live, request: Request) -> None:
+    """The page."""
+    page = Page(viewer, live, "/past", "The past")
+    asked = request.query_params.get("span", "1h")
+    past = _Past(viewer, live, page, asked if asked in SPANS else "1h")
+    page.panel("gantt", "Who ran where", past.chart, kind="wide", live=False)
+    page.panel("at", "As it was", past.at, kind="wide", live=False)
+    page.panel("queues", "Use by queue", past.by_queue, live=False)
+    page.panel("users", "Use by user", past.by_user, live=False)
+    page.panel("score", "Did forecasts come true?", past.score, kind="wide", live=False)
+    page.besides.append(past.read)
+    page.acts |= {"at": past.look_at, "again": past.again}
+    await page.open()
+
+
+class _Past:
+    """What one page shows."""
+
+    def __init__(self, viewer: Viewer, live: Live, page: Page, span_: str) -> None:
+        self.viewer, self.live, self.page, self.span = viewer, live, page, span_
+        self._events: list[Told] = []
+        self._named: dict[str, Job] = {}
+        self._is_read = False
+        self._shown: Html = EMPTY
+        self._set_window()
+
+    def _set_window(self) -> None:
+        self.end_ms = time.time_ns() // 1_000_000
+        self.begin_ms = self.end_ms - SPANS[self.span]
+
+    def found(self) -> list[Course]:
+        """The courses of the window, as far as they are read."""
+        found = courses(self._events)
+        for key, known in self._named.items():
+            if key in found and not found[key].user:
+                course = found[key]
+                course.user, course.name, course.queue, course.resources = (
+                    known.user,
+                    known.name,
+                    known.queue,
+                    known.resources,
+                )
+                course.submitted_ms = known.submitted_at_ms
+        return [course for course in found.values() if self._within(course)]
+
+    def _within(self, course: Course) -> bool:
+        if any(run.begin_ms < self.end_ms and (run.end_ms or self.end_ms) > self.begin_ms for run in course.runs):
+            return True
+        return course.waits_since_ms is not None or (course.submitted_ms or 0) >= self.begin_ms
+
+    async def read(self) -> None:
+        """Read what happened, and draw it as it comes."""
+        seq = (await self.viewer.client.changes()).seq
+        drawing = asyncio.create_task(self._draw())
+        try:
+            await self._take(seq)
+            if not all(course.user for course in courses(self._events).values()):
+                self._named = {job.key: job async for job in self.viewer.client.jobs(parts=True, limit=5000)}
+        finally:
+            drawing.cancel()
+        self._is_read = True
+        await self.page.redraw(*PANELS)
+
+    async def _draw(self) -> None:
+        drawn = 0
+        while True:
+            await asyncio.sleep(DRAW_S)
+            if len(self._events) != drawn:
+                drawn = len(self._events)
+                await self.page.redraw(*PANELS)
+
+    async def _take(self, seq: int) -> None:
+        """The events up to this record."""
+        stream = aiter(self.viewer.client.events(since=max(0, seq - RECORDS), timeout_s=30.0))
+        while True:
+            try:
+                event = await asyncio.wait_for(anext(stream), SILENCE_S)
+            except (TimeoutError, StopAsyncIteration):
+                return
+            if not isinstance(event.data, dict):
+                continue
+            if event.type.startswith("job."):
+                told = event.data
+                self._events.append((told["at_ms"], event.type, told.get("key", ""), told.get("values", {})))
+            if event.data.get("seq", 0) >= seq:
+                return
+
+    # -- panels -------------------------------------------------------------------------------------------------------
+
+    async def chart(self) -> Html:
+        """The Gantt chart, with the choice of the time."""
+        choice = div(
+            [
+                a(words, href=f"/past?span={words}", class_="chip", aria_current=words == self.span and "true")
+                for words in SPANS
+            ],
+            act_button("Again", "again"),
+            class_="row",
+        )
+        found = self.found()
+        colours = Colours(await trees_of(self.viewer, self.live))
+        ran = [course for course in found if course.runs]
+        if not ran:
+            nothing = "Nothing that you may see ran in this time." if self._is_read else "What happened is being read …"
+            return joined(choice, p(nothing, class_="empty"))
+        more = (
+            p(f"The newest {MOST_ROWS} of {counted(len(ran), 'job')} are drawn.", class_="quiet small")
+            if len(ran) > MOST_ROWS
+            else None
+        )
+        return joined(choice, gantt(ran[-MOST_ROWS:], self.begin_ms, self.end_ms, colours.of), legend(), more)
+
+    async def again(self, given: Given) -> str:
+        """Up to now."""
+        del given
+        self._set_window()
+        self._events, self._is_read = [], False
+        await self.read()
+        return ""
+
+    async def at(self) -> Html:
+        """A slider through the time, and what was so then."""
+        slider = element(
+            "input",
+            id="s-at",
+            type="range",
+            min=self.begin_ms,
+            max=self.end_ms,
+            step=1000,
+            value=self.end_ms,
+            data_act="at",
+            data_resource="moment",
+        )
+        return joined(
+            div(
+                element("label", "Moment", for_="s-at"),
+                slider,
+                element("output", "now", for_="s-at"),
+                class_="slider long",
+            ),
+            div(
+                self._shown
+                or p(
+                    "Drag to a moment: who ran and who waited then. For why, ask ",
+                    element("code", "fairlead journal at"),
+                    ".",
+                    class_="quiet",
+                ),
+                aria_live="polite",
+            ),
+        )
+
+    async def look_at(self, given: Given) -> str:
+        """What was so at a moment."""
+        at_ms = int(float(given["value"]))
+        ran, waited = at_moment(self.found(), at_ms)
+        colours = Colours(await trees_of(self.viewer, self.live))
+        rows: list[Row] = [
+            (
+                course.key,
+                [
+                    job_link(course.key, course.name),
+                    course.user,
+                    colours.chip(course.queue),
+                    run.node,
+                    duration(at_ms - run.begin_ms),
+                ],
+            )
+            for course, run in sorted(ran, key=lambda pair: pair[1].begin_ms)
+        ]
+        heads = (("Ran", ""), ("User", ""), ("Queue", ""), ("On", ""), ("For", "num"))
+        names: list[Child] = []
+        for course in waited[:40]:
+            names += [job_link(course.key, course.name), "  "]
+        self._shown = joined(
+            p(strong(times.moment(at_ms)), f": {counted(len(ran), 'job')} ran, {len(waited)} waited."),
+            table(heads, rows, "What ran then") if rows else None,
+            p("Waited: ", names) if names else None,
+        )
+        await self.page.redraw("at")
+        return ""
+
+    async def by_queue(self) -> Html:
+        """Core hours and waits of each queue."""
+        return await self._use(lambda course: course.queue or "–")
+
+    async def by_user(self) -> Html:
+        """The same of each user."""
+        return await self._use(lambda course: course.user or "–")
+
+    async def _use(self, part: Callable[[Course], str]) -> Html:
+        groups: dict[str, list[Course]] = {}
+        for course in self.found():
+            groups.setdefault(part(course), []).append(course)
+        if not groups:
+            return p("Nothing yet.", class_="empty")
+        hours = {name: sum(self._core_hours(each) for each in mine) for name, mine in groups.items()}
+        most = max(hours.values()) or 1
+        rows: list[Row] = []
+        for name in sorted(groups, key=lambda each: -hours[each]):
+            waits = sorted(each.waited_ms for each in groups[name] if each.runs and each.submitted_ms is not None)
+            middle = duration(int(median(waits))) if waits else "–"
+            late = duration(waits[int(0.9 * (len(waits) - 1))]) if waits else "–"
+            words = f"{hours[name]:,.1f} core hours"
+            rows.append(
+                (
+                    name,
+                    [
+                        name,
+                        len(groups[name]),
+                        f"{hours[name]:,.2f}",
+                        meter([("used", hours[name] / most, words)], words),
+                        middle,
+                        late,
+                    ],
+                )
+            )
+        return table(USE, rows, "Use and waiting times")
+
+    def _core_hours(self, course: Course) -> float:
+        cores = with_cpu(dict(course.resources)).get("cpu", course.resources.get("cpu", 0)) if course.resources else 0
+        ran_ms = sum(
+            max(0, min(run.end_ms or self.end_ms, self.end_ms) - max(run.begin_ms, self.begin_ms))
+            for run in course.runs
+        )
+        return float(cores) * ran_ms / 3_600_000
+
+    async def score(self) -> Html:
+        """How often forecasts were right."""
+        try:
+            score = await self.viewer.client.score()
+        except ClientError as error:
+            return p(error.message, class_="quiet")
+        if score.observed is None:
+            return p(f"No forecast has come true or failed yet; {score.open} are open.", class_="quiet")
+        parts = [
+            ("used", score.inside / max(1, score.scored), f"{score.inside} inside"),
+            ("wanted", score.early / max(1, score.scored), f"{score.early} earlier"),
+            ("over", score.late / max(1, score.scored), f"{score.late} later"),
+        ]
+        inside = (
+            f"{score.observed:.0%} of {score.scored} starts came inside their interval ({score.promised:.0%} should)"
+        )
+        words = f"{inside}; {score.early} earlier, {score.late} later"
+        return joined(meter(parts, words, mark=score.promised), p(f"{words}. {score.open} are open."))

@@ -1,0 +1,57 @@
+"""Events become runs and waits, and these a chart."""
+
+from __future__ import annotations
+
+from fairlead.web.courses import Course, Run, at_moment, courses
+from fairlead.web.gantt import _lanes, gantt
+
+STORY = [
+    (0, "job.submitted", "1", {"user": "ann", "name": "long", "queue": "root.a", "resources": {"cpu": 2}}),
+    (10, "job.allocated", "1", {"node": "n1"}),
+    (20, "job.submitted", "2", {"user": "bob", "name": "urgent", "queue": "root.b", "resources": {"cpu": 2}}),
+    (30, "job.evicting", "1", {"node": "n1", "on_behalf_of": "2/2#1", "rule": "priority"}),
+    (40, "job.attempt-ended", "1", {"state": "evicted"}),
+    (40, "job.released", "1", {"node": "n1"}),
+    (41, "job.allocated", "2", {"node": "n1"}),
+    (60, "job.ended", "2", {"state": "succeeded"}),
+    (61, "job.allocated", "1", {"node": "n1"}),
+    (70, "node.changed", "", {"node": "n1"}),
+]
+
+
+def test_an_eviction_is_told_with_whom_it_was_for_and_the_next_attempt_after_it() -> None:
+    found = courses(STORY)
+    one, two = found["1"], found["2"]
+    assert one.runs == [Run("1", "n1", 10, 40, "evicted", "2", "priority"), Run("1", "n1", 61)]
+    assert two.runs == [Run("2", "n1", 41, 60, "succeeded")]
+    assert (one.waited_ms, two.waited_ms) == (10 + 21, 21)
+    assert (one.user, one.queue, two.name) == ("ann", "root.a", "urgent")
+
+
+def test_what_ran_and_waited_at_a_moment() -> None:
+    found = courses(STORY).values()
+
+    def keys(at_ms: int) -> tuple[list[str], list[str]]:
+        ran, waited = at_moment(found, at_ms)
+        return [course.key for course, _ in ran], [course.key for course in waited]
+
+    assert keys(-1) == ([], [])
+    assert keys(5) == ([], ["1"])
+    assert keys(25) == (["1"], ["2"])
+    assert keys(50) == (["2"], ["1"])
+    assert keys(65) == (["1"], [])
+
+
+def test_runs_that_overlap_have_lanes_of_their_own_and_nodes_are_apart() -> None:
+    runs = [Run("1", "a", 0, 10), Run("2", "a", 5, 15), Run("3", "a", 10, 20), Run("4", "b", 0, None)]
+    assert list(_lanes(runs, 100).values()) == [0, 1, 0, 2]
+
+
+def test_the_chart_leads_from_the_stopped_to_the_stopper_and_escapes_names() -> None:
+    found = courses(STORY)
+    found["2"].name = "<script>"
+    shown = gantt(list(found.values()), 0, 100, lambda _: 0)
+    assert shown.count('class="arc"') == 1
+    assert shown.count("<rect") == 3
+    assert "<script>" not in shown
+    assert gantt([Course("9")], 0, 100, lambda _: 0).count("<rect") == 0
