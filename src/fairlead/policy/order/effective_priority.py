@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.nominations import kept_under
-from fairlead.policy.order.keys import queue_key
+from fairlead.policy.order.keys import application_key, queue_key
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition, Queue
@@ -86,8 +86,10 @@ def strength(ask: Ask) -> Strength:
 
 def path_of(ask: Ask) -> Path:
     """The place of an ask, as `Turns` works it out on its way."""
-    seen = ask.priority
-    path: Path = ((ask.line_key[0], ask.app.order_key, ask.line_key),)
+    seen, app = ask.priority, ask.app
+    # The kept key is brought up to date for what is in line alone, and not there at all after a restart.
+    in_line = app.batches and app.backoff_until_ms is None
+    path: Path = ((ask.line_key[0], app.order_key if in_line else application_key(app), ask.line_key),)
     for queue in ask.app.queue.lineage[:-1]:
         seen = queue.adjust(seen)
         path = ((-seen, *queue_key(queue)[1:]), *path)
