@@ -21,6 +21,8 @@ COURSE_JOBS ?= 1
 SOAK_ARGS ?=
 DAMAGE_ARGS ?=
 SEEDS ?= 1000
+STEPS ?= 1000000
+SEED ?=
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -148,6 +150,10 @@ damage: $(READY)  ## Flip a bit at every 64th byte of a live state: found or har
 crash-everywhere: $(READY)  ## kill -9 and errors at the n-th system call of supervisors and service (SEEDS=1000 FROM=0), by strace
 	@PYTHONPATH=tests:src $(BIN)/python tests/crashes/supervisors.py --seeds $(SEEDS) --first $(FROM)
 	@PYTHONPATH=tests:src $(BIN)/python tests/crashes/services.py --seeds $(SEEDS) --first $(FROM)
+
+.PHONY: simulate-service
+simulate-service: $(READY)  ## The whole service from seeds in virtual time, STEPS=1000000 of them, or one course: SEED=N
+	@PYTHONPATH=tests:src $(BIN)/python tests/simulation/service.py --steps $(STEPS) --first $(FROM) $(if $(SEED),--seed $(SEED))
 
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)

@@ -90,6 +90,7 @@ class Started:
 def serve() -> None:
     """What the nursery's process does: a line of JSON in, a line out, until nobody asks any more."""
     import fairlead.cli.main
+    import fairlead.cli.up
     import fairlead.service.serve
 
     while line := sys.stdin.readline():

@@ -46,6 +46,9 @@ class Orders:
         """How runs were last told to go on."""
         self._overtaken: set[str] = set()
         """Runs that were told to stop while their start waits to be tried again."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._thread = threading.Thread(target=self._work, name="fairlead-orders", daemon=True)
         self._thread.start()
 
@@ -78,10 +81,14 @@ class Orders:
 
     def _work(self) -> None:
         while (order := self._due.get()) is not None:
-            try:
-                order()
-            except Exception as fault:
-                log.error("an order to the machine failed: %s", fault, exc_info=fault)
+            self._carry_out(order)
+
+    @staticmethod
+    def _carry_out(order: Callable[[], None]) -> None:
+        try:
+            order()
+        except Exception as fault:
+            log.error("an order to the machine failed: %s", fault, exc_info=fault)
 
     def _insist(self, otherwise: str, order: Callable[[], None], pause: float = FIRST_PAUSE_S) -> None:
         """Carry an order out, again and again as long as the system refuses. `otherwise`: for the log."""
@@ -95,8 +102,7 @@ class Orders:
 
         self._due.put(carry_out)
 
-    @staticmethod
-    def _after(pause: float, again: Callable[[], None]) -> None:
+    def _after(self, pause: float, again: Callable[[], None]) -> None:
         timer = threading.Timer(pause, again)
         timer.daemon = True
         timer.start()

@@ -48,11 +48,13 @@ class LocalPlace:
         as_submitter: bool,
         socket: Path | None = None,
         output_bytes: int = 0,
+        make_orders: Callable[[Machine, Callable[[RunReport], None]], orders.Orders] = orders.Orders,
     ) -> None:
         """`make_machine(tell)` gives the machine, which tells of each run that begins or ends.
 
         `as_submitter`: run work as its user (needs root's rights). `socket`: where work finds the service.
-        `output_bytes`: so much of each output of a run is kept where its queue does not say it; 0: all.
+        `output_bytes`: so much of each output of a run is kept where its queue does not say it; 0: all. `make_orders`:
+        what carries out orders to the machine; a thread.
         """
         self.jobs = Jobs()
         self.node = ""
@@ -74,7 +76,7 @@ class LocalPlace:
         self._opening = threading.Lock()
         self._runs_dir = runs_dir
         self.machine = make_machine(self._told)
-        self._orders = orders.Orders(self.machine, self._order_done)
+        self._orders = make_orders(self.machine, self._order_done)
         self._announcing = announcing.Announcing(self.machine, self._do, as_user=as_submitter)
 
     # --- the runtime's side ------------------------------------------------------------------------------------------

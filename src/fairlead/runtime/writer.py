@@ -52,11 +52,18 @@ class Runtime:
     """One journal, one scheduler, one place, one thread that may change them."""
 
     def __init__(
-        self, journal_path: Path, place: books.Place, *, version: str = "", pid: int = 0, accept_loss: str = ""
+        self,
+        journal_path: Path,
+        place: books.Place,
+        *,
+        version: str = "",
+        pid: int = 0,
+        accept_loss: str = "",
+        make_clock: Callable[[int], Clock] = Clock,
     ) -> None:
         """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence.
 
-        `accept_loss`: the name of a loss that may be given up.
+        `accept_loss`: the name of a loss that may be given up. `make_clock(not_before_ms)`: the clock; the machine's.
         """
         self.journal = Journal(journal_path, accept_loss=accept_loss)
         self.books = books.Books(place)
@@ -81,7 +88,7 @@ class Runtime:
         except BaseException:
             self.journal.close()
             raise
-        self.clock = Clock(self.books.last_ms)
+        self.clock = make_clock(self.books.last_ms)
         self._snapshot_ms = self.clock.now()
         self._thread = threading.Thread(target=self._live, name="fairlead-writer", daemon=True)
         self.ended = threading.Event()
@@ -130,14 +137,8 @@ class Runtime:
 
     def _live(self) -> None:
         try:
-            while True:
-                commands, reads, leave = self._inbox.take(self._wait_ms())
-                self._turn(commands)
-                for question in reads:
-                    self._answer(question)
-                self._snapshot_if_due()
-                if leave:
-                    break
+            while self.step(self.wait_ms()):
+                pass
             self._leave()
         except BaseException as failure:
             self.failure = failure
@@ -147,7 +148,20 @@ class Runtime:
             self._refuse_the_rest()
             self.journal.close()
 
-    def _wait_ms(self) -> int:
+    def step(self, wait_ms: int) -> bool:
+        """Take what waits, or comes within this time, and have a turn; False: it was told to leave.
+
+        For the writer's thread, or what takes its place.
+        """
+        commands, reads, leave = self._inbox.take(wait_ms)
+        self._turn(commands)
+        for question in reads:
+            self._answer(question)
+        self._snapshot_if_due()
+        return not leave
+
+    def wait_ms(self) -> int:
+        """How long nothing is due if nothing comes."""
         now = self.clock.now()
         if self.sick:
             return RETRY_MS

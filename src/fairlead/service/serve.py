@@ -131,9 +131,10 @@ def serve(options: ServeOptions) -> int:
         with ExitStack() as stack:
             try:
                 place, sockets = bring_up(options, stack)
-            except OSError as error:
-                where = error.filename or f"state in {options.state_dir}"
-                raise StartError(f"the service cannot start: {error.strerror or error} ({where})") from error
+            except (OSError, RuntimeError) as error:
+                # No memory for a thread is a RuntimeError.
+                where = getattr(error, "filename", None) or f"state in {options.state_dir}"
+                raise StartError(f"the service cannot start: {error} ({where})") from error
             stand_before_jobs(read_hierarchies())
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
