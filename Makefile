@@ -128,7 +128,7 @@ bench-journal: $(READY)  ## Measure what writing asks and decisions down costs
 
 .PHONY: bench-forecasts
 bench-forecasts: $(READY)  ## Measure how often forecasts come true (BENCH_ARGS="--workload FILE" for your own)
-	@$(BIN)/python -m benchmarks.forecasts $(BENCH_ARGS)
+	@$(BIN)/fairlead sim forecast $(BENCH_ARGS)
 
 .PHONY: bench-simulation
 bench-simulation: $(READY)  ## Measure what an event costs early and late in a long simulation (BENCH_ARGS="--workload FILE")

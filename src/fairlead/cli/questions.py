@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli import parts, render
+from fairlead.cli import expected, parts, render
 from fairlead.cli.app import (
     command,
     connected,
@@ -26,11 +26,10 @@ from fairlead.cli.app import (
 from fairlead.cli.render import Screen
 from fairlead.cli.values import parse_duration
 from fairlead.client.sync import Client
-from fairlead.times import clock_time
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
-    from fairlead.wire.questions import Fate, Fates, Otherwise, Score, Shift, Verdict, When, Why
+    from fairlead.wire.questions import Fate, Fates, Otherwise, Shift, Verdict, Why
 
 NAMED = 8
 _PARTS = (
@@ -144,52 +143,6 @@ def _ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-def score_lines(score: Score) -> Iterator[str]:
-    """How often forecasts were right."""
-    if score.observed is not None:
-        yield (
-            f"So far {100 * score.observed:.0f} % of {score.scored} starts came inside their interval "
-            f"({100 * score.promised:.0f} % should); {score.early} earlier, {score.late} later."
-        )
-    else:
-        yield f"No forecast has come true or failed yet; {score.open} are open."
-
-
-def expected_lines(answer: When, now_ms: int) -> Iterator[str]:
-    """When something is expected to start."""
-    ahead = "nobody" if not answer.ahead else str(answer.ahead)
-    early, late, median = answer.earliest_ms, answer.latest_ms, answer.median_ms
-    if answer.broken_off and early is not None:
-        yield (
-            f"{answer.key}: later than {_time(early, now_ms)} in nine of ten futures; {answer.ahead} or more "
-            "ahead of it."
-        )
-        yield (
-            f"The time for an answer was over before its start was seen in {answer.broken_off} of {answer.draws} "
-            "futures; `--spend 1m` looks farther."
-        )
-    elif median is None or early is None:
-        yield f"{answer.key}: no start in sight; {ahead} ahead of it."
-    else:
-        until = _time(late, now_ms) if late is not None else "no time in sight"
-        yield (
-            f"{answer.key}: {100 * answer.coverage:.0f} %: {_time(early, now_ms)} to {until}, most likely about "
-            f"{_time(median, now_ms)}; {ahead} ahead of it."
-        )
-    if answer.never:
-        yield f"In {100 * answer.never:.0f} % of {answer.draws} futures it does not start within 30 days."
-    played = "Played" if answer.broken_off else "Played through"
-    yield f"{played} {answer.draws} futures; taken for granted:"
-    for each in answer.assumptions:
-        yield f"  {each}"
-
-
-def _time(at_ms: int, now_ms: int) -> str:
-    """The time of day, with the date when that is another one."""
-    same_day = render.moment(at_ms)[:10] == render.moment(now_ms)[:10]
-    return clock_time(at_ms) if same_day else render.moment(at_ms)
-
-
 # -- answers in lines of text -----------------------------------------------------------------------------------------
 
 
@@ -267,10 +220,10 @@ def when(client: Client, key: str | None, spend: str, namespace: str | None, out
     now_ms = int(time.time() * 1000)
     if key is None:
         score = client.score()
-        tell(score, output, lambda: score_lines(score))
+        tell(score, output, lambda: expected.score_lines(score))
     else:
         answer = client.when(named(client, key, namespace), seconds=seconds(spend) if spend else None)
-        tell(answer, output, lambda: [*expected_lines(answer, now_ms), *score_lines(answer.score)])
+        tell(answer, output, lambda: [*expected.lines(answer, now_ms), *expected.score_lines(answer.score)])
 
 
 def tell(answer: Any, output: str, lines: Callable[[], Iterable[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Commands in virtual time: sim run, sim compare (queue files on workloads), scenario run, scenario check, bench.
+"""Commands in virtual time: sim run, compare (queue files on workloads), forecast; scenario run, scenario check, bench.
 
 Decides how the words of a command become trials, and how a journal becomes a workload. Never measures or draws:
 `fairlead.sim` does, prints, and says the exit status; never talks to a service. Invariant: the same files, options and
@@ -194,6 +194,68 @@ def _moment(text: str, where: str) -> int | None:
     except ValueError:
         raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
     return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
+
+
+# -- forecasts ------------------------------------------------------------------------------------------------------
+
+_FORECAST_EXAMPLES = """
+fairlead sim forecast --workload tasks.csv --nodes '4x cpu=8'
+fairlead sim forecast --workload bursty --moments 100
+"""
+
+
+@sim.command("forecast", examples=_FORECAST_EXAMPLES)
+@click.option(
+    "--workload",
+    "-w",
+    default="",
+    metavar="WORKLOAD",
+    help="As for sim run, but no journal; seven made-up kinds of work if left out.",
+)
+@click.option("--nodes", default="", metavar="NODES", help="As for sim run.")
+@click.option("--config", default="", metavar="FILE", help="A queue file; one that suits the workload if not given.")
+@click.option(
+    "--every-node",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Each Nth node only, so that work has to wait.",
+)
+@click.option("--seed", type=int, default=1, metavar="N", help="For made-up workloads, and for when answers are asked.")
+@click.option(
+    "--moments", type=click.IntRange(1), default=400, metavar="N", help="Moments at which answers are asked, at most."
+)
+@click.option("--draws", type=click.IntRange(2), default=10, metavar="N", help="Futures played at each of them.")
+@click.option("--every", default="1h", metavar="TIME", help="Between two of these moments in the mean.")
+@report_output
+def sim_forecast(
+    workload: str,
+    nodes: str,
+    config: str,
+    every_node: int,
+    seed: int,
+    moments: int,
+    draws: int,
+    every: str,
+    output: str,
+) -> Status:
+    """Try how often forecasts of starts come true, and whether something simpler does as well.
+
+    Each workload is simulated; when work begins to wait, and at random moments while it waits, its start is forecast
+    from what a service would know then. Printed are the loss beside that of simpler methods and of one that knows all
+    run times, and how many starts came inside their interval, by queue, size and quarter of the run.
+    """
+    from fairlead.sim.forecast_report import Wanted, run
+    from fairlead.sim.forecasting import Plan
+    from fairlead.sim.sources import Source
+    from fairlead.sim.workloads.generate import FORECAST
+
+    if not workload and (nodes or config or every_node > 1):
+        raise wrong_usage("--nodes, --config and --every-node go with --workload: say which")
+    names = [workload] if workload else list(FORECAST)
+    wanted = [Wanted(Source(workload=name, nodes=nodes, seed=seed), config, every_node) for name in names]
+    plan = Plan(moments=moments, draws=draws, every_ms=parse_duration(every, "--every"), seed=seed)
+    return of_files(run(wanted, plan, sys.stdout, sys.stderr, as_json=output == "json"))
 
 
 # -- the journal ---------------------------------------------------------------------------------------------------

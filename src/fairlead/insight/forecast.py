@@ -1,48 +1,40 @@
 """Forecast: when each waiting ask may start, by letting the future run a number of times on copies.
 
-Decides how one possible future is played (everything that runs ends after a drawn time, everything else is the
-scheduler's doing) and how many of them make an interval. Never a second model of scheduling, never a clock or chance of
-its own: the same state and seed give the same forecast. What nobody can know is not in it: work that has yet to come.
-Where time is short futures are broken off, and what was not seen in them is not made up.
+Decides how many futures make an interval and what is drawn for them: run times of what is alike, and work to come that
+is like what came. Never a second model of scheduling, never a clock or chance of its own: the same state and seed give
+the same forecast. Where time is short futures are broken off, and what was not seen in them is not made up.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import astuple
+from msgspec.structs import replace as msgspec_replace
 
-from fairlead.core.model.conditions import NeverRuns, OnHold, Outcome
-from fairlead.core.model.decisions import Allocated, Decision
-from fairlead.core.model.events import Cause, Event, Release
-from fairlead.insight.runtimes import Gangs, Kind, Runtimes
-from fairlead.insight.trial import Name, leaving, on_a_copy
-from fairlead.policy.events.held import following
-from fairlead.virtual_time import VirtualTime
+from fairlead.core.model.conditions import NeverRuns, OnHold
+from fairlead.core.model.events import Event
+from fairlead.insight.arrivals import LEAST_HOURS
+from fairlead.insight.futures import HORIZON_MS, NEVER, IsOver, Played, play_on
+from fairlead.insight.runtimes import NO_EXPERIENCE, Kind, Runtimes
+from fairlead.insight.trial import Name, on_a_copy
 from fairlead.wire.questions import Interval, Shift
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
+    from fairlead.insight.arrivals import Arrivals
     from fairlead.scheduler import Scheduler
 
 DRAWS = 20
-HORIZON_MS = 30 * 24 * 3_600_000
 FAR_MS = 2**62
 """Later than anything that is seen."""
-EVENTS_MAX = 200_000
-"""Ends of work and timers that one future is played through at most."""
-
-MANY = 200
-COARSE = 64
-"""With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
-
-IsOver = Callable[[], bool]
-NEVER: IsOver = lambda: False  # noqa: E731 - it says what it is
 Share = Callable[[int, int], IsOver | None]
 """Of the time to spend on a forecast what this future has, of so many; None: nothing is left."""
 
@@ -55,10 +47,32 @@ def kind_of(ask: Ask) -> Kind:
     return Kind(ask.app.user, name, ask.app.queue.path)
 
 
+class About(Struct, frozen=True):
+    """Of a waiting ask what tells whose waits are like its own."""
+
+    queue: str = ""
+    size: str = ""
+    """`small`, `medium` or `large`: up to an eighth of the largest node, up to half of it, more."""
+    priority: int = 0
+    waited_ms: int = 0
+
+
 class Expected(Interval, frozen=True, kw_only=True):
     """When one ask may start, by its futures."""
 
     name: Name
+    about: About = About()
+    declared_ms: int | None = None
+    """When it starts if everything takes as long as it declares, and nothing comes."""
+
+
+def unknown(told: Forecast, name: Name) -> Expected:
+    """What can be said where nothing has ended yet: no middle, and a bound where everything declares a time limit."""
+    bound_ms = told.declared.get(name) if told.is_bounded else None
+    plain = told.expected(name)
+    return msgspec_replace(
+        plain, median_ms=None, earliest_ms=told.made_ms, latest_ms=bound_ms, known=False, broken_off=0, never=0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,13 @@ class Forecast:
     starts: Mapping[Name, tuple[int | None, ...]]
     """Of each waiting ask its start in each future."""
     assumptions: tuple[str, ...]
+    ends: int = 0
+    """How many ends of work it rests on; 0: nothing is known of run times."""
+    about: Mapping[Name, About] = field(default_factory=dict)
+    declared: Mapping[Name, int] = field(default_factory=dict)
+    """Of each ask its start in the one future in which everything takes as long as it declares."""
+    is_bounded: bool = False
+    """Whether everything else that waits or runs declares a time limit."""
     seen_ms: tuple[int | None, ...] = ()
     """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
 
@@ -99,7 +120,10 @@ class Forecast:
         ahead = 0
         if middle is not None or broken_off:
             ahead = bisect_left(self._middles, FAR_MS if middle is None else middle)
-        return Expected(middle, low, high, coverage, ahead, never, broken_off, name=name)
+        about, declared_ms = self.about.get(name, About()), self.declared.get(name)
+        return Expected(
+            middle, low, high, coverage, ahead, never, broken_off, name=name, about=about, declared_ms=declared_ms
+        )
 
     @cached_property
     def _middles(self) -> list[int]:
@@ -120,6 +144,7 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
     scheduler: Scheduler,
     runtimes: Runtimes,
     *,
+    arrivals: Arrivals | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     kind: KindOf = kind_of,
@@ -131,24 +156,40 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
 ) -> Forecast:
     """The starts of everything that waits, in `draws` futures; each ends when all of `wanted` (default: all) started.
 
-    `events` happen first, on the copies alone. `share`: the time to spend; a future is broken off when its share is
-    over, and where nothing is left there are fewer futures, but one.
+    `arrivals`: what came so far; work like it comes in the futures. `events` happen first, on the copies alone.
+    `share`: the time to spend; a future is broken off when its share is over, and where nothing is left there are fewer
+    futures, but one.
     """
     names = waiting(scheduler)
     until = names if wanted is None else tuple(wanted)
+    now_ms = scheduler.cluster.now_ms
+    play = partial(play_on, wanted=until, horizon_ms=horizon_ms, events=events)
     futures: list[Played] = []
     for number in range(draws):
         is_over = share(number, draws) if share is not None else NEVER
         if is_over is None and futures:
             break
-        draw = _drawn(runtimes, kind, f"{seed}:{number}")
-        play = partial(
-            play_on, draw=draw, wanted=until, horizon_ms=horizon_ms, events=events, is_over=is_over or (lambda: True)
-        )
-        futures.append(on_a_copy(scheduler, play, fork=fork))
-    starts = {name: tuple(future.starts.get(name) for future in futures) for name in names}
-    taken = tuple(assumptions(scheduler, runtimes, kind))
-    return Forecast(scheduler.cluster.now_ms, len(futures), starts, taken, tuple(each.seen_ms for each in futures))
+        future = f"{seed}:{number}"
+        comes = arrivals.future(now_ms, Random(f"{future}:comes")) if arrivals is not None else None
+        draw = _drawn(runtimes, kind, future)
+        course = partial(play, draw=draw, is_over=is_over or (lambda: True), comes=comes)
+        futures.append(on_a_copy(scheduler, course, fork=fork))
+    is_over = share(draws - 1, draws) if share is not None else NEVER
+    declared: dict[Name, int] = {}
+    if is_over is not None:
+        draw = _declared(runtimes, kind)
+        declared = on_a_copy(scheduler, partial(play, draw=draw, is_over=is_over), fork=fork).starts
+    return Forecast(
+        now_ms,
+        len(futures),
+        {name: tuple(future.starts.get(name) for future in futures) for name in names},
+        tuple(assumptions(scheduler, runtimes, kind, arrivals)),
+        runtimes.ends,
+        {name: about(scheduler, name) for name in until},
+        declared,
+        _is_bounded(scheduler, set(until)),
+        tuple(each.seen_ms for each in futures),
+    )
 
 
 def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int], int]:
@@ -156,9 +197,50 @@ def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int]
 
     def draw(ask: Ask, elapsed_ms: int) -> int:
         chance = Random(f"{future}:{ask.app.id}/{ask.key}")
-        return runtimes.draw(kind(ask), chance, elapsed_ms, ask.spec.time_limit_ms)
+        return runtimes.draw(kind(ask).of(ask.spec), chance, elapsed_ms, ask.spec.time_limit_ms)
 
     return draw
+
+
+def _declared(runtimes: Runtimes, kind: KindOf) -> Callable[[Ask, int], int]:
+    """The time limit of each ask; where it has none, one of the times that work like it took."""
+
+    def draw(ask: Ask, elapsed_ms: int) -> int:
+        limit_ms = ask.spec.time_limit_ms
+        if limit_ms is not None:
+            return max(limit_ms, elapsed_ms + 1)
+        return runtimes.draw(kind(ask).of(ask.spec), Random(f"{ask.app.id}/{ask.key}"), elapsed_ms)
+
+    return draw
+
+
+def _is_bounded(scheduler: Scheduler, wanted: set[Name]) -> bool:
+    return all(
+        ask.spec.time_limit_ms is not None or (name, app.id, key) in wanted
+        for name, partition in scheduler.cluster.partitions.items()
+        for app in partition.applications.values()
+        for key, ask in app.asks.items()
+    )
+
+
+SIZES = ((0.125, "small"), (0.5, "medium"))
+
+
+def about(scheduler: Scheduler, name: Name) -> About:
+    """What is said of a waiting ask; nothing of one that is not in line."""
+    partition = scheduler.cluster.partitions[name[0]]
+    app = partition.applications.get(name[1])
+    ask = app.asks.get(name[2]) if app is not None else None
+    if ask is None:
+        return About()
+    return About(ask.app.queue.path, _size(partition, ask), ask.priority, partition.now_ms - ask.created_ms)
+
+
+def _size(partition: Partition, ask: Ask) -> str:
+    nodes = partition.nodes.nodes.values()
+    largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
+    part = max((amount / largest[name] for name, amount in ask.items if largest[name]), default=0.0)
+    return next((word for most, word in SIZES if part <= most), "large")
 
 
 def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
@@ -183,142 +265,29 @@ def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
     return (*in_line, *to_come)
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What one future showed."""
-
-    starts: dict[Name, int]
-    seen_ms: int | None
-    """Where it was broken off: what has no start here starts later than this. None: it was not."""
-
-
-def play_on(
-    scheduler: Scheduler,
-    draw: Callable[[Ask, int], int],
-    wanted: Iterable[Name],
-    horizon_ms: int = HORIZON_MS,
-    events: Sequence[Event] = (),
-    is_over: IsOver = NEVER,
-) -> Played:
-    """Let one future happen to this very scheduler until all of `wanted` started, or `is_over`; when each ask starts.
-
-    Call it on a copy only.
-    """
-    return _Future(scheduler, draw, wanted, horizon_ms).run(events, is_over)
-
-
-class _Future(VirtualTime):
-    """One future being played. What is told to stop stops at once."""
-
-    def __init__(
-        self, scheduler: Scheduler, draw: Callable[[Ask, int], int], wanted: Iterable[Name], horizon_ms: int
-    ) -> None:
-        super().__init__(scheduler, scheduler.cluster.now_ms)
-        self.draw = draw
-        self.gangs = Gangs(scheduler)
-        self.left = dict.fromkeys(wanted)
-        self.starts: dict[Name, int] = {}
-        self.made = self.now_ms
-        self.until = self.now_ms + horizon_ms
-
-    def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
-        for stopped in leaving(self.scheduler):
-            self._happens(stopped)
-        for name, partition in self.scheduler.cluster.partitions.items():
-            for node in partition.nodes.nodes.values():
-                for ask in node.allocations:
-                    since = self.now_ms if ask.allocated_ms is None else ask.allocated_ms
-                    self._will_end(name, ask, self.now_ms - since)
-        for event in events:
-            self._happens(event)
-        for standing in self.gangs.standing():
-            self._happens(standing.work())
-        self.settle()
-        for _ in range(EVENTS_MAX):
-            moment = self._next()
-            if not self.left or moment is None or moment > self.until:
-                break
-            if is_over():
-                return Played(self.starts, self.now_ms)
-            together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
-            self.now_ms = max(moment, self.now_ms)
-            self.happen(together_until)
-            self.settle()
-        return Played(self.starts, None)
-
-    def _next(self) -> int | None:
-        # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
-        return min((ms for ms in (self.due_ms, self.scheduler.next_wakeup_ms()) if ms is not None), default=None)
-
-    def _happens(self, event: Event) -> None:
-        """Where something follows at once, what that makes possible comes before what happens next."""
-        self.handle(event)
-        if self.follow():
-            self.settle()
-
-    def take(self, decisions: list[Decision]) -> None:
-        super().take(decisions)
-        for each in decisions:
-            if isinstance(each, Allocated):
-                self._started(each)
-
-    def _started(self, placed: Allocated) -> None:
-        """Note it; where a gang stands whole now, its owner brings the work."""
-        app = self.scheduler.cluster.partitions[placed.partition].applications.get(placed.application)
-        ask = app.asks.get(placed.key) if app is not None else None
-        if app is None or ask is None:
-            return
-        if not ask.spec.placeholder:
-            self._note((placed.partition, app.id, ask.key))
-            self.then(partial(self._tell, placed.partition, app.id, ask.key, Outcome.STARTED))
-            self._will_end(placed.partition, ask, 0)
-        elif (gang := self.gangs.complete(placed.partition, app)) is not None:
-            for key in gang.placeholders:
-                self._note((placed.partition, app.id, key))
-            self.then(partial(self.handle, gang.work()))
-
-    def _note(self, name: Name) -> None:
-        self.left.pop(name, None)
-        self.starts.setdefault(name, self.now_ms)
-
-    def _will_end(self, partition: str, ask: Ask, elapsed_ms: int) -> None:
-        if ask.spec.placeholder:
-            return
-        rest_ms = max(self.draw(ask, elapsed_ms) - elapsed_ms, 0)
-        self.later(self.now_ms + rest_ms, partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition)))
-
-    def _ends(self, event: Release) -> None:
-        """It ends, and well: those enter that waited for it, and with the last of an application those for that."""
-        self._happens(event)
-        partition = self.scheduler.cluster.partitions[event.partition]
-        app = partition.applications.get(event.application)
-        is_last = app is None or not (app.asks or partition.held_asks.has(app.id))
-        self._tell(event.partition, event.application if is_last else "", event.key, Outcome.OK)
-
-    def _tell(self, partition: str, application: str, key: str, outcome: Outcome) -> None:
-        """Those that wait for an application, and for one ask of it (its first attempt names it)."""
-        for awaited in dict.fromkeys((key.partition("#")[0], application)):
-            for event in following(self.scheduler.cluster.partitions[partition], awaited, outcome):
-                self._happens(event)
-
-
-def assumptions(scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of) -> Iterable[str]:
+def assumptions(
+    scheduler: Scheduler, runtimes: Runtimes, kind: KindOf = kind_of, arrivals: Arrivals | None = None
+) -> Iterable[str]:
     """What a forecast rests on, in sentences."""
-    yield "nothing new arrives, no node comes or goes, and what runs ends by itself and well"
+    hours = arrivals.hours(scheduler.cluster.now_ms) if arrivals is not None else 0
+    if arrivals is not None and hours >= LEAST_HOURS:
+        yield f"work comes as in the last {hours} hours, by hour and day ({len(arrivals)} arrivals)"
+    else:
+        yield "nothing new arrives"
+    yield "no node comes or goes, and what runs ends by itself and well"
     counts: dict[str, int] = {}
     limited = 0
     for partition in scheduler.cluster.partitions.values():
         for node in partition.nodes.nodes.values():
             for ask in node.allocations:
-                level, sample = runtimes.basis(kind(ask))
-                known = f"{level}" if sample is not None else "no experience"
+                known = runtimes.basis(kind(ask).of(ask.spec))
                 counts[known] = counts.get(known, 0) + 1
                 limited += ask.spec.time_limit_ms is not None
     if counts:
         told = ", ".join(f"{level} ({count})" for level, count in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
-        yield f"run times of what runs are drawn from {runtimes.ends} ends, by: {told}"
+        yield f"run times of what runs are drawn from {runtimes.ends} ends, mostly by: {told}"
         yield f"{limited} of {sum(counts.values())} running have a time limit, which ends them at the latest"
-    if "no experience" in counts:
+    if NO_EXPERIENCE in counts:
         yield "without experience or limit half of all work is taken to last less than 10 minutes"
 
 

@@ -1,7 +1,7 @@
 """Run times: how long work takes, learned from the ends of earlier work, and what owners of gangs do meanwhile.
 
-Decides which earlier work counts as alike (the same user and name, the same name in the queue, the same user, the same
-queue, anything), and draws run times from what that took; decides which gangs stand whole in a possible future, and
+Decides which earlier work counts as alike (from the parts of the same array to all work: `levels`), and draws run times
+from what that took, mostly from what is most alike; decides which gangs stand whole in a possible future, and
 which real work comes for them then: one ask for each placeholder, of its size. Never a mean: what is drawn has been
 seen. Never places anything. Invariant: the same state and the same seed draw the same times; the work of a gang comes
 once.
@@ -20,11 +20,15 @@ from fairlead.core.model.events import AddAsks
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
+    from fairlead.core.model.resources import Items
     from fairlead.core.model.specs import AskSpec
     from fairlead.scheduler import Scheduler
 
 ENOUGH = 5
-"""Ends of alike work that make a guess."""
+"""Ends of alike work that a guess is said to rest on."""
+SHRINK = 4
+"""How many ends that are alike in less count as much as those that are alike in more."""
+NO_EXPERIENCE = "no experience"
 KEPT = 512
 """Ends of each kind that are remembered, the newest."""
 PRIOR_MEDIAN_MS = 600_000
@@ -35,31 +39,53 @@ LEAST_MS = 1
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What work is alike: user, name (empty: none) and queue."""
+    """What work is alike: user, name (empty: none) and queue; and what it declares."""
 
     user: str
     name: str
     queue: str
+    limit_ms: int | None = None
+    size: Items = ()
+    application: str = ""
+    """The array or group that it is part of."""
+
+    def of(self, spec: AskSpec) -> Kind:
+        """The same with what an ask declares."""
+        return replace(self, limit_ms=spec.time_limit_ms, size=spec.resources.items, application=spec.application)
 
 
-LEVELS = ("user and name", "name in the queue", "user", "queue", "all work")
-Key = tuple[str, ...]
+Key = tuple[object, ...]
+RATIO = 1_000_000
+"""Of its time limit work takes so many parts at most."""
 
 
-def _keys(kind: Kind) -> tuple[tuple[str, Key], ...]:
-    """From the most particular; those that need a name are left out where there is none."""
-    named: tuple[tuple[str, Key], ...] = ()
-    if kind.name:
-        named = (
-            (LEVELS[0], ("user-name", kind.user, kind.name)),
-            (LEVELS[1], ("queue-name", kind.queue, kind.name)),
-        )
-    return (
-        *named,
-        (LEVELS[2], ("user-queue", kind.user, kind.queue)),
-        (LEVELS[3], ("queue", kind.queue)),
-        (LEVELS[4], ("all",)),
-    )
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One way to call work alike."""
+
+    words: str
+    key: Key
+    of_limit: bool = False
+    """Remembered are parts of the time limit, not times."""
+
+
+def levels(kind: Kind) -> Iterator[Level]:
+    """From the most particular to all work; those that need a name or a limit are left out where there is none."""
+    user, name, queue, size, limit_ms = kind.user, kind.name, kind.queue, kind.size, kind.limit_ms
+    if kind.application:
+        yield Level("its own array", ("application", kind.application, size))
+    if name:
+        yield Level("user, name, limit and size", ("user-name", user, name, limit_ms, size))
+        yield Level("user and name", ("user-name", user, name))
+        yield Level("name in the queue", ("queue-name", queue, name))
+    yield Level("user, limit and size", ("user-queue", user, queue, limit_ms, size))
+    yield Level("limit and size in the queue", ("queue", queue, limit_ms, size))
+    if limit_ms:
+        yield Level("part of the limit, user", ("user-part", user, queue), of_limit=True)
+        yield Level("part of the limit, queue", ("queue-part", queue), of_limit=True)
+    yield Level("user", ("user-queue", user, queue))
+    yield Level("queue", ("queue", queue))
+    yield Level("all work", ("all",))
 
 
 class Sample:
@@ -99,37 +125,64 @@ class Runtimes:
     def learn(self, kind: Kind, run_ms: int) -> None:
         """Work of this kind ended by itself after `run_ms`."""
         self.ends += 1
-        for _, key in _keys(kind):
-            sample = self._samples.get(key)
+        for level in levels(kind):
+            sample = self._samples.get(level.key)
             if sample is None:
-                sample = self._samples[key] = Sample()
-            sample.add(max(run_ms, LEAST_MS))
+                sample = self._samples[level.key] = Sample()
+            sample.add(_measured(run_ms, level, kind))
 
-    def basis(self, kind: Kind) -> tuple[str, Sample | None]:
-        """What a guess for this kind rests on, in words, and the run times themselves; None: nothing is known."""
-        for level, key in _keys(kind):
-            sample = self._samples.get(key)
+    def basis(self, kind: Kind) -> str:
+        """What a guess for this kind mostly rests on, in words."""
+        for level in levels(kind):
+            sample = self._samples.get(level.key)
             if sample is not None and len(sample) >= ENOUGH:
-                return level, sample
-        return "no experience", None
+                return level.words
+        return NO_EXPERIENCE
 
     def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:
-        """A run time (in total) for work that has run `elapsed_ms` and is ended at `limit_ms` at the latest."""
-        _, sample = self.basis(kind)
-        longer = sample.beyond(elapsed_ms) if sample is not None else []
-        if longer:
-            total = longer[int(chance.random() * len(longer))]
-        elif sample is not None:
-            # It outlived everything alike. What lasted so long lasts as long again, give or take.
-            total = int(elapsed_ms * (1 + chance.expovariate(1.0)))
-        elif limit_ms is not None:
-            # All that is known is the limit, and people set limits with room to spare.
-            total = int(limit_ms * chance.uniform(0.2, 1.0))
-        else:
-            total = int(PRIOR_MEDIAN_MS * chance.lognormvariate(0.0, PRIOR_SPREAD))
+        """A run time (in total) for work that has run `elapsed_ms` and is ended at `limit_ms` at the latest.
+
+        Of `n` ends that are alike and took longer one is drawn with the chance n / (n + `SHRINK`), else one of those
+        that are alike in less; so few ends count for little, and many for nearly all.
+        """
+        total = self._drawn(kind, chance, elapsed_ms)
+        if total is None:
+            total = self._guessed(chance, elapsed_ms, limit_ms)
         if total <= elapsed_ms:
             total = int(elapsed_ms * (1 + chance.expovariate(2.0))) + LEAST_MS
         return total if limit_ms is None else min(total, max(limit_ms, elapsed_ms + LEAST_MS))
+
+    def _drawn(self, kind: Kind, chance: Random, elapsed_ms: int) -> int | None:
+        last, known = None, 0
+        for level in levels(kind):
+            sample = self._samples.get(level.key)
+            longer = sample.beyond(_measured(elapsed_ms, level, kind)) if sample is not None else []
+            if len(longer) > known:
+                # The same ends seen in another way would count twice.
+                known = len(longer)
+                last = _time(longer[int(chance.random() * len(longer))], level, kind)
+                if chance.random() * (len(longer) + SHRINK) < len(longer):
+                    return last
+        return last
+
+    def _guessed(self, chance: Random, elapsed_ms: int, limit_ms: int | None) -> int:
+        if self.ends and elapsed_ms:
+            # It outlived everything. What lasted so long lasts as long again, give or take.
+            return int(elapsed_ms * (1 + chance.expovariate(1.0)))
+        if limit_ms is not None:
+            # All that is known is the limit, and people set limits with room to spare.
+            return int(limit_ms * chance.uniform(0.2, 1.0))
+        return int(PRIOR_MEDIAN_MS * chance.lognormvariate(0.0, PRIOR_SPREAD))
+
+
+def _measured(run_ms: int, level: Level, kind: Kind) -> int:
+    if not level.of_limit or not kind.limit_ms:
+        return max(run_ms, LEAST_MS) if run_ms else 0
+    return min(run_ms * RATIO // kind.limit_ms, RATIO)
+
+
+def _time(measured: int, level: Level, kind: Kind) -> int:
+    return measured * kind.limit_ms // RATIO if level.of_limit and kind.limit_ms else measured
 
 
 # -- gangs ---------------------------------------------------------------------------------------------------------

@@ -1,75 +1,68 @@
-"""Scorecard: forecasts held against what then happened, and how wide an interval has to be to be right often enough.
+"""Scorecard: forecasts held against what then happened, and what follows from that for the next ones.
 
-Decides how far the next intervals reach, to each side of the middle of the futures. Work that has yet to come makes
-everybody wait longer than the futures show; this is where that is learned. Never forecasts. Invariant: a forecast is
-scored at most once, and nothing but what happened before it widens it.
+Decides how far the next intervals reach and where their middle is. There are several ways to say when an ask starts
+(`WAYS`); each is put right by how wrong it was lately for asks that are alike, and they are mixed by how well each did
+lately in the queue. Never forecasts by itself. Invariant: every answer that is given out is scored, and nothing but
+what happened before it changes it.
 
-Waits are compared as logarithms, in units of how far the futures of the ask itself are apart: an ask whose futures
-agree gets a narrower interval than one whose futures do not. What the newest outcomes were in such units says how far
-the next interval reaches: as far as all but a tenth of them to each side (split conformal prediction over a moving
-window). The part that is left out follows from how often intervals were missed lately, so that whatever is wrong with
-the futures they are missed about as often as they may (adaptive conformal inference: Gibbs and Candès 2021); but for
-too few misses not much is taken away, for those who wait in one backlog are right or wrong together. The misses of
-both sides count as one: where a side lies follows from the outcomes, and a backlog that was missed on one side says
-little of the next. A forecast counts as late as soon as its interval is over, not only when the ask starts at last.
-Queues are not told apart: their own outcomes make narrower intervals that are right less often, for there are fewer.
+An answer counts as late as soon as its interval is over, not only when the ask starts at last. The part that is left
+out on each side follows from how often intervals were missed lately, so that whatever is wrong with the forecasts they
+are missed about as often as they may (adaptive conformal inference: Gibbs and Candès 2021).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import exp, log
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from fairlead.insight.forecast import HORIZON_MS, Expected
+from fairlead.insight.experience import WAIT_LEAST_MS, WAIT_MAX_MS, WAYS, Experience, Levels, Outcome, log_wait, loss
+from fairlead.insight.forecast import About, Expected
 from fairlead.insight.trial import Name
 from fairlead.wire.questions import Score
 
 COVERAGE = 0.8
-WINDOW = 1_000
-"""Outcomes that the next intervals rest on."""
-PRIOR = (-2.0, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
-"""What is taken for outcomes before there are any, in units: they leave as real ones come."""
+WINDOW = 1_500
+"""Outcomes that the next answers rest on."""
 LATELY = 2_000
 """Outcomes by which it is told how often intervals were missed lately."""
 CORRECTION = 0.00125
 """How strongly one miss more or less than there may be changes the part that is left out on each side."""
 LEFT_OUT = (0.1, 1.3)
-"""The part that is left out on a side, at least and at most, in units of what it may be. Not much more than that: a
-long backlog that went well is one piece of luck, though hundreds started in it; an interval that pays that back by
-being narrow misses the next backlog as a whole."""
-UNIT_LEAST = 0.5
-"""Futures that agree are taken to be this far apart to each side at least (a factor of 1.65): no news comes in them."""
-WAIT_LEAST_MS = 1_000
-"""Added to waits before they are compared as ratios: below this nobody minds."""
-WAIT_MAX_MS = 12 * HORIZON_MS
+"""The part that is left out on a side, at least and at most, in units of what it may be."""
+UNIT_LEAST = 0.25
+"""Futures that agree are taken to be this far apart to each side at least (a factor of 1.28): no news comes in them."""
 OPEN_MAX = 20_000
-"""Forecasts that wait for their outcome at most; beyond that the oldest are dropped unscored."""
+"""Answers that wait for their outcome at most; beyond that the oldest are dropped unscored."""
+RECENT = 50
+"""Waits of a queue that the way `recent` looks at."""
+AGAIN = 0.5
+"""An ask is forecast again when it has waited longer by this part."""
+AGAIN_LEAST_MS = 60_000
 
 
-@dataclass(slots=True)
-class Promise:
-    """One forecast that has yet to come true."""
+class Promise(Struct):
+    """One answer that has yet to come true."""
 
     name: Name
     made_ms: int
-    earliest_ms: int | None
-    latest_ms: int | None
-    middle: float
+    about: About
+    points: tuple[float | None, ...]
+    """Of each way the logarithm of the wait that it says."""
     below: float
     above: float
-    """The middle of the futures as the logarithm of a wait, and a unit to each side of it."""
+    """How far the futures are apart, to each side of their middle."""
+    ways: tuple[Levels | None, ...]
+    """Of each way what it said, put right: low, middle, high."""
+    low: float
+    high: float
+    """What was told."""
     known_late: bool = False
     """Its interval is over, and that was learned from already."""
-
-    def units(self, at_ms: int) -> float:
-        """Where a start then would be, in units from the middle."""
-        off = _log_wait(self.made_ms, at_ms) - self.middle
-        return off / (self.above if off >= 0 else self.below)
 
 
 @dataclass(slots=True)
@@ -82,109 +75,151 @@ class State:
     early: int = 0
     late: int = 0
     dropped: int = 0
-    outcomes: list[float] = field(default_factory=list)
-    """The newest, oldest first, in units from the middle."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """The newest, oldest first."""
     missed: list[bool] = field(default_factory=list)
     """Of the newest: whether they were outside their interval, to whichever side."""
+    waits: dict[str, list[int]] = field(default_factory=dict)
+    """Of each queue its last waits, whole, in milliseconds."""
     open: list[Promise] = field(default_factory=list)
 
 
 class Scorecard:
-    """What became of forecasts."""
+    """Answers that are open, and what the outcomes of others say about the next."""
 
     def __init__(self, coverage: float = COVERAGE, *, learns: bool = True) -> None:
-        """`learns` False: intervals stay as the futures have them."""
-        self.coverage = coverage
-        self.learns = learns
+        """Intervals are to hold the part `coverage` of starts; one that does not `learn` counts them and no more."""
+        self.coverage, self.learns = coverage, learns
         self.scored = self.inside = self.early = self.late = self.dropped = 0
-        self._outcomes: deque[float] = deque(maxlen=WINDOW)
+        self._outcomes: deque[Outcome] = deque(maxlen=WINDOW)
         self._missed: deque[bool] = deque(maxlen=LATELY)
-        self._reach: tuple[int, float, float] | None = None
-        """Worked out for a moment, while nothing is learned: a moment has many forecasts."""
-        self._open: dict[Name, Promise] = {}
+        self._waits: dict[str, deque[int]] = {}
+        self._open: dict[Name, list[Promise]] = {}
+        self._count = 0
+        self._experience: tuple[int, Experience] | None = None
+        """Worked out for a moment, while nothing is learned: a moment has many answers."""
 
     # -- making and keeping ---------------------------------------------------------------------------------------
 
     def promise(self, made_ms: int, plain: Expected) -> Expected:
-        """A forecast is given out, with its interval as wide as was learned; returns that.
-
-        Only the first one for each ask counts, and none that rests on futures that were broken off.
-        """
-        told = self.calibrated(made_ms, plain)
-        if plain.median_ms is None or plain.broken_off or plain.name in self._open:
-            return told
-        if len(self._open) >= OPEN_MAX:
+        """A forecast is given out, put right by what was learned; returns that. None that was broken off is scored."""
+        if plain.median_ms is None or plain.broken_off:
+            return plain
+        told, promise = self._answer(made_ms, plain)
+        while self._count >= OPEN_MAX:
             self.drop(next(iter(self._open)))
-        promise = Promise(plain.name, made_ms, told.earliest_ms, told.latest_ms, *_units(made_ms, plain))
-        self._open[plain.name] = promise
+        self._open.setdefault(plain.name, []).append(promise)
+        self._count += 1
         return told
 
+    def calibrated(self, made_ms: int, plain: Expected) -> Expected:
+        """The forecast put right by what was learned, without being scored."""
+        return plain if plain.median_ms is None or plain.broken_off else self._answer(made_ms, plain)[0]
+
+    def is_due(self, name: Name, now_ms: int) -> bool:
+        """Whether an ask that waits should be forecast (again): what it is told changes as it waits."""
+        open_ = self._open.get(name)
+        if not open_:
+            return True
+        last = open_[-1]
+        return now_ms - last.made_ms >= max(AGAIN * (last.about.waited_ms + now_ms - last.made_ms), AGAIN_LEAST_MS)
+
     def is_promised(self, name: Name) -> bool:
-        """Whether a forecast for this ask waits for its outcome."""
+        """Whether an answer for this ask waits for its outcome."""
         return name in self._open
 
     def promised(self) -> list[Name]:
-        """Those whose forecasts wait for their outcome, oldest first."""
+        """Those whose answers wait for their outcome, oldest first."""
         return list(self._open)
 
     def started(self, name: Name, at_ms: int) -> None:
-        """An ask started: its forecast is scored, if there is one."""
-        promise = self._open.pop(name, None)
-        if promise is None:
-            return
-        early = promise.earliest_ms is not None and at_ms < promise.earliest_ms
-        late = promise.latest_ms is not None and at_ms > promise.latest_ms
-        self.scored += 1
-        self.early += early
-        self.late += late
-        self.inside += not early and not late
-        self._reach = None
-        self._outcomes.append(promise.units(at_ms))
-        if not promise.known_late:
-            self._missed.append(early or late)
+        """An ask started: its answers are scored."""
+        promises = self._taken(name)
+        for promise in promises:
+            self._score(promise, log_wait(promise.made_ms, at_ms))
+        if promises:
+            about = promises[0].about
+            waits = self._waits.setdefault(about.queue, deque(maxlen=RECENT))
+            waits.append(at_ms - promises[0].made_ms + about.waited_ms)
 
     def drop(self, name: Name) -> None:
-        """An ask is gone without having started, or was changed: nothing can be said of its forecast."""
-        if self._open.pop(name, None) is not None:
-            self._reach = None
-            self.dropped += 1
+        """An ask is gone without having started, or was changed: nothing can be said of its answers."""
+        self.dropped += len(self._taken(name))
 
     def keep_only(self, names: Collection[Name]) -> None:
         """Drop what does not wait any longer (and did not start)."""
         for name in [name for name in self._open if name not in names]:
             self.drop(name)
 
-    # -- widening -------------------------------------------------------------------------------------------------
+    def _taken(self, name: Name) -> list[Promise]:
+        found = self._open.pop(name, [])
+        self._count -= len(found)
+        if found:
+            self._experience = None
+        return found
 
-    def calibrated(self, made_ms: int, plain: Expected) -> Expected:
-        """The forecast of the futures alone, with its interval as wide as was learned; as it is before anything was."""
-        if self._reach is None or self._reach[0] != made_ms:
-            self._count_overdue(made_ms)
-        if plain.median_ms is None or plain.broken_off or not self.learns or not (self._outcomes or self._missed):
-            return plain
-        middle, below, above = _units(made_ms, plain)
-        low, high = (middle + reach * (above if reach >= 0 else below) for reach in self._reaches(made_ms))
-        return replace(plain, earliest_ms=_at(made_ms, low), latest_ms=_at(made_ms, high))
+    def _score(self, promise: Promise, wait: float) -> None:
+        early, late = wait < promise.low, wait > promise.high
+        self.scored += 1
+        self.early += early
+        self.late += late
+        self.inside += not early and not late
+        losses = tuple(None if way is None else loss(way, wait) for way in promise.ways)
+        self._outcomes.append(Outcome(promise.about, promise.points, promise.below, promise.above, wait, losses))
+        if not promise.known_late:
+            self._missed.append(early or late)
 
-    def _reaches(self, now_ms: int) -> tuple[float, float]:
-        """From where to where an interval reaches, in units from the middle."""
-        if self._reach is not None and self._reach[0] == now_ms:
-            return self._reach[1:]
-        # What is overdue will be at least so late.
-        overdue = [promise.units(now_ms) for promise in self._open.values() if promise.known_late]
-        ordered = sorted([*PRIOR[len(self._outcomes) :], *self._outcomes, *overdue])
-        part = _left_out(1 - self.coverage, self._missed)
-        low, high = _at_part(ordered, part), -_at_part([-units for units in reversed(ordered)], part)
-        self._reach = (now_ms, min(low, high), max(low, high))
-        return self._reach[1:]
+    # -- putting right --------------------------------------------------------------------------------------------
 
-    def _count_overdue(self, now_ms: int) -> None:
-        for promise in self._open.values():
-            if not promise.known_late and promise.latest_ms is not None and promise.latest_ms < now_ms:
-                promise.known_late = True
-                self._missed.append(True)
+    def _answer(self, made_ms: int, plain: Expected) -> tuple[Expected, Promise]:
+        learned = self._learned(made_ms)
+        points = self._points(made_ms, plain)
+        below, above = _units(made_ms, plain)
+        low, middle, high = (log_wait(made_ms, ms) for ms in (plain.earliest_ms, plain.median_ms, plain.latest_ms))
+        ways: tuple[Levels | None, ...] = ((low, middle, high), *[None] * (len(WAYS) - 1))
+        told = plain
+        if self.learns and (self._outcomes or self._missed):
+            part = _left_out(1 - self.coverage, self._missed)
+            near = learned.nearness(plain.about)
+            ways = tuple(
+                None if point is None else learned.put_right(way, point, (below, above), near, part)
+                for way, point in enumerate(points)
+            )
+            low, middle, high = learned.mixed(ways, plain.about)
+            ends = (_at(made_ms, value) for value in (low, middle, high))
+            told = replace(plain, **dict(zip(("earliest_ms", "median_ms", "latest_ms"), ends, strict=True)))
+        return told, Promise(plain.name, made_ms, plain.about, points, below, above, ways, low, high)
+
+    def _points(self, made_ms: int, plain: Expected) -> tuple[float | None, ...]:
+        middle = log_wait(made_ms, plain.median_ms)
+        limits = log_wait(made_ms, plain.declared_ms) if plain.declared_ms is not None else None
+        waited_ms = plain.about.waited_ms
+        left = sorted(wait - waited_ms for wait in self._waits.get(plain.about.queue, ()) if wait > waited_ms)
+        recent = log(left[len(left) // 2] + WAIT_LEAST_MS) if left else None
+        return middle, middle, limits, recent
+
+    def _learned(self, now_ms: int) -> Experience:
+        if self._experience is None or self._experience[0] != now_ms:
+            overdue = []
+            for promise in (promise for promises in self._open.values() for promise in promises):
+                wait = log_wait(promise.made_ms, now_ms)
+                if wait > promise.high and not promise.known_late:
+                    promise.known_late = True
+                    self._missed.append(True)
+                if promise.known_late:
+                    # It will be at least so late.
+                    nothing = (None,) * len(WAYS)
+                    overdue.append(Outcome(promise.about, promise.points, promise.below, promise.above, wait, nothing))
+            self._experience = now_ms, Experience([*self._outcomes, *overdue[-WINDOW:]])
+        return self._experience[1]
 
     # -- as values ------------------------------------------------------------------------------------------------
+
+    def weights(self, queue: str) -> dict[str, float]:
+        """How much each way counts in the answers of a queue; together 1."""
+        learned = Experience(list(self._outcomes))
+        trust = learned.trust(About(queue))
+        return dict(zip(WAYS, trust / trust.sum(), strict=True))
 
     def score(self) -> Score:
         """What is shown of it."""
@@ -195,7 +230,7 @@ class Scorecard:
             inside=self.inside,
             early=self.early,
             late=self.late,
-            open=len(self._open),
+            open=self._count,
             dropped=self.dropped,
         )
 
@@ -210,7 +245,8 @@ class Scorecard:
             self.dropped,
             list(self._outcomes),
             list(self._missed),
-            [dataclasses.replace(promise) for promise in self._open.values()],
+            {queue: list(waits) for queue, waits in self._waits.items()},
+            [replace(promise) for promises in self._open.values() for promise in promises],
         )
 
     @classmethod
@@ -219,11 +255,17 @@ class Scorecard:
         counts = (state.inside, state.early, state.late, state.dropped)
         if not 0 < state.coverage < 1 or min(counts) < 0 or state.scored != sum(counts[:3]):
             raise ValueError("its counts do not add up")
+        points = [*(each.points for each in state.outcomes), *(each.points for each in state.open)]
+        if any(len(each) != len(WAYS) for each in points):
+            raise ValueError("it has other ways to forecast")
         card = cls(state.coverage)
         card.scored, card.inside, card.early, card.late, card.dropped = state.scored, *counts
         card._outcomes.extend(state.outcomes)
         card._missed.extend(state.missed)
-        card._open = {promise.name: promise for promise in state.open}
+        card._waits = {queue: deque(waits, RECENT) for queue, waits in state.waits.items()}
+        for promise in state.open:
+            card._open.setdefault(promise.name, []).append(promise)
+        card._count = len(state.open)
         return card
 
 
@@ -233,28 +275,12 @@ def _left_out(may: float, missed: Collection[bool]) -> float:
     return min(max(may / 2 + CORRECTION * (may * len(missed) - sum(missed)), least), most)
 
 
-def _at_part(ordered: list[float], part: float) -> float:
-    """The value below which this part lies, counted so that it also holds for the next one; between two values."""
-    place = part * (len(ordered) + 1) - 1
-    if place <= 0:
-        return ordered[0]
-    number = int(place)
-    if number + 1 >= len(ordered):
-        return ordered[-1]
-    return ordered[number] + (place - number) * (ordered[number + 1] - ordered[number])
+def _units(made_ms: int, plain: Expected) -> tuple[float, float]:
+    """How far the futures are apart, below and above their middle, in logarithms of waits."""
+    low, middle, high = (log_wait(made_ms, ms) for ms in (plain.earliest_ms, plain.median_ms, plain.latest_ms))
+    return max(middle - low, UNIT_LEAST), max(high - middle, UNIT_LEAST)
 
 
-def _units(made_ms: int, plain: Expected) -> tuple[float, float, float]:
-    """The middle of the futures as the logarithm of a wait, and the unit below and above it."""
-    low, middle, high = (_log_wait(made_ms, ms) for ms in (plain.earliest_ms, plain.median_ms, plain.latest_ms))
-    return middle, max(middle - low, UNIT_LEAST), max(high - middle, UNIT_LEAST)
-
-
-def _log_wait(made_ms: int, at_ms: int | None) -> float:
-    wait_ms = WAIT_MAX_MS if at_ms is None else max(at_ms - made_ms, 0)
-    return log(wait_ms + WAIT_LEAST_MS)
-
-
-def _at(made_ms: int, log_wait: float) -> int:
+def _at(made_ms: int, wait: float) -> int:
     least, most = log(WAIT_LEAST_MS), log(WAIT_MAX_MS)
-    return made_ms + round(exp(min(max(log_wait, least), most))) - WAIT_LEAST_MS
+    return made_ms + round(exp(min(max(wait, least), most))) - WAIT_LEAST_MS

@@ -2,7 +2,7 @@
 
 Decides what is known about run times (from the jobs in the books), when a forecast is made, keeps the score, and says
 what becomes of a file of it that cannot be read. Never blocks the writer: futures are played in a process of their own.
-Invariant: each job is scored by the first forecast that was made for it while it waited. The score is no part of the
+Invariant: each answer is scored, and a job that waits on is forecast again and again. The score is no part of the
 journal, for no decision rests on it: what a crash loses is what was scored since the last look, a few seconds.
 """
 
@@ -23,10 +23,13 @@ import msgspec
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
-from fairlead.insight.forecast import Forecast, IsOver, KindOf, Share, forecast
+from fairlead.insight.arrivals import Arrival, Arrivals
+from fairlead.insight.forecast import Forecast, KindOf, Share, forecast
+from fairlead.insight.futures import IsOver
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
+from fairlead.local import placing, requests
 from fairlead.local.job import Job
 from fairlead.local.job_names import job_of
 from fairlead.local.job_states import State
@@ -53,6 +56,8 @@ PART = 0.1
 PATIENCE_S = 120.0
 """A process that is still at it then is ended."""
 STARTS_KEPT = 100_000
+ARRIVALS_KEPT = 5_000
+"""Jobs from which it is learned what will come, the newest."""
 
 
 class Books(Protocol):
@@ -77,9 +82,21 @@ def learned(jobs: Iterable[Job]) -> Runtimes:
     runtimes = Runtimes()
     for job in jobs:
         if job.state in (State.SUCCEEDED, State.FAILED) and job.started_at_ms and job.ended_at_ms:
-            kind = Kind(job.spec.user, job.spec.name, job.queue)
+            kind = Kind(job.spec.user, job.spec.name, job.queue).of(requests.ask_of(job.spec, None))
             runtimes.learn(kind, job.ended_at_ms - job.started_at_ms)
     return runtimes
+
+
+def came(jobs: Iterable[Job]) -> Arrivals:
+    """What was submitted lately, in order of time; the parts of an array together."""
+    groups: dict[str, list[Job]] = {}
+    for job in sorted(jobs, key=lambda job: job.submitted_at_ms)[-ARRIVALS_KEPT:]:
+        groups.setdefault(job.application, []).append(job)
+    arrivals = Arrivals()
+    for parts in groups.values():
+        asks = tuple(requests.ask_of(job.spec, None) for job in parts)
+        arrivals.learn(Arrival(parts[0].submitted_at_ms, placing.application_of(parts[0].spec), asks))
+    return arrivals
 
 
 def spending(seconds: float) -> Share:
@@ -124,13 +141,23 @@ def played(
     partition: str = DEFAULT_PARTITION,
     wanted: Sequence[Name] | None = None,
     spend_s: float = SPEND_S,
+    arrivals: Arrivals | None = None,
 ) -> Forecast:
     """A forecast in as many futures as there is time for; call it in a process of its own."""
     book = scheduler.cluster.partitions.get(partition)
     asks = sum(len(app.asks) for app in book.applications.values()) if book is not None else 0
     draws = DRAWS if asks <= MANY else DRAWS_MANY
     runtimes, kind = future
-    return forecast(scheduler, runtimes, draws=draws, kind=kind, wanted=wanted, fork=True, share=spending(spend_s))
+    return forecast(
+        scheduler,
+        runtimes,
+        arrivals=arrivals,
+        draws=draws,
+        kind=kind,
+        wanted=wanted,
+        fork=True,
+        share=spending(spend_s),
+    )
 
 
 class Forecaster:
@@ -174,11 +201,15 @@ class Forecaster:
             waits = {
                 (DEFAULT_PARTITION, job.application, job.ask_key) for job in jobs.live() if job.state is State.WAITING
             }
-            new = sorted(name for name in waits if not self.card.is_promised(name))
+            now_ms = time.time_ns() // 1_000_000
+            new = sorted(name for name in waits if self.card.is_due(name, now_ms))
             begun = [(name, at_ms) for name in self.card.promised() if (at_ms := _begun_ms(jobs, name)) is not None]
             if not new:
                 return waits, begun, None
-            play = lambda: played(scheduler, (learned(jobs), kinds(jobs)), wanted=new)  # noqa: E731 - over there
+
+            def play() -> Forecast:
+                return played(scheduler, (learned(jobs), kinds(jobs)), wanted=new, arrivals=came(jobs))
+
             return waits, begun, ask_apart(play, PATIENCE_S)
 
         waits, begun, asked = await books.look(fresh)
@@ -189,7 +220,7 @@ class Forecaster:
         self.card.keep_only(waits)
         if asked is not None:
             told: Forecast = await asyncio.to_thread(asked.answer)
-            left = [name for name in sorted(told.starts) if name in waits and not self.card.is_promised(name)]
+            left = [name for name in sorted(told.about) if name in waits and self.card.is_due(name, told.made_ms)]
             for expected in await asyncio.to_thread(lambda: list(map(told.expected, left))):
                 self.card.promise(told.made_ms, expected)
             self.score()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.arrivals import Arrivals
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
@@ -24,7 +25,7 @@ from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service import array_views, views
-from fairlead.service.forecaster import kinds, learned
+from fairlead.service.forecaster import came, kinds, learned
 from fairlead.service.place import NEW, JobFilter, ask_of
 from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Job as JobRow
@@ -151,6 +152,10 @@ class MachineMoment:
     def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
         """Learned from the jobs in the book."""
         return learned(self._jobs), kinds(self._jobs)
+
+    def arrivals(self) -> Arrivals:
+        """As the book of jobs has them."""
+        return came(self._jobs)
 
     def knows(self, key: str) -> bool:
         """Also of one that waits for its back-off to be over."""

@@ -23,6 +23,7 @@ from prometheus_client.core import Metric
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.insight.arrivals import Arrivals
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
@@ -147,6 +148,9 @@ class Moment(Protocol):
 
     def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
         """What is known about run times, and which jobs are alike. On a copy only."""
+
+    def arrivals(self) -> Arrivals | None:
+        """What came so far, so that a forecast knows what may come; None: nobody remembers. On a copy only."""
 
     def knows(self, key: str) -> bool:
         """Whether the scheduler has to do with a job: it waits, it runs, or it waits for its back-off to be over."""

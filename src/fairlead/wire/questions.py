@@ -214,6 +214,12 @@ class Interval(Shape, frozen=True):
             "`earliest_ms`, and what could not be seen is null."
         ),
     ] = 0
+    known: Annotated[
+        bool,
+        said(
+            "false: nothing has ended here yet; `latest_ms` is a bound by declared limits, if nothing new comes first."
+        ),
+    ] = True
 
 
 class When(Interval, frozen=True, kw_only=True):

@@ -148,6 +148,7 @@ def test_when_reads_as_an_interval_with_its_assumptions(service: Any, run: Calla
         "never": 0.0,
         "draws": 16,
         "broken_off": 0,
+        "known": True,
         "assumptions": ["nothing new arrives"],
         "score": score,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from msgspec.structs import asdict, replace
@@ -20,7 +20,7 @@ from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import suppositions
 from fairlead.insight.advice import Asker
 from fairlead.insight.explain import explain
-from fairlead.insight.forecast import Forecast, kind_of
+from fairlead.insight.forecast import Forecast, kind_of, unknown
 from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
@@ -213,16 +213,24 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
         name, scheduler = moment.name(one), moment.scheduler
 
         def question() -> tuple[str, Name, Forecast]:
-            return shown.key, name, played(scheduler, moment.future(), moment.partition, [name], seconds)
+            arrivals = moment.arrivals()
+            return shown.key, name, played(scheduler, moment.future(), moment.partition, [name], seconds, arrivals)
 
         return question
 
     shown_key, name, told = await place.apart(ask, caller)
-    expected = place.expect(told.made_ms, told.expected(name))
-    shown: dict[str, Any] = asdict(expected)
-    del shown["name"]
-    shown |= {"key": shown_key, "made_ms": told.made_ms, "draws": told.draws, "assumptions": list(told.assumptions)}
-    return wire.When(**shown, score=place.card().score())
+    plain = told.expected(name)
+    is_known = told.ends or place.card().scored or plain.median_ms is None
+    expected = place.expect(told.made_ms, plain) if is_known else unknown(told, name)
+    shown = {field: value for field, value in asdict(expected).items() if field in wire.Interval.__struct_fields__}
+    return wire.When(
+        **shown,
+        key=shown_key,
+        made_ms=told.made_ms,
+        draws=told.draws,
+        assumptions=list(told.assumptions),
+        score=place.card().score(),
+    )
 
 
 @router.get("/forecasts/score")

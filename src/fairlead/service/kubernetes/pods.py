@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_CREATION_TIME, ApplicationSpec, AskSpec
-from fairlead.insight.forecast import HORIZON_MS
-from fairlead.insight.runtimes import Kind, Runtimes, Sample
+from fairlead.insight.futures import HORIZON_MS
+from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
 from fairlead.kubernetes.pod_store import Books, KnownPod
@@ -245,6 +245,10 @@ class ClusterMoment:
         future = Future(self, self._learned)
         return future, future.kind_of
 
+    def arrivals(self) -> None:
+        """Nobody remembers which pods came."""
+        return
+
 
 # -- what is known about run times --------------------------------------------------------------------------------
 
@@ -274,12 +278,12 @@ class Future(Runtimes):
     def kind_of(self, ask: Ask) -> PodKind:
         """User, application and queue; and whether it never ends."""
         known = self._pods.get(ask.key)
-        return PodKind(ask.app.user, ask.app.id, ask.app.queue.path, known is not None and known.endless)
+        return PodKind(ask.app.user, ask.app.id, ask.app.queue.path, endless=known is not None and known.endless)
 
-    def basis(self, kind: Kind) -> tuple[str, Sample | None]:
+    def basis(self, kind: Kind) -> str:
         """What a guess for this kind rests on."""
         if isinstance(kind, PodKind) and kind.endless:
-            return "restarted for ever, so that they never end (restartPolicy Always)", Sample()
+            return "restarted for ever, so that they never end (restartPolicy Always)"
         return super().basis(kind)
 
     def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:

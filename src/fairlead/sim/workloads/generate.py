@@ -30,9 +30,11 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 Whole = Annotated[int, msgspec.Meta(ge=1)]
 Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 FromOne = Annotated[float, msgspec.Meta(ge=1)]
+FORECAST = ("bursty", "weekly", "bimodal", "preempting", "training", "log-like", "arrays")
+"""Kinds of work on which forecasts are tried."""
 PRESETS: dict[str, str] = {
     name: resources.files("fairlead.sim.workloads").joinpath("presets", f"{name}.yaml").read_text("utf-8")
-    for name in ("poisson", "diurnal", "heavy-tails", "gangs", "tenants")
+    for name in ("poisson", "diurnal", "heavy-tails", "gangs", "tenants", *FORECAST)
 }
 """By name, the YAML text."""
 
@@ -69,7 +71,10 @@ class Lengths(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who submits what. Jobs have `tasks` tasks in the mean; the part `gangs` of them start together."""
+    """Who submits what. Jobs have `tasks` tasks in the mean; the part `gangs` of them start together.
+
+    A time limit is the run time by `limit_factor`, or the least of `limits` that is no shorter than that.
+    """
 
     user: str
     sizes: tuple[Size, ...]
@@ -82,6 +87,7 @@ class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gangs: Part = 0.0
     gang_patience: Duration = Duration(86_400_000)
     limit_factor: FromOne | None = None
+    limits: tuple[Duration, ...] = ()
     retries: Annotated[int, msgspec.Meta(ge=0)] = 0
     idle: bool = False
 
@@ -93,12 +99,16 @@ class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Arrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many jobs come: so many that the part `load` of the nodes is asked for, or a number; `swing` by day."""
+    """How many jobs come: so many that the part `load` of the nodes is asked for, or a number; `swing` by day, the part
+    `weekend` of the rest on Saturdays and Sundays, and in bursts of `burst` jobs of one tenant within some minutes.
+    """
 
     load: Positive = 0.8
     jobs_per_hour: Positive | None = None
     swing: Part = 0.0
     peak_hour: Annotated[float, msgspec.Meta(ge=0, le=24)] = 14.0
+    weekend: Part = 1.0
+    burst: FromOne = 1.0
 
 
 class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,6 +126,8 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tasks: Whole | None = None
     lasts: Duration | None = None
     arrivals: Arrivals = Arrivals()
+    queue_file: str = ""
+    """The text of a queue file that suits it; empty: one is made with the queues of its tenants."""
 
 
 def read_recipe(
@@ -175,7 +187,7 @@ def generate(recipe: Recipe, seed: int, nodes: Sequence[NodeSpec], name: str = "
         nodes=tuple(nodes),
         tasks=recipe.tasks,
         notes=[f"drawn with seed {seed}: {jobs_a_ms * 3_600_000:,.1f} jobs an hour in the mean"],
-        queues=queue_file(tenant.queue for tenant in recipe.tenants),
+        queues=recipe.queue_file or queue_file(tenant.queue for tenant in recipe.tenants),
     )
 
 
@@ -236,8 +248,11 @@ def _jobs(recipe: Recipe, seed: int, jobs_a_ms: float) -> Iterator[Job]:
     ]
     sums = list(accumulate(p.tenant.weight for p in prepared))
     made = 0
-    for number, at_ms in enumerate(_moments(random, recipe, jobs_a_ms), 1):
-        chosen = prepared[bisect(sums, random.random() * sums[-1])]
+    burst, chosen = 0, prepared[0]
+    for number, (at_ms, left_of_burst) in enumerate(_moments(random, recipe, jobs_a_ms), 1):
+        if not burst:
+            chosen = prepared[bisect(sums, random.random() * sums[-1])]
+        burst = left_of_burst
         left = None if recipe.tasks is None else recipe.tasks - made
         job = _job(random, chosen, at_ms, number, left)
         yield job
@@ -246,10 +261,32 @@ def _jobs(recipe: Recipe, seed: int, jobs_a_ms: float) -> Iterator[Job]:
             return
 
 
-def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
-    """When jobs come: a Poisson process, thinned by the hour of the day where it is diurnal. Whole seconds."""
+WITHIN_MS = 60_000
+"""A burst has a job in each so long a time, in the mean."""
+
+
+def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[tuple[int, int]]:
+    """When jobs come, in whole seconds, and how many more belong to the same burst: those come next."""
     arrivals = recipe.arrivals
-    peak = jobs_a_ms * (1 + arrivals.swing)
+    if arrivals.burst == 1:
+        yield from ((at_ms, 0) for at_ms in _begins(random, recipe, jobs_a_ms))
+        return
+    last_ms = 0
+    for begin_ms in _begins(random, recipe, jobs_a_ms / arrivals.burst):
+        count = 1 + int(math.log(1.0 - random.random()) / math.log(1.0 - 1.0 / arrivals.burst))
+        last_ms = max(last_ms, begin_ms)
+        for left in reversed(range(count)):
+            yield last_ms, left
+            last_ms += int(random.expovariate(1 / WITHIN_MS)) // 1000 * 1000
+
+
+def _begins(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
+    """When jobs or bursts come: a Poisson process, thinned by hour and weekday where the recipe says so. The time
+    begins with a Monday.
+    """
+    arrivals = recipe.arrivals
+    week = (5 + 2 * arrivals.weekend) / 7
+    peak = jobs_a_ms * (1 + arrivals.swing) / week
     at_ms = 0.0
     end_ms = math.inf if recipe.lasts is None else recipe.lasts
     while True:
@@ -260,6 +297,8 @@ def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
             phase = 2 * math.pi * (at_ms / DAY_MS - arrivals.peak_hour / 24)
             if random.random() * (1 + arrivals.swing) > 1 + arrivals.swing * math.cos(phase):
                 continue
+        if arrivals.weekend < 1 and at_ms // DAY_MS % 7 >= 5 and random.random() > arrivals.weekend:
+            continue
         yield int(at_ms) // 1000 * 1000
 
 
@@ -282,7 +321,7 @@ def _job(random: Random, chosen: _Prepared, at_ms: int, number: int, left: int |
             priority=tenant.priority,
             tags=_NONE,
             labels=_NONE,
-            time_limit_ms=None if tenant.limit_factor is None else int(run_ms * tenant.limit_factor),
+            time_limit_ms=_limit(tenant, run_ms),
             retry=chosen.retry,
             idle=tenant.idle,
         )
@@ -291,6 +330,16 @@ def _job(random: Random, chosen: _Prepared, at_ms: int, number: int, left: int |
         id=id_, queue=tenant.queue, user=tenant.user, placeholder_timeout_ms=int(tenant.gang_patience) if gang else 0
     )
     return Job(at_ms, application, tuple(tasks), gang)
+
+
+def _limit(tenant: Tenant, run_ms: int) -> int | None:
+    """The time limit that the owner declares; None: none."""
+    if tenant.limit_factor is None and not tenant.limits:
+        return None
+    least_ms = int(run_ms * (tenant.limit_factor or 1.0))
+    if not tenant.limits:
+        return least_ms
+    return min((limit for limit in tenant.limits if limit >= least_ms), default=max(tenant.limits))
 
 
 def _count(random: Random, tenant: Tenant) -> int:

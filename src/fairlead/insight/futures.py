@@ -1,0 +1,179 @@
+"""Futures: one possible course of what is to come, played on a copy by the scheduler itself.
+
+Decides how it is played: everything that runs ends after a time that is given, work may come, everything else is the
+scheduler's doing. Where time is short it is broken off. Never draws anything, never a second model of scheduling.
+Invariant: what was not seen is not made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.conditions import Outcome
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import Cause, Event, Release
+from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.runtimes import Gangs
+from fairlead.insight.trial import Name, leaving
+from fairlead.policy.events.held import following
+from fairlead.virtual_time import VirtualTime
+
+if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.insight.arrivals import Arrival
+    from fairlead.scheduler import Scheduler
+
+HORIZON_MS = 30 * 24 * 3_600_000
+EVENTS_MAX = 200_000
+"""Ends of work and timers that one future is played through at most."""
+MANY = 200
+COARSE = 64
+"""With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
+NEW = "~new"
+"""How the names of applications begin that come in a future."""
+
+IsOver = Callable[[], bool]
+NEVER: IsOver = lambda: False  # noqa: E731 - it says what it is
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What one future showed."""
+
+    starts: dict[Name, int]
+    seen_ms: int | None
+    """Where it was broken off: what has no start here starts later than this. None: it was not."""
+
+
+def play_on(
+    scheduler: Scheduler,
+    draw: Callable[[Ask, int], int],
+    wanted: Iterable[Name],
+    horizon_ms: int = HORIZON_MS,
+    events: Sequence[Event] = (),
+    is_over: IsOver = NEVER,
+    comes: Iterator[tuple[int, Arrival]] | None = None,
+) -> Played:
+    """Let one future happen to this very scheduler until all of `wanted` started, or `is_over`; when each ask starts.
+
+    `comes`: work that comes meanwhile, and when, in order of time. Call it on a copy only.
+    """
+    return _Future(scheduler, draw, wanted, horizon_ms, comes).run(events, is_over)
+
+
+class _Future(VirtualTime):
+    """One future being played. What is told to stop stops at once."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        draw: Callable[[Ask, int], int],
+        wanted: Iterable[Name],
+        horizon_ms: int,
+        comes: Iterator[tuple[int, Arrival]] | None = None,
+    ) -> None:
+        super().__init__(scheduler, scheduler.cluster.now_ms)
+        self.draw = draw
+        self.gangs = Gangs(scheduler)
+        self.left = dict.fromkeys(wanted)
+        self.starts: dict[Name, int] = {}
+        self.made = self.now_ms
+        self.until = self.now_ms + horizon_ms
+        self.comes = comes
+        self.came = 0
+
+    def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
+        for stopped in leaving(self.scheduler):
+            self._happens(stopped)
+        for name, partition in self.scheduler.cluster.partitions.items():
+            for node in partition.nodes.nodes.values():
+                for ask in node.allocations:
+                    since = self.now_ms if ask.allocated_ms is None else ask.allocated_ms
+                    self._will_end(name, ask, self.now_ms - since)
+        for event in events:
+            self._happens(event)
+        for standing in self.gangs.standing():
+            self._happens(standing.work())
+        self._next_comes()
+        self.settle()
+        for _ in range(EVENTS_MAX):
+            moment = self._next()
+            if not self.left or moment is None or moment > self.until:
+                break
+            if is_over():
+                return Played(self.starts, self.now_ms)
+            together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
+            self.now_ms = max(moment, self.now_ms)
+            self.happen(together_until)
+            self.settle()
+        return Played(self.starts, None)
+
+    def _next_comes(self) -> None:
+        """The next work that is to come has its time."""
+        at_ms, arrival = next(self.comes, (0, None)) if self.comes is not None else (0, None)
+        if arrival is not None and at_ms <= self.until:
+            self.later(at_ms, partial(self._comes, arrival))
+
+    def _comes(self, arrival: Arrival) -> None:
+        self.came += 1
+        for event in arrival.again(f"{NEW}-{self.came}", DEFAULT_PARTITION):
+            self._happens(event)
+        self._next_comes()
+
+    def _next(self) -> int | None:
+        # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
+        return min((ms for ms in (self.due_ms, self.scheduler.next_wakeup_ms()) if ms is not None), default=None)
+
+    def _happens(self, event: Event) -> None:
+        """Where something follows at once, what that makes possible comes before what happens next."""
+        self.handle(event)
+        if self.follow():
+            self.settle()
+
+    def take(self, decisions: list[Decision]) -> None:
+        super().take(decisions)
+        for each in decisions:
+            if isinstance(each, Allocated):
+                self._started(each)
+
+    def _started(self, placed: Allocated) -> None:
+        """Note it; where a gang stands whole now, its owner brings the work."""
+        app = self.scheduler.cluster.partitions[placed.partition].applications.get(placed.application)
+        ask = app.asks.get(placed.key) if app is not None else None
+        if app is None or ask is None:
+            return
+        if not ask.spec.placeholder:
+            self._note((placed.partition, app.id, ask.key))
+            self.then(partial(self._tell, placed.partition, app.id, ask.key, Outcome.STARTED))
+            self._will_end(placed.partition, ask, 0)
+        elif (gang := self.gangs.complete(placed.partition, app)) is not None:
+            for key in gang.placeholders:
+                self._note((placed.partition, app.id, key))
+            self.then(partial(self.handle, gang.work()))
+
+    def _note(self, name: Name) -> None:
+        self.left.pop(name, None)
+        self.starts.setdefault(name, self.now_ms)
+
+    def _will_end(self, partition: str, ask: Ask, elapsed_ms: int) -> None:
+        if ask.spec.placeholder:
+            return
+        rest_ms = max(self.draw(ask, elapsed_ms) - elapsed_ms, 0)
+        self.later(self.now_ms + rest_ms, partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition)))
+
+    def _ends(self, event: Release) -> None:
+        """It ends, and well: those enter that waited for it, and with the last of an application those for that."""
+        self._happens(event)
+        partition = self.scheduler.cluster.partitions[event.partition]
+        app = partition.applications.get(event.application)
+        is_last = app is None or not (app.asks or partition.held_asks.has(app.id))
+        self._tell(event.partition, event.application if is_last else "", event.key, Outcome.OK)
+
+    def _tell(self, partition: str, application: str, key: str, outcome: Outcome) -> None:
+        """Those that wait for an application, and for one ask of it (its first attempt names it)."""
+        for awaited in dict.fromkeys((key.partition("#")[0], application)):
+            for event in following(self.scheduler.cluster.partitions[partition], awaited, outcome):
+                self._happens(event)

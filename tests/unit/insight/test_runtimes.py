@@ -1,0 +1,164 @@
+"""What is drawn for a future: run times, and the work that comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace as replace_kind
+from random import Random
+
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.insight.arrivals import Arrival, Arrivals
+from fairlead.insight.forecast import forecast
+from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
+from fairlead.scheduler import Scheduler
+
+MINUTE = 60_000
+KIND = Kind("ann", "train", "root.a")
+
+
+def lab(*limits_ms: int | None) -> Scheduler:
+    """One place; the first work runs and the others wait."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"gpu": 1}))), 0)
+    for number, limit_ms in enumerate(limits_ms):
+        key = f"w{number}"
+        s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", tags={"name": "train"})), 0)
+        ask = AskSpec(application=key, key=key, resources=Resources({"gpu": 1}), time_limit_ms=limit_ms)
+        s.handle(AddAsks((ask,)), 0)
+        s.schedule(0)
+    return s
+
+
+def known(run_ms: int, count: int = ENOUGH) -> Runtimes:
+    runtimes = Runtimes()
+    for _ in range(count):
+        runtimes.learn(KIND, run_ms)
+    return runtimes
+
+
+def test_the_most_particular_experience_counts() -> None:
+    """Down to all work there is, and then to none."""
+    runtimes = Runtimes()
+    assert runtimes.basis(KIND) == "no experience"
+    other = {"limit_ms": MINUTE}
+    learned = (
+        (Kind("bob", "x", "root.b", **other), "all work"),
+        (Kind("bob", "x", "root.a", **other), "queue"),
+        (Kind("ann", "x", "root.a", **other), "user"),
+        (Kind("bob", "x", "root.a"), "limit and size in the queue"),
+        (Kind("ann", "x", "root.a"), "user, limit and size"),
+        (Kind("bob", "train", "root.a", **other), "name in the queue"),
+        (Kind("ann", "train", "root.a", **other), "user and name"),
+        (KIND, "user, name, limit and size"),
+    )
+    for kind, level in learned:
+        for _ in range(ENOUGH):
+            runtimes.learn(kind, 9)
+        assert runtimes.basis(KIND) == level
+    part = replace_kind(KIND, application="12")
+    for _ in range(ENOUGH):
+        runtimes.learn(part, 9)
+    assert runtimes.basis(part) == "its own array"
+
+
+def test_of_a_limit_that_was_never_seen_the_usual_part_is_taken() -> None:
+    """The same user needs a half of each limit."""
+    runtimes = Runtimes()
+    for hours in range(1, 60):
+        runtimes.learn(Kind("ann", "", "root.a", limit_ms=hours * 60 * MINUTE), hours * 30 * MINUTE)
+    kind, chance = Kind("ann", "", "root.a", limit_ms=90 * 60 * MINUTE), Random(1)
+    drawn = [runtimes.draw(kind, chance, limit_ms=kind.limit_ms) for _ in range(100)]
+    assert sum(run_ms == 45 * 60 * MINUTE for run_ms in drawn) > 80
+
+
+def test_few_ends_that_are_alike_lean_on_those_that_are_less_so() -> None:
+    """Four of them decide half of the draws, many nearly all."""
+    runtimes, chance = Runtimes(), Random(1)
+    for _ in range(200):
+        runtimes.learn(Kind("bob", "", "root.a"), 100)
+    for count, least, most in ((4, 0.35, 0.75), (60, 0.85, 1.0)):
+        for _ in range(count):
+            runtimes.learn(KIND, 7)
+        part = sum(runtimes.draw(KIND, chance) == 7 for _ in range(400)) / 400
+        assert least < part <= most
+
+
+def test_draws_are_beyond_what_has_passed_and_within_the_limit() -> None:
+    """Whatever is known."""
+    for runtimes in (Runtimes(), known(MINUTE)):
+        chance = Random(1)
+        for elapsed in (0, 30_000, 90_000):
+            drawn = [runtimes.draw(KIND, chance, elapsed, 100_000) for _ in range(50)]
+            assert all(elapsed < total <= 100_000 for total in drawn)
+
+
+def test_what_is_drawn_has_been_seen() -> None:
+    """No mean of long and short ones."""
+    runtimes = Runtimes()
+    for run_ms in (10, 10, 10, 1000, 1000):
+        runtimes.learn(KIND, run_ms)
+    chance = Random(1)
+    assert {runtimes.draw(KIND, chance) for _ in range(50)} == {10, 1000}
+    assert {runtimes.draw(KIND, chance, elapsed_ms=10) for _ in range(50)} == {1000}
+
+
+def test_old_experience_makes_room_for_new() -> None:
+    """Only so many are kept."""
+    runtimes = known(1, 600)
+    for _ in range(512):
+        runtimes.learn(KIND, 7)
+    chance = Random(1)
+    assert {runtimes.draw(KIND, chance) for _ in range(50)} == {7}
+
+
+# -- what comes ---------------------------------------------------------------------------------------------------
+
+HOUR = 60 * MINUTE
+
+
+def came(at_ms: int, name: str) -> Arrival:
+    ask = AskSpec(application=name, key=name, resources=Resources({"gpu": 1}))
+    return Arrival(at_ms, ApplicationSpec(id=name, queue="root.a", user="ann"), (ask,))
+
+
+def test_what_comes_is_what_came_at_that_hour() -> None:
+    """Three days with work at noon only: it comes at noon again, and at no other time."""
+    arrivals = Arrivals()
+    for day in range(3):
+        for minute in range(10):
+            arrivals.learn(came((24 * day + 12) * HOUR + minute * MINUTE, f"w{day}-{minute}"))
+    now_ms = 71 * HOUR
+    coming = arrivals.future(now_ms, Random(1))
+    hours = {(next(coming)[0] // HOUR) % 24 for _ in range(50)}
+    assert hours == {12}
+
+
+def test_little_history_gives_no_arrivals() -> None:
+    """Less than two hours."""
+    arrivals = Arrivals()
+    arrivals.learn(came(0, "a"))
+    arrivals.learn(came(HOUR, "b"))
+    assert list(arrivals.future(HOUR + 1, Random(1))) == []
+    told = " ".join(forecast(lab(None, None), known(1), arrivals=arrivals, draws=1).assumptions)
+    assert "nothing new arrives" in told
+
+
+def test_what_comes_in_a_future_takes_its_place() -> None:
+    """Work of a higher priority that comes every ten minutes is served first; the state stays as it is."""
+    s = lab(None, None)
+    arrivals = Arrivals()
+    for number in range(60):
+        arrival = came(number * 10 * MINUTE, f"old{number}")
+        (ask,) = arrival.asks
+        arrivals.learn(replace_kind(arrival, asks=(replace_kind(ask, priority=9),)))
+    s.schedule(10 * HOUR)
+    before = s.dump()
+    plain = forecast(s, known(30 * MINUTE), draws=4).expected(("default", "w1", "w1"))
+    told = forecast(s, known(30 * MINUTE), arrivals=arrivals, draws=4, horizon_ms=24 * HOUR)
+    found = told.expected(("default", "w1", "w1"))
+    assert plain.median_ms is not None
+    assert found.median_ms is None or found.median_ms > plain.median_ms
+    assert "work comes as in the last 10 hours" in " ".join(told.assumptions)
+    assert s.dump() == before
