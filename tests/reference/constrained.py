@@ -70,6 +70,43 @@ class ConstrainedScheduler(NaiveScheduler):
             and self.is_spread(where, mine, node)
         )
 
+    def preferred(self, app: Application, ask: Ask, nodes: list[Node]) -> Node:
+        """By points, 100 for the best and 0 for the worst of the nodes at hand, with the weight of each kind."""
+        where = self.specs[app.id, ask.key].where
+        points = dict.fromkeys((node.id for node in nodes), 0)
+        for weight, measure in ((3, self.untouched), (2, self.liked), (2, self.company), (2, self.emptiness)):
+            liked = {node.id: measure(where, node) for node in nodes}
+            low, high = min(liked.values()), max(liked.values())
+            for node in nodes:
+                points[node.id] += weight * ((liked[node.id] - low) * 100 // (high - low) if high > low else 0)
+        return max(nodes, key=lambda node: points[node.id])
+
+    def untouched(self, where: Constraints, node: Node) -> int:
+        soft = [taint for taint in self.taints[node.id] if taint.effect == "PreferNoSchedule"]
+        return -sum(not any(puts_up_with(t, taint) for t in where.tolerations) for taint in soft)
+
+    def liked(self, where: Constraints, node: Node) -> int:
+        return sum(w.weight for w in where.preferred_nodes if meets(self.labels_of(node.id), w.term))
+
+    def near(self, selector: tuple[Requirement, ...], key: str, node: Node) -> int:
+        return sum(
+            meets(dict(running.labels), selector) and self.together(key, theirs, node.id)
+            for running, theirs in self.running()
+        )
+
+    def company(self, where: Constraints, node: Node) -> int:
+        return sum(w.weight * self.near(w.term.selector, w.term.topology_key, node) for w in where.preferred_work)
+
+    def emptiness(self, where: Constraints, node: Node) -> int:
+        """The fewer there are the better; without one of the keys it is worse than the worst."""
+        crowds = {
+            n.id: sum(self.near(term.selector, term.topology_key, n) for term in where.preferred_spread)
+            for n in self.nodes.values()
+        }
+        if any(term.topology_key not in self.labels_of(node.id) for term in where.preferred_spread):
+            return -max(crowds.values()) - 1
+        return -crowds[node.id]
+
     def is_named(self, where: Constraints, node: Node) -> bool:
         here = self.labels_of(node.id)
         if not meets(here, where.selector):

@@ -249,14 +249,20 @@ class NaiveScheduler:
         for ask in app.waiting():
             if not app.queue.admits(ask.amount):
                 continue
-            for node in self.nodes_in_order():
-                free = self.free(node)
-                fits = node.open and all(n <= free.get(name, 0) for name, n in ask.amount.items())
-                if fits and self.suits(app, ask, node):
-                    ask.node = node.id
-                    app.state = "running"
-                    return app.id, ask.key, node.id
+            fitting = [node for node in self.nodes_in_order() if self.fits(ask, node) and self.suits(app, ask, node)]
+            if fitting:
+                ask.node = self.preferred(app, ask, fitting).id
+                app.state = "running"
+                return app.id, ask.key, ask.node
         return None
+
+    def fits(self, ask: Ask, node: Node) -> bool:
+        free = self.free(node)
+        return node.open and all(n <= free.get(name, 0) for name, n in ask.amount.items())
+
+    def preferred(self, app: Application, ask: Ask, nodes: list[Node]) -> Node:
+        """Which of the nodes on which it may run, in order: here nothing is preferred."""
+        return nodes[0]
 
     def suits(self, app: Application, ask: Ask, node: Node) -> bool:
         """Whether the ask may run there, room apart: here nothing has constraints."""

@@ -18,6 +18,8 @@ from fairlead.core.model.constraints import (
     HOSTNAME,
     AffinityTerm,
     Constraints,
+    PreferredNodes,
+    PreferredWork,
     Requirement,
     SpreadTerm,
     Taint,
@@ -98,6 +100,12 @@ class Chance(random.Random):
     def port(self) -> str:
         return f"TCP/{self.choice(['0.0.0.0', '1.1.1.1', '2.2.2.2'])}/{self.choice(['80', '90'])}"
 
+    def liked(self) -> PreferredNodes:
+        return PreferredNodes(self.randint(1, 9), (self.of_node(),))
+
+    def company(self) -> PreferredWork:
+        return PreferredWork(self.randint(-9, 9), self.affinity())
+
     def where(self) -> Constraints:
         if self.random() < 0.3:
             return Constraints()
@@ -109,6 +117,9 @@ class Chance(random.Random):
             anti_affinity=self.some(0.25, self.affinity, 2),  # type: ignore[arg-type]
             spread=self.some(0.2, self.spread, 2),  # type: ignore[arg-type]
             ports=self.some(0.2, self.port, 2),  # type: ignore[arg-type]
+            preferred_nodes=self.some(0.2, self.liked, 2),  # type: ignore[arg-type]
+            preferred_work=self.some(0.2, self.company, 2),  # type: ignore[arg-type]
+            preferred_spread=self.some(0.2, self.spread, 2),  # type: ignore[arg-type]
         )
 
 

@@ -108,10 +108,20 @@ class NodeSelector(Part, frozen=True):
     node_selector_terms: list[NodeTerm] | None = None
 
 
+class WeightedNodeTerm(Part, frozen=True):
+    """Nodes that are preferred to others."""
+
+    weight: int = 0
+    preference: NodeTerm = NodeTerm()
+
+
 class NodeAffinity(Part, frozen=True):
-    """Where a pod must run; what it would merely prefer is not read."""
+    """Where a pod must run, and where it had rather run."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[WeightedNodeTerm] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class PodTerm(Part, frozen=True):
@@ -125,10 +135,20 @@ class PodTerm(Part, frozen=True):
     mismatch_label_keys: list[str] | None = None
 
 
+class WeightedPodTerm(Part, frozen=True):
+    """Pods whose company is preferred, or avoided."""
+
+    weight: int = 0
+    pod_affinity_term: PodTerm = PodTerm()
+
+
 class PodAffinity(Part, frozen=True):
-    """With which pods a pod must run, or must not."""
+    """With which pods a pod must run, or must not; and with which it had rather, or rather not."""
 
     required: list[PodTerm] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[WeightedPodTerm] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class Affinity(Part, frozen=True):
@@ -175,12 +195,16 @@ class ClaimSource(Part, frozen=True):
 
 
 class PodVolume(Part, frozen=True):
-    """A volume of a pod, as far as it is a claim."""
+    """A volume of a pod, as far as it is a claim, or one that several pods may not use together."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Part | None = None
     """A claim is made for this pod alone."""
+    aws_elastic_block_store: Part | None = None
+    gce_persistent_disk: Part | None = None
+    iscsi: Part | None = None
+    rbd: Part | None = None
 
 
 class PodSpec(Part, frozen=True):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import AddAsks, LabelAsk
-from fairlead.kubernetes.storage import DEVICES, UNBOUND, both
+from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
 from fairlead.kubernetes.translate.identity import IdentityError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
 """What is raised for a pod that makes no sense."""
-NO_DEVICES = "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
 
 
 class PodReader:
@@ -64,8 +63,8 @@ class PodReader:
 
     def has_storage(self, known: KnownPod) -> bool:
         """Whether its volumes are there; what is bound before that would wait on its node, in vain."""
-        if known.needs_devices:
-            known.obstacle = DEVICES, NO_DEVICES
+        if known.not_understood:
+            known.obstacle = NOT_UNDERSTOOD, known.not_understood
         elif known.claims:
             why_not = self._informer.storage.why_not(known.claims)
             known.obstacle = (UNBOUND, why_not) if why_not else None

@@ -14,7 +14,7 @@ from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
-from fairlead.kubernetes.translate.pods import claims_of, is_disrupted, seconds
+from fairlead.kubernetes.translate.pods import claims_of, is_disrupted, not_understood, seconds
 
 
 class Books(Enum):
@@ -64,8 +64,8 @@ class KnownPod:
     """Nodes on which its volumes could not be had lately."""
     pausing: bool = False
     """Its placement came to nothing, and it is tried again after a while."""
-    needs_devices: bool = False
-    """It asks for devices by resource claims."""
+    not_understood: str = ""
+    """What it asks for by a field that is not understood, as a sentence that names it."""
     endless: bool = False
     """It is started again whenever it ends, and nothing limits it."""
     pod: Pod | None = None
@@ -77,7 +77,7 @@ class KnownPod:
         """It has another version, which means this ask."""
         meta, status = pod.metadata, pod.status
         self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
-        self.claims, self.needs_devices = claims_of(pod), bool(pod.spec.resource_claims)
+        self.claims, self.not_understood = claims_of(pod), not_understood(pod)
         self.pod = pod if selects_namespaces(pod) else None
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         self.nominated = status.nominated_node_name or ""

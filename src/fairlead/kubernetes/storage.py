@@ -24,7 +24,7 @@ Key = tuple[str, str]
 Terms = tuple[tuple[Requirement, ...], ...]
 """Conditions on a node of which one must hold; none at all: any node will do."""
 UNBOUND = "volume-unbound"
-DEVICES = "resource-claims"
+NOT_UNDERSTOOD = "not-understood"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """On a claim: the node of its pod, for whoever makes the volume. Kubernetes' name."""
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"

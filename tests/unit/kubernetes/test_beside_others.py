@@ -189,3 +189,28 @@ def test_a_spread_without_a_condition_counts_nothing() -> None:
     for number in range(3):
         cluster.pod(f"p{number}", spec={"topologySpreadConstraints": [term]})
     assert len(binds(cluster.acts())) == 3
+
+
+def test_what_a_pod_prefers_chooses_its_node() -> None:
+    """Node affinity, affinity, anti-affinity and a soft spread; none of them keeps it waiting."""
+    cluster = Cluster()
+    for name, zone in (("n1", "a"), ("n2", "b")):
+        cluster.node(name, "9", labels={"zone": zone})
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    in_b = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}}
+    web = {"topologyKey": "zone", "labelSelector": {"matchLabels": WEB}}
+    wishes = {
+        "nodes": {"affinity": {"nodeAffinity": {preferred: [in_b]}}},
+        "with": {"affinity": {"podAffinity": {preferred: [{"weight": 1, "podAffinityTerm": web}]}}},
+        "apart": {"affinity": {"podAntiAffinity": {preferred: [{"weight": 1, "podAffinityTerm": web}]}}},
+        "spread": {"topologySpreadConstraints": [{**web, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
+    }
+    cluster.pod("web", labels=WEB, spec={"nodeSelector": {"zone": "b"}})
+    cluster.bind_all(cluster.acts())
+    places = {}
+    for name, spec in wishes.items():
+        cluster.pod(name, "2", spec={**spec, "containers": [{"name": "c"}]})
+        acts = cluster.acts()
+        places |= binds(acts)
+        cluster.bind_all(acts)
+    assert places == {"nodes": "n2", "with": "n2", "apart": "n1", "spread": "n1"}

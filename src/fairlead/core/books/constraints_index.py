@@ -38,6 +38,7 @@ from fairlead.core.model.matching import (
     Selector,
     all_of,
     collide,
+    counted_for,
     drawn_by,
     is_selected,
     is_tolerated,
@@ -83,6 +84,7 @@ class Terrain:
         self._users: dict[Selector, int] = {}
         """Of each selector that is counted, how many shapes need it."""
         self._grounds = Grounds(table.columns)
+        self.topology = self._grounds.topology
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -96,13 +98,13 @@ class Terrain:
 
     def need(self, shape: Shape) -> None:
         """A shape is new: what it counts is kept for as long as it waits."""
-        for selector in looked_at(shape.where):
+        for selector in counted_for(shape.where):
             self._users[selector] = self._users.get(selector, 0) + 1
 
     def need_no_longer(self, shape: Shape) -> None:
         """A shape is gone."""
         self.unwatch(shape)
-        for selector in looked_at(shape.where):
+        for selector in counted_for(shape.where):
             left = self._users[selector] - 1
             if left:
                 self._users[selector] = left
@@ -242,7 +244,7 @@ class Terrain:
         """How much of a tally is in the node's domain, those gone left out."""
         if not tally.total:
             return 0
-        found = tally.view(self._grounds.topology(topology_key)).at(node)
+        found = tally.view(self.topology(topology_key)).at(node)
         if not found or not gone:
             return found
         here = node.labels.get(topology_key)
@@ -289,7 +291,7 @@ class Terrain:
         """How often its work is in some domain of these keys."""
         if not tally.total:
             return 0
-        return sum(int(tally.view(self._grounds.topology(key)).counts.sum()) for key in keys)
+        return sum(int(tally.view(self.topology(key)).counts.sum()) for key in keys)
 
     def _spreads(
         self, where: Constraints, term: SpreadTerm, labels: Mapping[str, str], node: Node, gone: Collection[Ask]
@@ -313,9 +315,9 @@ class Terrain:
 
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
         """What the term is about, by its domains, as far as nodes count for these constraints."""
-        topologies = [self._grounds.topology(t.topology_key) for t in where.spread]
+        topologies = [self.topology(t.topology_key) for t in where.spread]
         among = self._grounds.of(where).spread_over(topologies, term)
-        return self.standing_of(term.selector).view(self._grounds.topology(term.topology_key), among)
+        return self.standing_of(term.selector).view(self.topology(term.topology_key), among)
 
     def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
         """The least that any domain with nodes that count has."""
@@ -325,18 +327,12 @@ class Terrain:
 
     # -- all nodes ------------------------------------------------------------------------------------------------
 
-    def first_fit(self, shape: Shape) -> Node | None:
-        """The first open node in order that suits the shape and has room for it."""
-        columns = self._table.columns
-        columns.sync()
-        return columns.first(columns.has_room(columns.open & self.allowed(shape), shape.items))
-
     def allowed(self, shape: Shape) -> Mask:
         """The rows that suit the shape: `misfit` for all nodes at once."""
         where, labels = shape.where, dict(shape.labels)
         mask = self._grounds.of(where).open.copy()
         for tally, _ in self._colliding(where):
-            mask &= tally.view(self._grounds.topology(HOSTNAME)).by_row() == 0
+            mask &= tally.view(self.topology(HOSTNAME)).by_row() == 0
         if where.volumes:
             mask &= self.volumes.rows(where, self._table.columns.rows)
         if where.affinity:
@@ -344,13 +340,13 @@ class Terrain:
         for term in where.anti_affinity:
             tally = self.standing_of(term.selector)
             if tally.total:
-                mask &= tally.view(self._grounds.topology(term.topology_key)).by_row() == 0
+                mask &= tally.view(self.topology(term.topology_key)).by_row() == 0
             for node in awaited_by(self, term):
-                domains = self._grounds.topology(term.topology_key).of_row
+                domains = self.topology(term.topology_key).of_row
                 mask &= (domains != domains[node.row]) | (domains == NOWHERE)
         if self.repellers.tallies:
             for key, tally in self.repellers.matching(labels):
-                mask &= tally.view(self._grounds.topology(key[1])).by_row() == 0
+                mask &= tally.view(self.topology(key[1])).by_row() == 0
         for spread in where.spread:
             view = self.spread_view(where, spread)
             most = spread.max_skew + self.fewest(view, view.counts, spread) - matches(spread.selector, labels)
@@ -364,7 +360,7 @@ class Terrain:
         selector = all_of(where.affinity)
         tally = self.standing_of(selector)
         keys = [term.topology_key for term in where.affinity]
-        topologies = [self._grounds.topology(key) for key in keys]
+        topologies = [self.topology(key) for key in keys]
         rows: Mask = np.ones(len(self._table.columns.rows), dtype=np.bool_)
         for topology in topologies:
             rows &= topology.of_row != NOWHERE

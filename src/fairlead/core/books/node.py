@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, PREFER_NO_SCHEDULE, Taint
 from fairlead.core.model.matching import keeps_away
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
@@ -28,6 +28,7 @@ class Node:
         "allocations",
         "attributes",
         "available",
+        "discourages",
         "foreign",
         "foreign_notes",
         "free",
@@ -56,6 +57,8 @@ class Node:
         """What selectors and topology keys look at: its attributes, and its id."""
         self.keeps_away = False
         """It has a taint that not all work tolerates."""
+        self.discourages = False
+        """It has a taint by which it would rather be left alone."""
         self.describe(dict(spec.attributes), spec.taints)
         self.schedulable = spec.schedulable
         self.total: Book = {}
@@ -99,6 +102,7 @@ class Node:
         self.attributes = attributes
         self.labels = {HOSTNAME: self.id, **attributes}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
+        self.discourages = any(taint.effect == PREFER_NO_SCHEDULE for taint in taints)
 
     def set_capacity(self, capacity: Resources) -> None:
         """Replace what the node has in total; amounts of 0 count as not there."""

@@ -16,6 +16,7 @@ from fairlead.core.books.demand import Shape
 from fairlead.core.books.node import Node
 from fairlead.core.books.node_columns import Columns
 from fairlead.core.books.node_order import NodeOrder
+from fairlead.core.books.preferences import first_fit
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, take_from
 from fairlead.core.model.specs import AskSpec, NodeSortSpec
@@ -63,6 +64,8 @@ class NodeTable:
         """How often some node gained room."""
         self.columns = Columns(self.nodes, self.score)
         self.order = NodeOrder(self.nodes, self.columns, sort.policy == "fair")
+        self.discouraging: dict[Node, None] = {}
+        """Nodes that would rather be left alone: while there are some, the order of nodes alone places nothing."""
         self.terrain = Terrain(self)
         self.narrow = Narrow()
 
@@ -72,6 +75,7 @@ class NodeTable:
         """A node joins."""
         self.nodes[node.id] = node
         self.columns.forget()
+        self._note_taints(node)
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
         self.foreign_on |= dict.fromkeys(node.foreign, node)
@@ -83,6 +87,7 @@ class NodeTable:
         self.since_search.pop(node, None)
         self.suspects.pop(node, None)
         self.narrow.removed(node)
+        self.discouraging.pop(node, None)
         node.stamp = 0
         self.order.changed.pop(node, None)
         self.columns.forget()
@@ -102,10 +107,16 @@ class NodeTable:
     def describe(self, node: Node, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
         """A node says something else about itself: everything with constraints is looked at again."""
         node.describe(attributes, taints)
+        self._note_taints(node)
         self.columns.forget()
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)
+
+    def _note_taints(self, node: Node) -> None:
+        self.discouraging.pop(node, None)
+        if node.discourages:
+            self.discouraging[node] = None
 
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
         """Work of another scheduler runs here from now on."""
@@ -259,11 +270,11 @@ class NodeTable:
 
     def first_for(self, shape: Shape) -> Node | None:
         """The first open node in order (score, then id) that suits the shape and has room for it."""
-        if shape.is_plain and not self.terrain.wary:
+        if shape.is_plain and not self.terrain.wary and not self.discouraging:
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)
-        return self.terrain.first_fit(shape)
+        return first_fit(self, shape)
 
     def lets(self, shape: Shape, node: Node) -> bool:
         """Whether the node suits the shape, room apart."""

@@ -70,6 +70,22 @@ class SpreadTerm:
     """Nor do nodes with a taint that the ask does not tolerate."""
 
 
+@dataclass(frozen=True, slots=True)
+class PreferredNodes:
+    """Nodes with these attributes rather than others."""
+
+    weight: int
+    term: tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredWork:
+    """Where work of a term is rather than elsewhere; with a weight below 0 rather not."""
+
+    weight: int
+    term: AffinityTerm
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
     """All of it for one ask; the empty value allows every node without a taint."""
@@ -87,6 +103,15 @@ class Constraints:
     """Host ports as `protocol/ip/port`, such as `TCP/0.0.0.0/8080`; two on one node must not collide."""
     volumes: tuple[str, ...] = ()
     """Volumes that are attached to its node, as `name@driver`; a node may limit how many of a driver."""
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    """These and the next two choose among the nodes on which it may run; they keep it off none."""
+    preferred_work: tuple[PreferredWork, ...] = ()
+    preferred_spread: tuple[SpreadTerm, ...] = ()
+
+    @property
+    def prefers(self) -> bool:
+        """Whether it would rather run on some nodes than on others."""
+        return bool(self.preferred_nodes or self.preferred_work or self.preferred_spread)
 
 
 ANYWHERE = Constraints()

@@ -97,6 +97,12 @@ def is_tolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> 
     return all(any(tolerates(t, taint) for t in tolerations) for taint in taints if keeps_away(taint))
 
 
+def discouraging(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> int:
+    """How many taints would rather have the node left alone, and are not put up with."""
+    soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
+    return sum(not any(tolerates(t, taint) for t in tolerations) for taint in soft)
+
+
 def must_leave(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
     """Whether running work has to go: a `NoExecute` taint that it does not put up with."""
     return not is_tolerated((t for t in taints if t.effect == NO_EXECUTE), tolerations)
@@ -158,6 +164,12 @@ def drawn_by(where: Constraints) -> dict[Selector, None]:
     return found | dict.fromkeys(term.selector for term in where.spread)
 
 
+def counted_for(where: Constraints) -> dict[Selector, None]:
+    """What has to be counted so that the best node is known as well."""
+    company = dict.fromkeys(wish.term.selector for wish in where.preferred_work)
+    return looked_at(where) | company | dict.fromkeys(term.selector for term in where.preferred_spread)
+
+
 def looked_at(where: Constraints) -> dict[Selector, None]:
     """What has to be counted so that it is known where work with these constraints may run."""
     return drawn_by(where) | dict.fromkeys(term.selector for term in where.anti_affinity)
@@ -177,6 +189,9 @@ def flaw(where: Constraints) -> str:
         ("spread", _term_flaw, where.spread),
         ("ports", _port_flaw, where.ports),
         ("volumes", _volume_flaw, where.volumes),
+        ("preferred_nodes", _conditions_flaw, tuple(wish.term for wish in where.preferred_nodes)),
+        ("preferred_work", _term_flaw, tuple(wish.term for wish in where.preferred_work)),
+        ("preferred_spread", _term_flaw, where.preferred_spread),
     )
     for place, flaw_of, parts in checks:
         for part in parts:

@@ -1,8 +1,8 @@
 """Constraints: where a pod may run, in the core's words.
 
-Decides how selectors, affinities, tolerations, spreads and ports of a pod are said as `core.model.constraints`. What a
-pod would merely prefer is left out: it filters nothing. Namespaces become a label of each ask (`NAMESPACE`), and a
-condition on it in each term, so that the core needs no notion of them.
+Decides how selectors, affinities, tolerations, spreads and ports of a pod are said as `core.model.constraints`; what a
+pod would merely prefer as well, which chooses among nodes and filters none. Namespaces become a label of each ask
+(`NAMESPACE`), and a condition on it in each term, so that the core needs no notion of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from fairlead.core.model.constraints import (
     NOT_IN,
     AffinityTerm,
     Constraints,
+    PreferredNodes,
+    PreferredWork,
     Requirement,
     SpreadTerm,
     Toleration,
@@ -35,6 +37,7 @@ last.
 """
 NOTHING = (Requirement("fairlead.io/nothing", EXISTS),)
 """Selects nothing."""
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 KNOWN = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "Gt", "Lt")
 
 NamespacesOf = Callable[[objects.LabelSelector], tuple[str, ...]]
@@ -56,8 +59,17 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
         affinity=tuple(_pod_terms(affinity.pod_affinity, pod, namespaces_of)),
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
-        spread=tuple(_spread(spec, pod)),
+        spread=tuple(_spread(pod, HARD)),
         ports=tuple(_ports(spec)),
+        preferred_nodes=tuple(
+            PreferredNodes(wish.weight, _node_term(wish.preference))
+            for wish in (own.preferred if own is not None else None) or ()
+        ),
+        preferred_work=(
+            *_preferred_work(affinity.pod_affinity, 1, pod, namespaces_of),
+            *_preferred_work(affinity.pod_anti_affinity, -1, pod, namespaces_of),
+        ),
+        preferred_spread=tuple(_spread(pod, SOFT)),
     )
     return ANYWHERE if found == ANYWHERE else found
 
@@ -106,10 +118,13 @@ def _requirement(expression: objects.Expression, key: str | None = None) -> Requ
 
 def node_terms(selector: objects.NodeSelector | None) -> Iterator[tuple[Requirement, ...]]:
     """The terms of which one must hold. A term without a condition selects no node, as in Kubernetes."""
-    for term in (selector.node_selector_terms if selector is not None else None) or ():
-        labels = [_requirement(e) for e in term.match_expressions or ()]
-        by_name = [_requirement(e, NODE_NAME) for e in term.match_fields or () if e.key == "metadata.name"]
-        yield (*labels, *by_name) or NOTHING
+    yield from map(_node_term, (selector.node_selector_terms if selector is not None else None) or ())
+
+
+def _node_term(term: objects.NodeTerm) -> tuple[Requirement, ...]:
+    labels = [_requirement(e) for e in term.match_expressions or ()]
+    by_name = [_requirement(e, NODE_NAME) for e in term.match_fields or () if e.key == "metadata.name"]
+    return (*labels, *by_name) or NOTHING
 
 
 def _toleration(given: objects.Toleration) -> Toleration:
@@ -120,11 +135,21 @@ def _pod_terms(
     affinity: objects.PodAffinity | None, pod: objects.Pod, namespaces_of: NamespacesOf
 ) -> Iterator[AffinityTerm]:
     for term in (affinity.required if affinity is not None else None) or ():
-        if term.label_selector is None:
-            yield AffinityTerm(NOTHING, term.topology_key)
-            continue
-        conditions = [*label_conditions(term.label_selector), *_namespaces(term, pod, namespaces_of)]
-        yield AffinityTerm(tuple(conditions), term.topology_key)
+        yield _pod_term(term, pod, namespaces_of)
+
+
+def _preferred_work(
+    affinity: objects.PodAffinity | None, sign: int, pod: objects.Pod, namespaces_of: NamespacesOf
+) -> Iterator[PreferredWork]:
+    for wish in (affinity.preferred if affinity is not None else None) or ():
+        yield PreferredWork(sign * wish.weight, _pod_term(wish.pod_affinity_term, pod, namespaces_of))
+
+
+def _pod_term(term: objects.PodTerm, pod: objects.Pod, namespaces_of: NamespacesOf) -> AffinityTerm:
+    if term.label_selector is None:
+        return AffinityTerm(NOTHING, term.topology_key)
+    conditions = [*label_conditions(term.label_selector), *_namespaces(term, pod, namespaces_of)]
+    return AffinityTerm(tuple(conditions), term.topology_key)
 
 
 def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: NamespacesOf) -> Iterator[Requirement]:
@@ -140,14 +165,15 @@ def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: Namespac
     yield Requirement(NAMESPACE, IN, tuple(sorted(names))) if names else NOTHING[0]
 
 
-def _spread(spec: objects.PodSpec, pod: objects.Pod) -> Iterator[SpreadTerm]:
-    """Only what must hold; by `matchLabelKeys` only pods that have the same value as this one are counted.
+def _spread(pod: objects.Pod, kind: str) -> Iterator[SpreadTerm]:
+    """Either what must hold, or what is preferred.
 
-    A selector without a condition counts nothing here, as in kube-scheduler (elsewhere it selects everything).
+    By `matchLabelKeys` only pods that have the same value as this one are counted. A selector without a condition
+    counts nothing here, as in kube-scheduler (elsewhere it selects everything).
     """
     labels = pod.metadata.labels or {}
-    for given in spec.topology_spread_constraints or ():
-        if given.when_unsatisfiable == "ScheduleAnyway":
+    for given in pod.spec.topology_spread_constraints or ():
+        if (given.when_unsatisfiable or HARD) != kind:
             continue
         conditions = () if given.label_selector is None else label_conditions(given.label_selector)
         same = [Requirement(k, IN, (labels[k],)) for k in given.match_label_keys or () if k in labels]

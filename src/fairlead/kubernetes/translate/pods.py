@@ -26,6 +26,13 @@ from fairlead.kubernetes.translate.constraints import (
 
 GRACE_S = 30
 """What a pod that names no grace has, in seconds."""
+DISKS = {
+    "aws_elastic_block_store": "awsElasticBlockStore",
+    "gce_persistent_disk": "gcePersistentDisk",
+    "iscsi": "iscsi",
+    "rbd": "rbd",
+}
+"""Volumes that several pods of a node may not use together, in ways of their own; and the API's name of the field."""
 TAG_NAMESPACE = "namespace"
 TAG_POD = "kubernetes.io/meta/podName"
 TAG_POD_NAMESPACE = "kubernetes.io/meta/namespace"
@@ -151,6 +158,17 @@ def claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:
         elif volume.ephemeral is not None:
             found.append((namespace, f"{pod.metadata.name}-{volume.name}"))
     return tuple(found)
+
+
+def not_understood(pod: Pod) -> str:
+    """What the pod asks for by a field that is not understood here, as a sentence that names it; or nothing."""
+    if pod.spec.resource_claims:
+        return "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
+    for volume in pod.spec.volumes or ():
+        for field, name in DISKS.items():
+            if getattr(volume, field) is not None:
+                return f"its volume {volume.name} is a disk by {name}, which is not understood here: use a claim for it"
+    return ""
 
 
 def required_node(pod: Pod) -> str:

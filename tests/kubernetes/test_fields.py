@@ -1,0 +1,79 @@
+"""The page of all fields against the schema of the API server: a field that a new version brings is missing there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driven_cluster import Cluster as Driven
+from driven_cluster import binds
+from testbed.control_plane import ControlPlane
+
+from fairlead.kubernetes.acts import Explain
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(120)]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "kubernetes-fields.md"
+GROUPS = ("api/v1", "apis/policy/v1", "apis/storage.k8s.io/v1")
+OUTCOMES = ("obeyed: ", "waits: ", "does not matter: ")
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+    **{
+        kind: {"volumes": [{"name": "disk", kind: {}}]}
+        for kind in ("awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd")
+    },
+}
+"""For each field for which a pod waits: a pod with it."""
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """By type and field: what the page says becomes of it."""
+    found: dict[str, dict[str, str]] = {}
+    of_type: dict[str, str] = {}
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            of_type = found.setdefault(line[3:], {})
+        elif line.startswith("| `"):
+            fields, outcome = line.strip("| ").split(" | ", 1)
+            for name in re.findall(r"`(\w+)`", fields):
+                assert name not in of_type, f"{name} stands twice"
+                of_type[name] = outcome
+    return found
+
+
+def test_the_page_has_every_field_of_the_schema(plane: ControlPlane) -> None:
+    """And none that is not there."""
+    schemas: dict[str, set[str]] = {}
+    for group in GROUPS:
+        for name, schema in json.loads(plane.kubectl("get", "--raw", f"/openapi/v3/{group}"))["components"][
+            "schemas"
+        ].items():
+            schemas[name.rpartition(".")[2]] = set(schema.get("properties", ()))
+    page = rows()
+    assert len(page) > 20
+    for of_type, fields in page.items():
+        missing, unknown = schemas[of_type] - set(fields), set(fields) - schemas[of_type]
+        assert not missing, f"{of_type}: the page does not say what becomes of {sorted(missing)}"
+        assert not unknown, f"{of_type}: the schema has no {sorted(unknown)}"
+
+
+def test_each_field_has_an_outcome() -> None:
+    """There is no other than these three: nothing is passed over in silence."""
+    for of_type, fields in rows().items():
+        for name, outcome in fields.items():
+            assert outcome.startswith(OUTCOMES), f"{of_type}.{name}: {outcome}"
+
+
+def test_a_pod_waits_for_what_is_not_understood_and_the_reason_names_it() -> None:
+    """For each field of which the page says so."""
+    waits = {name for fields in rows().values() for name, outcome in fields.items() if outcome.startswith("waits: ")}
+    assert waits == set(EXAMPLES)
+    for name, spec in EXAMPLES.items():
+        cluster = Driven()
+        cluster.node("n1")
+        cluster.pod("p", spec=spec)
+        acts = cluster.acts()
+        assert binds(acts) == {}, name
+        assert [name in act.message for act in acts if isinstance(act, Explain)] == [True], name

@@ -1,0 +1,85 @@
+"""Which of several suitable nodes an ask likes best; it is kept off none by that."""
+
+from __future__ import annotations
+
+from priority_clusters import PriorityCluster, labelled
+
+from fairlead.core.model.constraints import (
+    PREFER_NO_SCHEDULE,
+    AffinityTerm,
+    Constraints,
+    PreferredNodes,
+    PreferredWork,
+    Requirement,
+    SpreadTerm,
+    Taint,
+    Toleration,
+)
+from fairlead.core.model.decisions import AskRejected
+from fairlead.core.model.events import LabelNode, RemoveNode
+
+SSD = (Requirement("disk", "In", ("ssd",)),)
+LIKES_SSD = Constraints(preferred_nodes=(PreferredNodes(10, SSD),))
+LEAVE_ME = Taint("quiet", "", PREFER_NO_SCHEDULE)
+
+
+def cluster() -> PriorityCluster:
+    """`n1` in zone `a`, `n2` and `n3` in `b`; the order of nodes begins with `n1`."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4, "n3": 4})
+    for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "b")):
+        c.handle(LabelNode(name, {"zone": zone, "disk": "ssd" if name == "n3" else "hdd"}))
+    return c
+
+
+def test_a_liked_node_comes_first_and_another_will_do() -> None:
+    c = cluster()
+    assert c.fill("one", 4, where=LIKES_SSD) == "n3"
+    assert c.fill("two", 4, where=LIKES_SSD) == "n1"
+
+
+def test_the_heavier_wish_wins() -> None:
+    c = cluster()
+    in_a = PreferredNodes(11, (Requirement("zone", "In", ("a",)),))
+    where = Constraints(preferred_nodes=(PreferredNodes(10, SSD), in_a))
+    assert c.fill("one", 1, where=where) == "n1"
+
+
+def test_company_that_is_liked_and_company_that_is_not() -> None:
+    """In the whole domain of the term."""
+    c = cluster()
+    c.fill("web", 1, where=LIKES_SSD, labels={"app": "web"})
+    term = AffinityTerm(labelled("web"), "zone")
+    assert c.fill("with", 1, where=Constraints(preferred_work=(PreferredWork(5, term),))) == "n2"
+    assert c.fill("apart", 3, where=Constraints(preferred_work=(PreferredWork(-5, term),))) == "n1"
+
+
+def test_an_even_spread_is_liked() -> None:
+    """And a node without the key least of all, though it may be taken."""
+    c = cluster()
+    c.handle(LabelNode("n1", {}))
+    c.fill("web", 1, labels={"app": "web"}, where=LIKES_SSD)
+    spread = Constraints(preferred_spread=(SpreadTerm(labelled("web"), "zone"),))
+    assert c.fill("one", 3, where=spread, labels={"app": "web"}) == "n2"
+    assert c.fill("two", 3, where=spread, labels={"app": "web"}) == "n3"
+    assert c.fill("three", 4, where=spread, labels={"app": "web"}) == "n1"
+
+
+def test_a_taint_that_would_rather_have_a_node_left_alone() -> None:
+    """It is the last for all that does not tolerate it, for plain work too; until it is taken away."""
+    c = cluster()
+    c.handle(LabelNode("n1", {"zone": "a"}, (LEAVE_ME,)))
+    assert c.fill("plain", 1) == "n2"
+    assert c.fill("tolerant", 1, where=Constraints(tolerations=(Toleration("quiet", "Exists"),))) == "n1"
+    for name in ("n2", "n3"):
+        c.handle(RemoveNode(name))
+    assert c.fill("last", 1) == "n1"
+    c.handle(LabelNode("n1", {"zone": "a"}))
+    assert not c.s.cluster.partitions["default"].nodes.discouraging
+
+
+def test_a_wish_that_makes_no_sense_is_refused() -> None:
+    c = cluster()
+    c.submit("bad", 1, where=Constraints(preferred_nodes=(PreferredNodes(1, (Requirement("", "In", ("x",)),)),)))
+    assert [d.reason.sentence() for d in c.decided if isinstance(d, AskRejected)] == [
+        "preferred_nodes: a condition has no key"
+    ]
