@@ -18,6 +18,8 @@ from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.identity import Gang
 
 NAME_MAX = 63
+RESERVES = "gang-reserves"
+"""The code of a pod that is held back meanwhile."""
 
 
 @dataclass(slots=True)
@@ -75,9 +77,18 @@ class Gangs:
         return found
 
     def holds_back(self, pod: KnownPod) -> bool:
-        """Whether the pod is a member of a gang whose placeholders do not all have a node yet."""
+        """Whether the gang of the pod's application reserves its room still: then only placeholders are placed.
+
+        That holds for pods of no group as well, such as one that declares the groups.
+        """
         found = self.declared.get(pod.application)
-        return found is not None and not found.begun and not pod.spec.placeholder and bool(pod.spec.task_group)
+        return found is not None and not found.begun and not pod.spec.placeholder
+
+    def obstacle(self, pod: KnownPod) -> tuple[str, str]:
+        """Why a pod is held back: a code and a sentence."""
+        found = self.declared[pod.application]
+        so_far = f"{len(found.standing)} of {found.size} have it"
+        return RESERVES, f"the gang of application {pod.application} reserves its room: {so_far}"
 
     def stands(self, placeholder: KnownPod) -> bool:
         """A placeholder has a node; True when the gang begins by that."""
@@ -89,9 +100,9 @@ class Gangs:
         return found.begun
 
     def has_begun(self, member: KnownPod) -> bool:
-        """A member has a node: its gang must have begun some time. True when that was not known."""
+        """A pod that is no placeholder has a node: the gang must have begun some time. True when that was not known."""
         found = self.declared.get(member.application)
-        if found is None or found.begun or not member.spec.task_group:
+        if found is None or found.begun:
             return False
         found.begun = True
         return True

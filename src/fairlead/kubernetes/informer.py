@@ -212,7 +212,10 @@ class Informer:
         if refused is not None:
             self.tell(known.name, "application-refused", refused)
             return False
-        return not self.gangs.holds_back(known) and self.reader.has_storage(known)
+        if self.gangs.holds_back(known):
+            self.tell(known.name, *self.gangs.obstacle(known))
+            return False
+        return self.reader.has_storage(known)
 
     def enter(self, known: KnownPod) -> Iterator[Event]:
         """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""

@@ -184,6 +184,69 @@ def test_a_gang_starts_whole_or_not_at_all() -> None:
     assert sorted(binds(cluster.acts())) == ["m0", "m1"]
 
 
+def declared(cluster: Cluster, style: str = "Soft") -> list[Any]:
+    """Two of a group `w`, declared by a pod of no group; the placeholders that are wanted."""
+    words = {identity.TASK_GROUPS: GANG, identity.PARAMETERS: f"gangSchedulingStyle={style}"}
+    cluster.pod("driver", "1", labels={"applicationId": "job"}, annotations=words)
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    for placeholder in made:
+        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.pod("m0", "2", labels={"applicationId": "job"}, annotations={identity.TASK_GROUP_NAME: "w"})
+    return made
+
+
+def state(cluster: Cluster) -> str:
+    applications = cluster.driver.scheduler.cluster.partitions["default"].applications
+    return str(applications["job"].state) if "job" in applications else "gone"
+
+
+def test_the_pod_that_declares_the_groups_waits_for_them_too() -> None:
+    """As all of its application but placeholders, and says so; when the whole gang has its room it starts."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    made = declared(cluster)
+    first = cluster.acts()
+    assert set(binds(first)) < {placeholder.name for placeholder in made}
+    told = {a.pod.name: a.message for a in first if isinstance(a, Explain)}
+    assert told["m0"] == "the gang of application job reserves its room: 0 of 2 have it"
+    cluster.bind_all(first)
+    cluster.node("n2", "3")
+    second = cluster.acts()
+    cluster.bind_all(second)
+    assert set(binds(first)) | set(binds(second)) == {placeholder.name for placeholder in made}
+    assert set(binds(cluster.acts())) == {"driver"}
+
+
+@pytest.mark.parametrize(("style", "runs"), [("Soft", {"driver", "m0"}), ("Hard", set())])
+def test_a_gang_that_does_not_come_together(style: str, runs: set[str]) -> None:
+    """It is `Accepted` meanwhile; at the timeout Soft runs all pods, Hard fails and says so on each."""
+    cluster = Cluster()
+    cluster.node("n1", "3")
+    declared(cluster, style)
+    cluster.bind_all(cluster.acts())
+    assert state(cluster) == "Accepted"
+    cluster.now = 16 * 60_000
+    placed: set[str] = set()
+    for _ in range(3):
+        acts = cluster.acts()
+        placed |= set(binds(acts))
+        cluster.bind_all(acts)
+        for act in acts:
+            if isinstance(act, DeletePod) and ("pods", act.pod.name) in cluster.things:
+                cluster.gone(act.pod.name)
+    assert placed == runs
+    if style == "Hard":
+        cluster.pod("late", "1", labels={"applicationId": "job"})
+        assert any("failed" in a.message for a in cluster.acts() if isinstance(a, Explain))
+
+
+def test_a_group_without_members_is_no_gang() -> None:
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("p", annotations={identity.TASK_GROUPS: GANG.replace("2,", "0,")})
+    assert binds(cluster.acts()) == {"p": "n1"}
+
+
 def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
     """After the time-out those with a node are stopped, and those without one are deleted as well."""
     cluster = Cluster()

@@ -138,7 +138,10 @@ def is_idle(pod: Pod) -> bool:
 
 
 def gang_of(pod: Pod) -> Gang | None:
-    """What the pod declares about its application's gang; None when it declares none. Raises `IdentityError`."""
+    """What the pod declares about its application's gang; None when it declares none, or one without members.
+
+    Raises `IdentityError`.
+    """
     notes = pod.metadata.annotations or {}
     text = notes.get(TASK_GROUPS)
     if not text:
@@ -146,8 +149,8 @@ def gang_of(pod: Pod) -> Gang | None:
     groups = _json(text, tuple[TaskGroup, ...], TASK_GROUPS)
     names = [group.name for group in groups]
     for group in groups:
-        if not group.name or group.min_member < 1:
-            raise IdentityError(f"{TASK_GROUPS}: each group needs a name and a minMember of at least 1")
+        if not group.name or group.min_member < 0:
+            raise IdentityError(f"{TASK_GROUPS}: each group needs a name and a minMember of at least 0")
         try:
             if not amounts(group.min_resource):
                 raise IdentityError(f"{TASK_GROUPS}: group {group.name!r} has no minResource")
@@ -155,6 +158,8 @@ def gang_of(pod: Pod) -> Gang | None:
             raise IdentityError(f"{TASK_GROUPS}: group {group.name!r}: {e}") from e
     if len(dict.fromkeys(names)) < len(names):
         raise IdentityError(f"{TASK_GROUPS}: the names of the groups must differ")
+    if not any(group.min_member for group in groups):
+        return None
     words = parameters(notes.get(PARAMETERS, ""))
     return Gang(groups, words.get("gangSchedulingStyle") == "Hard", _timeout_ms(words))
 
