@@ -21,7 +21,7 @@ COMMANDS = {
     "attach": ("terminal", "Sit at the terminal of a job."),
     "ls": ("jobs", "List jobs: what runs, what waits and why."),
     "show": ("jobs", "Show everything about jobs."),
-    "why": ("questions", "Say why a job waits."),
+    "why": ("questions", "Say why a job waits, and what to do."),
     "when": ("questions", "Say when a job that waits is expected to start."),
     "whatif": ("whatif", "Say what would be otherwise, without doing it."),
     "logs": ("follow", "Print what jobs wrote."),

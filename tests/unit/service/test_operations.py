@@ -76,6 +76,16 @@ OPERATIONS: dict[tuple[str, str], tuple[str, str]] = {
     ("GET", "/api/v1/tokens"): (USER, READ),
     ("POST", "/api/v1/tokens"): (USER, ADMINISTER),
     ("DELETE", "/api/v1/tokens/{token_id}"): (USER, ADMINISTER),
+    ("POST", "/api/v1/jobs/{key}/signal"): (USER, SUBMIT),
+    ("GET", "/api/v1/jobs/{key}/script"): (USER, READ),
+    ("GET", "/api/v1/unknown-runs"): (USER, READ),
+    ("POST", "/api/v1/unknown-runs/{run}/stop"): (USER, ADMINISTER),
+    ("GET", "/api/v1/line"): (USER, READ),
+    ("GET", "/api/v1/line/forecast"): (USER, READ),
+    ("GET", "/api/v1/changes"): (USER, READ),
+    ("POST", "/api/v1/tickets"): (USER, ADMINISTER),
+    ("POST", "/api/v1/sessions"): (USER, ADMINISTER),
+    ("DELETE", "/api/v1/sessions"): (USER, ADMINISTER),
 }
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/v1/jobs/{key}/reserve"): {"on": True},
@@ -120,7 +130,7 @@ def asked(served: Any, operation: tuple[str, str], who: str) -> tuple[int, str]:
     """Status and sentence, of a request that is refused by the route at the latest; a stream is left at once."""
     method, path = operation
     key = served.tokens.get("job", "") if path.endswith("reserve") else "999999"
-    path = path.format(key=key, name="nothing-of-this-name", node_id="nowhere", token_id="999999")
+    path = path.format(key=key, name="nothing-of-this-name", node_id="nowhere", token_id="999999", run="9-9")
     connection = served.open(who)
     try:
         body = json.dumps(BODIES.get(operation, {"nothing of this": 1})) if method not in ("GET", "DELETE") else None

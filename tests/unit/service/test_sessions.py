@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.local import accounts
 from fairlead.runtime import Refusal
 from fairlead.service import sessions as module
 from fairlead.service.identity import PEER, Gate, Peer, Tokens, peer_of
@@ -23,7 +24,13 @@ def sessions(tmp_path: Path) -> Sessions:
 
 @pytest.fixture
 def gate(tmp_path: Path, sessions: Sessions) -> Gate:
-    return Gate(Tokens(tmp_path / "tokens.json"), own_uid=os.geteuid(), everybody=True, sessions=sessions)
+    return Gate(
+        Tokens(tmp_path / "tokens.json"),
+        own_uid=os.geteuid(),
+        everybody=True,
+        sessions=sessions,
+        account_of=lambda uid: accounts.Account("ann" if uid == 50_001 else f"u{uid}", uid, 1),
+    )
 
 
 def test_a_ticket_is_good_once(gate: Gate, sessions: Sessions) -> None:

@@ -62,10 +62,12 @@ async def end_session(place: MachineOf, authorization: Annotated[str | None, Hea
 @router.get("/changes")
 async def get_changes(
     place: MachineOf,
+    caller: CallerOf,
     after: Annotated[int, Query(ge=0, description="Answer once there is more than this.")] = 0,
     wait: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="Seconds to wait for it.")] = 0.0,
 ) -> wire.Changed:
     """How far the records have come: whoever shows something looks again when this grows."""
+    del caller  # Whoever is known may ask.
     return wire.Changed(seq=await place.pages.changes.after(after, wait))
 
 

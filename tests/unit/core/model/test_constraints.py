@@ -10,6 +10,8 @@ from fairlead.core.model.constraints import (
     NO_SCHEDULE,
     AffinityTerm,
     Constraints,
+    PreferredNodes,
+    PreferredWork,
     Requirement,
     SpreadTerm,
     Taint,
@@ -24,6 +26,10 @@ SOME = Constraints(
     anti_affinity=(AffinityTerm((Requirement("app", values=("y",)),), "zone"),),
     spread=(SpreadTerm((Requirement("app", values=("x",)),), "zone", 2),),
     ports=("TCP/0.0.0.0/80",),
+    volumes=("data@disks",),
+    preferred_nodes=(PreferredNodes(1, (Requirement("zone", values=("a",)),)),),
+    preferred_work=(PreferredWork(1, AffinityTerm((Requirement("app", values=("x",)),))),),
+    preferred_spread=(SpreadTerm((Requirement("app", values=("x",)),), "zone"),),
 )
 
 
