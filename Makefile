@@ -155,6 +155,14 @@ crash-everywhere: $(READY)  ## kill -9 and errors at the n-th system call of sup
 simulate-service: $(READY)  ## The whole service from seeds in virtual time, STEPS=1000000 of them, or one course: SEED=N
 	@PYTHONPATH=tests:src $(BIN)/python tests/simulation/service.py --steps $(STEPS) --first $(FROM) $(if $(SEED),--seed $(SEED))
 
+.PHONY: sbom
+sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json
+	@PYTHON="$(or $(PYTHON),python3)" scripts/supply sbom $(LOCK) build/sbom.json
+
+.PHONY: audit
+audit:  ## Ask a database of known flaws about every pinned dependency; needs the network
+	@PYTHON="$(or $(PYTHON),python3)" scripts/supply audit $(LOCK)
+
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)
 	@$(BIN)/python -m benchmarks.soak $(SOAK_ARGS)

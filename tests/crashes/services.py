@@ -95,7 +95,7 @@ class Batch:
                 self._ask("GET", "/info")
                 return True
             if time.monotonic() > end:
-                raise Failed("it lives and does not serve")
+                raise Failed(f"it lives and does not serve: {self._said()}")
             time.sleep(0.02)
         if not may_fail:
             raise Failed(f"it does not start: {self._said()}")
