@@ -81,6 +81,7 @@ fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x cpu=32,m
 _COMPARE_EXAMPLES = """
 fairlead sim compare before.yaml after.yaml --workload tasks.csv --nodes nodes.csv --report report.html
 fairlead sim compare a.yaml b.yaml --workload .fairlead --since 2026-05-01
+fairlead sim compare a.yaml b.yaml --workload recipe.yaml --seeds 20
 """
 
 
@@ -120,20 +121,44 @@ def sim_run(config: str, decisions: str, report: str, images: str, output: str, 
 @_trial_options
 @click.option("--csv", default="", metavar="FILE", help="Write every compared figure to a CSV file.")
 @click.option("--processes", type=click.IntRange(1), default=2, metavar="N", help="How many to run at a time.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(2, 1000),
+    metavar="N",
+    help="Made-up work or faults: so many draws, and say which file is surely better.",
+)
 @report_output
 def sim_compare(
-    files: tuple[str, ...], report: str, images: str, csv: str, processes: int, output: str, **given: Any
+    files: tuple[str, ...],
+    report: str,
+    images: str,
+    csv: str,
+    processes: int,
+    seeds: int | None,
+    output: str,
+    **given: Any,
 ) -> Status:
     """Simulate several queue files on the same workload and say which is better in what.
 
     Prints waiting times (also by queue, user, priority and size), slowdown, utilisation, fairness, evictions and lost
-    work side by side, then the differences in words.
+    work side by side, then the differences in words. With --seeds several draws of the work are simulated, and it is
+    said whether the difference is sure, how large it is at least and at most, and which queues gain and pay.
     """
-    from fairlead.sim.simulate import Files, compare
+    from fairlead.sim.simulate import Files, compare, compare_draws
+    from fairlead.sim.workloads.generate import PRESETS
 
     if len(files) < 2:
         raise wrong_usage("sim compare needs two queue files or more; one by itself: fairlead sim run --config FILE")
     trials = [_trial(name, file, **given) for name, file in zip(_names(files), files, strict=True)]
+    if seeds is not None:
+        if report or images or csv:
+            raise wrong_usage("--seeds goes without --report, --images and --csv: those are of one draw")
+        if not (given["workload"] in PRESETS or given["workload"].endswith((".yaml", ".yml")) or given["mtbf"]):
+            raise wrong_usage("--seeds is for made-up work, and for --mtbf: recorded work is the same in each draw")
+        first = given["seed"]
+        wanted = range(first, first + seeds)
+        status = compare_draws(trials, wanted, sys.stdout, sys.stderr, processes=processes, as_json=output == "json")
+        return of_files(status)
     written = Files(report=report, images=images, csv=csv)
     status = compare(trials, sys.stdout, sys.stderr, files=written, processes=processes, as_json=output == "json")
     return of_files(status)

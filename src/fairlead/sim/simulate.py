@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairlead.core.model.quantities import format_amount, people_call
+from fairlead.sim import spread
 from fairlead.sim.report import html_report, write_images
 from fairlead.sim.rows import sentence
 from fairlead.sim.trials import Trial, TrialFailed, run_alone, run_trials
@@ -115,6 +116,42 @@ def compare(
     if missing:
         print(f"interrupted: not simulated: {', '.join(missing)}", file=err)
     return INTERRUPTED if missing or any(o["interrupted"] for o in outcomes) else 0
+
+
+def compare_draws(
+    trials: Sequence[Trial],
+    seeds: Sequence[int],
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    as_json: bool = False,
+    processes: int = 2,
+    progress: bool | None = None,
+) -> int:
+    """Simulate several queue files on several draws of the same work and print which is surely better.
+
+    `seeds` are for the work and for faults that are drawn. Status as in `run`; after Ctrl-C the draws that are whole
+    are compared.
+    """
+    out, err = out or sys.stdout, err or sys.stderr
+    drawn = [replace(t, source=replace(t.source, seed=seed), digest=False) for seed in seeds for t in trials]
+    try:
+        with progress_bars(err, drawn, progress) as tick:
+            outcomes = [outcome for outcome in run_trials(drawn, processes, tick) if not outcome["interrupted"]]
+    except (OSError, ValueError, TrialFailed) as e:
+        print(f"cannot simulate: {sentence(e)}", file=err)
+        return 2
+    count = len(outcomes) // len(trials)
+    draws = [outcomes[n * len(trials) : (n + 1) * len(trials)] for n in range(count)]
+    found = spread.compared(draws) if draws else []
+    if as_json:
+        print(_json({"seeds": list(seeds[:count]), "comparisons": found}), file=out)
+    for comparison in () if as_json else found:
+        print("\n".join(spread.in_words(comparison)), file=out)
+    if count < len(seeds):
+        print(f"interrupted: {count} of {len(seeds)} draws were simulated", file=err)
+        return INTERRUPTED
+    return 0
 
 
 def _plain(outcome: dict[str, Any]) -> dict[str, Any]:

@@ -131,3 +131,24 @@ def test_an_openb_trace_is_known_by_its_columns(run: Callable[..., Any], tmp_pat
     assert '5000 allocated {"application":"t2","key":"t2","node":"n1"}' in decisions.read_text()
     result = run("sim", "run", *words)
     assert (result.exit_code, "openb trace" in result.stderr) == (1, True)
+
+
+def test_seeds_are_for_what_is_drawn(run: Callable[..., Any], tmp_path: Path) -> None:
+    """A table is the same in each draw; files and plots are of one."""
+    files = []
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(QUEUES)
+        files.append(str(tmp_path / name))
+    recorded = run("sim", "compare", *files, "-w", "tasks.csv", "--seeds", "3")
+    assert recorded.exit_code == 2
+    assert "--seeds is for made-up work" in recorded.stderr
+    plotted = run("sim", "compare", *files, "-w", "poisson", "--seeds", "3", "--csv", "x.csv")
+    assert plotted.exit_code == 2
+    assert "--seeds goes without --report" in plotted.stderr
+
+
+def test_forecast_says_which_options_go_with_a_workload(run: Callable[..., Any]) -> None:
+    """Nodes of one's own need work of one's own."""
+    result = run("sim", "forecast", "--nodes", "4")
+    assert result.exit_code == 2
+    assert "go with --workload" in result.stderr

@@ -1,0 +1,121 @@
+"""Several draws of one comparison: whether a queue file is surely better, or another draw turns it around.
+
+Decides by the differences within each draw (the same work and the same faults under both files) how large they are in
+the mean, between which values that mean lies (nine of ten resamplings of the draws, the bootstrap), and in how many of
+them each file was better. Never simulates. Invariant: the same outcomes give the same sentences; where the interval
+holds 0 neither is called better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from fairlead.times import span
+
+RESAMPLED = 2_000
+PART = 0.9
+FEWEST = 5
+"""With fewer draws an interval means little, and that is said."""
+Outcome = dict[str, Any]
+
+
+def compared(draws: Sequence[Sequence[Outcome]]) -> list[dict[str, Any]]:
+    """Of each queue file but the first how it differs from the first; `draws` has the outcomes of all, draw by draw."""
+    return [_against(draws, number) for number in range(1, len(draws[0]))]
+
+
+def _against(draws: Sequence[Sequence[Outcome]], number: int) -> dict[str, Any]:
+    queues = sorted({queue for draw in draws for outcome in draw for queue in _waits(outcome)})
+    return {
+        "name": draws[0][number]["name"],
+        "than": draws[0][0]["name"],
+        "draws": len(draws),
+        "wait": _difference([(_wait(draw[number]), _wait(draw[0])) for draw in draws]),
+        "by_queue": {
+            queue: _difference([(_waits(draw[number]).get(queue), _waits(draw[0]).get(queue)) for draw in draws])
+            for queue in queues
+        },
+        "lost_run": _difference([(_lost(draw[number]), _lost(draw[0])) for draw in draws]),
+    }
+
+
+def _difference(pairs: Sequence[tuple[float | None, float | None]]) -> dict[str, Any] | None:
+    """Other minus first, in seconds; None where no draw has both."""
+    found = [other - first for other, first in pairs if other is not None and first is not None]
+    if not found:
+        return None
+    chance = Random(len(found))
+    means = sorted(sum(chance.choices(found, k=len(found))) / len(found) for _ in range(RESAMPLED))
+    tail = int((1 - PART) / 2 * RESAMPLED)
+    return {
+        "mean_s": sum(found) / len(found),
+        "low_s": means[tail],
+        "high_s": means[-tail - 1],
+        "less": sum(each < 0 for each in found),
+        "more": sum(each > 0 for each in found),
+        "of": len(found),
+    }
+
+
+def _wait(outcome: Outcome) -> float | None:
+    started = outcome["figures"]["waits"]["started"]
+    return None if started is None else float(started["mean"])
+
+
+def _waits(outcome: Outcome) -> dict[str, float]:
+    groups = outcome["figures"]["waits_by"]["queue"]
+    return {name: float(each["started"]["mean"]) for name, each in groups.items() if each["started"] is not None}
+
+
+def _lost(outcome: Outcome) -> float:
+    return float(outcome["figures"]["stops"]["lost_run_s"])
+
+
+def in_words(comparison: dict[str, Any]) -> Iterator[str]:
+    """Three sentences for each: whether it is better, which queues gain and pay, and what it costs in lost work."""
+    name, than, wait = comparison["name"], comparison["than"], comparison["wait"]
+    if wait is None:
+        yield f"{name} and {than} cannot be compared: nothing has started."
+        return
+    sure = _is_sure(wait)
+    few = "" if wait["of"] >= FEWEST else f" ({wait['of']} draws are few: --seeds {2 * FEWEST})"
+    if sure:
+        times = wait["less"] if wait["mean_s"] < 0 else wait["more"]
+        better = "beats" if wait["mean_s"] < 0 else "loses to"
+        yield f"{name} {better} {than} in {times} of {wait['of']} draws: mean wait {_said(wait)}{few}."
+    else:
+        yield (
+            f"Between {name} and {than} there is no sure difference: mean wait {_said(wait)}, less in "
+            f"{wait['less']} of {wait['of']} draws{few}."
+        )
+    changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and _is_sure(each)}
+    gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
+    pays = max(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
+    told = []
+    if gain is not None and changed[gain]["mean_s"] < 0:
+        told.append(f"{gain} gains most ({_said(changed[gain])})")
+    if pays is not None and changed[pays]["mean_s"] > 0:
+        told.append(f"{pays} pays most ({_said(changed[pays])})")
+    yield f"With {name}, {' and '.join(told)}." if told else f"With {name}, no queue surely gains or pays."
+    lost = comparison["lost_run"]
+    if lost is not None and lost["mean_s"]:
+        yield f"Run time that came to nothing: {_said(lost)} in each draw{'' if _is_sure(lost) else ', not surely'}."
+
+
+def _is_sure(difference: dict[str, Any]) -> bool:
+    """Whether the interval leaves 0 out."""
+    return bool(difference["low_s"] > 0 or difference["high_s"] < 0)
+
+
+def _said(difference: dict[str, Any]) -> str:
+    """`12 min (8 min to 17 min) less`."""
+    mean, low, high = difference["mean_s"], difference["low_s"], difference["high_s"]
+    if mean <= 0:
+        return f"{span(-mean)} ({_signed(-high)} to {_signed(-low)}) less"
+    return f"{span(mean)} ({_signed(low)} to {_signed(high)}) more"
+
+
+def _signed(seconds: float) -> str:
+    return span(seconds) if seconds >= 0 else f"-{span(-seconds)}"

@@ -1,0 +1,79 @@
+"""Several draws of one comparison: what is sure, and what may be chance."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from fairlead.sim.simulate import compare_draws
+from fairlead.sim.sources import Source
+from fairlead.sim.spread import compared, in_words
+from fairlead.sim.trials import Trial
+
+FILE = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: default
+"""
+LIMIT = FILE + "            resources: {max: {vcore: 8}}\n"
+
+
+def outcome(name: str, web_s: float, batch_s: float, lost_s: float = 0.0) -> dict[str, Any]:
+    mean = (web_s + batch_s) / 2
+    groups = {queue: {"started": {"mean": wait}} for queue, wait in (("root.web", web_s), ("root.batch", batch_s))}
+    figures = {
+        "waits": {"started": {"mean": mean}},
+        "waits_by": {"queue": groups},
+        "stops": {"lost_run_s": lost_s},
+    }
+    return {"name": name, "figures": figures}
+
+
+def test_what_each_draw_agrees_on_is_sure() -> None:
+    """With who gains and who pays, and what it costs."""
+    draws = [[outcome("a", 600, 600), outcome("b", 60 + n, 900 + 10 * n, 3600 + n)] for n in range(10)]
+    (found,) = compared(draws)
+    words = list(in_words(found))
+    assert words[0].startswith("b beats a in 10 of 10 draws: mean wait 95 s (")
+    assert words[0].endswith(" less.")
+    assert words[1].startswith("With b, root.web gains most (")
+    assert "root.batch pays most (" in words[1]
+    assert words[2].startswith("Run time that came to nothing: 60 min (")
+    wait = found["wait"]
+    assert wait["low_s"] < wait["mean_s"] < wait["high_s"] < 0
+
+
+def test_what_another_draw_turns_around_is_no_difference() -> None:
+    """Half of the draws say this, half of them that; and few draws are said to be few."""
+    draws = [[outcome("a", 600, 600), outcome("b", 600 + sign * 300, 600)] for sign in (1, -1) * 5]
+    words = list(in_words(compared(draws)[0]))
+    assert words[0].startswith("Between b and a there is no sure difference: mean wait ")
+    assert "less in 5 of 10 draws" in words[0]
+    assert words[1] == "With b, no queue surely gains or pays."
+    few = next(in_words(compared(draws[:2])[0]))
+    assert "2 draws are few: --seeds 10" in few
+
+
+def test_draws_are_simulated_side_by_side(tmp_path: Path) -> None:
+    """Each with its own work, the same under both files; the same seeds say the same."""
+    (tmp_path / "a.yaml").write_text(FILE)
+    (tmp_path / "b.yaml").write_text(LIMIT)
+    source = Source(workload="poisson", nodes="1", tasks=60)
+    trials = [Trial(name=name, queues=str(tmp_path / name), source=source) for name in ("a.yaml", "b.yaml")]
+    told = []
+    for _ in range(2):
+        out = StringIO()
+        assert compare_draws(trials, range(3, 6), out, StringIO(), as_json=True, processes=1) == 0
+        told.append(out.getvalue())
+    assert told[0] == told[1]
+    found = json.loads(told[0])
+    assert found["seeds"] == [3, 4, 5]
+    (only,) = found["comparisons"]
+    assert (only["name"], only["than"], only["draws"]) == ("b.yaml", "a.yaml", 3)
+    assert only["wait"]["more"] == 3, "less room makes all wait longer"
