@@ -17,6 +17,8 @@ from fairlead.config import load_text
 from fairlead.kubernetes.controller import DEFAULT_QUEUES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+OWN_POD = "fairlead-0"
+"""What the scheduler's pod is called."""
 ALL = ("--set", "webhook.enabled=true")
 
 
@@ -165,6 +167,27 @@ def test_the_options_of_the_deployments_are_taken(installed: Cluster) -> None:
     assert not cluster.plane.get("lease", "fairlead", "-n", NAMESPACE)["spec"].get("holderIdentity")
 
 
+def test_the_service_finds_the_process_that_schedules(installed: Cluster) -> None:
+    """Its pod begins as a standby, and is labelled as the leader with the rights of its service account."""
+    objects = kustomized("base")
+    template = objects["Deployment", NAMESPACE, "fairlead"]["spec"]["template"]
+    selector = objects["Service", NAMESPACE, "fairlead"]["spec"]["selector"]
+    own = pod(OWN_POD, namespace=NAMESPACE, labels=template["metadata"]["labels"], schedulerName="none")
+    own["spec"]["securityContext"] = template["spec"]["securityContext"]
+    own["spec"]["containers"][0]["securityContext"] = template["spec"]["containers"][0]["securityContext"]
+    installed.apply(own)
+
+    def selected() -> bool:
+        labels = installed.pods(NAMESPACE)[OWN_POD]["metadata"]["labels"]
+        return selector.items() <= labels.items()
+
+    assert not selected()
+    access = kubeconfig_of(installed.plane, "fairlead", installed.folder)
+    running = installed.schedule(None, *_options("fairlead"), "--kubeconfig", str(access))
+    installed.until(selected, "the label of the leader")
+    assert "is not labelled" not in running.says()
+
+
 def test_the_pod_of_the_documentation_runs(installed: Cluster) -> None:
     """As it stands on the page, with the queue file that is installed, in the queue that it names."""
     page = (deployment.DEPLOY.parent / "docs" / "kubernetes.md").read_text()
@@ -181,7 +204,7 @@ def test_the_pod_of_the_documentation_runs(installed: Cluster) -> None:
 def _options(name: str) -> list[str]:
     """The options of a deployment, as its container gets them; but on a port of its own."""
     (container,) = kustomized("webhook")["Deployment", NAMESPACE, name]["spec"]["template"]["spec"]["containers"]
-    words = [word.replace("$(POD_NAMESPACE)", NAMESPACE) for word in container["args"]]
+    words = [word.replace("$(POD_NAMESPACE)", NAMESPACE).replace("$(POD_NAME)", OWN_POD) for word in container["args"]]
     return [word for word in words[2:] if not word.startswith("--listen")]
 
 

@@ -47,6 +47,7 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
     help="Probes, figures and questions over HTTP; off: none.",
 )
 @click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
+@click.option("--pod", metavar="NS/NAME", help="The pod it runs in, to be labelled as leader while it schedules.")
 @click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
 @click.option(
     "--at-once", type=click.IntRange(1, 1000), default=48, metavar="N", help="Requests that change something in flight."
@@ -60,6 +61,7 @@ def run(
     leader_elect: bool,
     lease: str,
     listen: str,
+    pod: str | None,
     placeholder_image: str | None,
     at_once: int,
     log_format: str,
@@ -74,6 +76,7 @@ def run(
     if queues is not None and config_map is not None:
         raise wrong_usage("--queues and --config-map name two queue files; give one of them")
     _require_pair("--config-map", config_map)
+    _require_pair("--pod", pod)
     if queues is not None and not queues.is_file():
         raise wrong_usage(f"--queues: there is no file {queues}")
     log_as(log_format)
@@ -91,6 +94,7 @@ def run(
         leader_elect=leader_elect,
         lease=name,
         lease_namespace=namespace,
+        pod=pod or "",
         image=placeholder_image or IMAGE,
         at_once=at_once,
     )

@@ -39,6 +39,9 @@ DEFAULT_QUEUES = resources.files("fairlead.kubernetes").joinpath("queues.yaml").
 """A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
 FILE_S = 5.0
 """How often a queue file is looked at."""
+ROLE = "fairlead.io/role"
+"""A label of the pods of this scheduler: which of them schedules."""
+LEADER, STANDBY = "leader", "standby"
 KEY = "queues.yaml"
 """The name of the queue file in a ConfigMap."""
 
@@ -69,6 +72,8 @@ class ControllerOptions:
     leader_elect: bool = False
     lease: str = "fairlead"
     lease_namespace: str = ""
+    pod: str = ""
+    """`namespace/name` of the pod that this process runs in; it is labelled with its role, for the Service."""
     image: str = bodies.IMAGE
     at_once: int = 48
 
@@ -110,6 +115,8 @@ class Controller:
         client = Client(Connection(self.access, self.options.at_once + 8))
         try:
             await self._meet(client)
+            # A process that lost the lease begins anew in the same pod.
+            await self._show_role(client, STANDBY)
             if self.options.leader_elect:
                 namespace = self.options.lease_namespace or self.access.namespace
                 chance = random.Random()
@@ -143,7 +150,19 @@ class Controller:
             else:
                 return
 
+    async def _show_role(self, client: Client, role: str) -> None:
+        """Label the own pod, so that questions reach the process that schedules; without that it works all the same."""
+        namespace, _, name = self.options.pod.partition("/")
+        if not name:
+            return
+        try:
+            # By its status: that is the part of pods that the scheduler may write.
+            await client.patch(kinds.PODS, name, {"metadata": {"labels": {ROLE: role}}}, namespace, sub="status")
+        except (ApiError, Unreachable) as problem:
+            log.warning("pod %s is not labelled as %s, so the Service may not find it: %s", name, role, problem)
+
     async def _control_loop(self, client: Client) -> None:
+        await self._show_role(client, LEADER)
         spec = await self._first_queues(client)
         binder = Binder(
             client,

@@ -88,3 +88,23 @@ async def test_a_queue_file_without_the_partition_of_the_cluster_ends_the_start(
     controller = Controller(Access("https://away"), ControllerOptions(queues=file))
     with pytest.raises(ConfigurationError, match=r"q.yaml:2:11: partitions.0..name: no partition is named default, "):
         await controller._first_queues(Client(Server()))
+
+
+async def test_its_pod_shows_which_process_schedules() -> None:
+    """By the part of the pod that it may write; where it may not, it says so and goes on."""
+    sent: list[tuple[str, bytes | None]] = []
+
+    class Labels(Server):
+        async def send(self, request: Request, timeout_s: float) -> Answer:
+            sent.append((request.path, request.body))
+            return Answer(self.statuses.pop(0), {}, b"{}")
+
+    options = ControllerOptions(pod="fairlead/fairlead-0")
+    one = Controller(Access("https://away"), options)
+    await one._show_role(Client(Labels(200)), "leader")
+    ((path, body),) = sent
+    assert path == "/api/v1/namespaces/fairlead/pods/fairlead-0/status"
+    assert body == b'{"metadata":{"labels":{"fairlead.io/role":"leader"}}}'
+    await one._show_role(Client(Labels(403)), "standby")
+    await Controller(Access("https://away"), ControllerOptions())._show_role(Client(Labels(200)), "leader")
+    assert len(sent) == 2
