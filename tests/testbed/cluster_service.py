@@ -19,8 +19,8 @@ import uvicorn
 from testbed import fake_server
 from testbed.fake_server import FakeServer
 
+from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.client import Client
-from fairlead.kubernetes.connection import Access
 from fairlead.kubernetes.controller import Controller, ControllerOptions
 from fairlead.local.callers import Caller
 from fairlead.service.http.server import on_tcp, url_of

@@ -14,8 +14,9 @@ import msgspec
 from testbed.cluster import pod
 from testbed.control_plane import ControlPlane, node_manifest
 
+from fairlead.kubernetes.access import find_access
 from fairlead.kubernetes.client import ApiError, Client, Gone, Request, Unreachable
-from fairlead.kubernetes.connection import Connection, find_access
+from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.kinds import NODES, PODS
 
 AT_ONCE = 48
@@ -94,9 +95,10 @@ class _Line(msgspec.Struct, frozen=True):
 class _Lean(Connection):
     """Asks for metadata only: the less the server has to write, the less the watching disturbs."""
 
-    def _headers(self, request: Request) -> dict[str, str]:
+    def _headers(self, request: Request) -> list[tuple[str, str]]:
         kind = "PartialObjectMetadata" + ("" if "watch" in request.query else "List")
-        return {**super()._headers(request), "Accept": f"application/json;as={kind};g=meta.k8s.io;v=v1"}
+        others = [header for header in super()._headers(request) if header[0] != "Accept"]
+        return [*others, ("Accept", f"application/json;as={kind};g=meta.k8s.io;v=v1")]
 
 
 class BindWatcher:

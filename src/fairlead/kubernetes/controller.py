@@ -23,9 +23,10 @@ from fairlead.config.load import homeless
 from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds
+from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import ApiError, Client, ServerFault, Unreachable
-from fairlead.kubernetes.connection import Access, Connection
+from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.lease import Election

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from fairlead.kubernetes import connection
-from fairlead.kubernetes.connection import AccessError, TokenFile, find_access, from_kubeconfig
+from fairlead.kubernetes import access
+from fairlead.kubernetes.access import AccessError, TokenFile, find_access, from_kubeconfig
+from fairlead.kubernetes.client import Request
+from fairlead.kubernetes.connection import Connection
 
 
 def write(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:
@@ -42,7 +45,7 @@ def test_plain_http_has_no_tls(tmp_path: Path) -> None:
 def test_a_token_file_is_read_again_when_it_is_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new token counts a minute later; a file that is gone leaves the last one."""
     clock = [1000.0]
-    monkeypatch.setattr(connection.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(access.time, "monotonic", lambda: clock[0])
     path = tmp_path / "token"
     path.write_text("one\n")
     token = TokenFile(path)
@@ -95,7 +98,7 @@ def test_errors_name_the_file_and_what_is_there(tmp_path: Path) -> None:
     """A context that is not there; a file that is none; certificates that are none."""
     path = write(tmp_path, {})
     with pytest.raises(AccessError, match="no context named 'two'"):
-        from_kubeconfig(path, "two")
+        from_kubeconfig(path, context="two")
     with pytest.raises(AccessError, match="cannot be read"):
         from_kubeconfig(tmp_path / "missing")
     with pytest.raises(AccessError, match="certificates"):
@@ -151,3 +154,66 @@ def test_a_user_without_a_home_is_told_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
     with pytest.raises(AccessError, match="no cluster to speak to"):
         find_access()
+
+
+def test_several_files_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each name the first counts; a file that is not there is passed over, and paths are those of their own file."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    (folders[1] / "token").write_text("second")
+    first = {"contexts": [{"name": "mine", "context": {"cluster": "c", "user": "u"}}], "current-context": "mine"}
+    (folders[0] / "config").write_text(yaml.safe_dump(first))
+    second = write(folders[1], {"tokenFile": "token"})
+    missing = tmp_path / "missing"
+    monkeypatch.setenv("KUBECONFIG", f"{missing}:{folders[0] / 'config'}::{second}")
+    found = find_access()
+    assert (found.server, found.token(), found.namespace) == ("https://10.0.0.1:6443", "second", "default")
+    assert find_access(context="one").namespace == "team"
+    with pytest.raises(AccessError, match=r"no context named 'other' \(there: mine, one\)"):
+        find_access(context="other")
+    monkeypatch.setenv("KUBECONFIG", str(missing))
+    with pytest.raises(AccessError, match="missing cannot be read"):
+        find_access()
+
+
+def test_a_proxy_a_name_of_the_server_and_somebody_else(tmp_path: Path) -> None:
+    """Nothing of a kubeconfig is passed over in silence."""
+    user = {"token": "t", "as": "ada", "as-uid": "7", "as-groups": ["a", "b"], "as-user-extra": {"x/y": ["1"]}}
+    found = from_kubeconfig(write(tmp_path, user, **{"proxy-url": "http://proxy:3128", "tls-server-name": "api"}))
+    assert (found.proxy, found.tls_name) == ("http://proxy:3128", "api")
+    assert found.impersonated == (
+        ("Impersonate-User", "ada"), ("Impersonate-Uid", "7"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"),
+        ("Impersonate-Extra-x%2Fy", "1"),
+    )  # fmt: skip
+    with pytest.raises(AccessError, match="socks5://proxy:1' is no HTTP proxy"):
+        from_kubeconfig(write(tmp_path, {}, **{"proxy-url": "socks5://proxy:1"}))
+    with pytest.raises(AccessError, match="need `as`"):
+        from_kubeconfig(write(tmp_path, {"as-groups": ["a"]}))
+
+
+async def test_what_is_sent_says_as_whom_and_goes_through_the_proxy(tmp_path: Path) -> None:
+    """The proxy gets the whole address; each group is a header of its own."""
+    seen: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    more = {"server": "http://api.example", "proxy-url": f"http://127.0.0.1:{port}"}
+    transport = Connection(from_kubeconfig(write(tmp_path, {"as": "ada", "as-groups": ["a", "b"]}, **more)))
+    try:
+        answer = await transport.send(Request("GET", "/version", {}), 5)
+    finally:
+        await transport.close()
+        server.close()
+    assert answer.status == 200
+    lines = seen[0].decode().split("\r\n")
+    assert lines[0] == "GET http://api.example/version HTTP/1.1"
+    assert [line for line in lines if line.startswith("Impersonate")] == [
+        "Impersonate-User: ada", "Impersonate-Group: a", "Impersonate-Group: b",
+    ]  # fmt: skip

@@ -10,8 +10,9 @@ import pytest
 
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes import controller as controller_module
+from fairlead.kubernetes.access import Access, AccessError
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
-from fairlead.kubernetes.connection import Access, AccessError, Connection
+from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.controller import Controller, ControllerOptions, UnknownCaller
 
 

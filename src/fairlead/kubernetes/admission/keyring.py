@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from fairlead.kubernetes.access import use_certificate
 from fairlead.kubernetes.client import ApiError, Client, Conflict, NotFound, Unreachable
-from fairlead.kubernetes.connection import use_certificate
 from fairlead.kubernetes.kinds import Kind
 from fairlead.kubernetes.objects import Labels, Metadata, Part, Text
 

@@ -24,11 +24,12 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from fairlead.config import ERROR, check_text
 from fairlead.kubernetes import kinds
+from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.admission import pods, review
 from fairlead.kubernetes.admission.keyring import Keyring, Lifetimes
 from fairlead.kubernetes.admission.pods import AdmissionRules
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
-from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
+from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.objects import Namespace
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
 from fairlead.runtime.process import log_to_stderr

@@ -16,8 +16,9 @@ from fastapi import FastAPI
 
 from fairlead.collector import collector_off
 from fairlead.config import ConfigurationError
+from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
-from fairlead.kubernetes.connection import Access, AccessError, Connection, find_access
+from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
 from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
 from fairlead.service.http.app import make_app
