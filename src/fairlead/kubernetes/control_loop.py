@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
@@ -54,6 +54,11 @@ class Explainer:
     def has_more(self) -> bool:
         """Whether there are pods to look at."""
         return bool(self._round) or bool(self._driver.informer.waiting)
+
+    @property
+    def told(self) -> Collection[str]:
+        """Waiting pods that were told why, by identity."""
+        return self._told.keys()
 
     @property
     def pace_s(self) -> float:
@@ -184,7 +189,7 @@ class ControlLoop:
         self._news = asyncio.Event()
         self._missing = {kind.plural: None for kind in WATCHED}
         self._pauses: dict[str, int] = {}
-        self._explainer = Explainer(self.driver, binder.do)
+        self.explainer = Explainer(self.driver, binder.do)
         self._orders: deque[Callable[[Driver, int], None]] = deque()
         self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
 
@@ -255,8 +260,8 @@ class ControlLoop:
             due = self.driver.scheduler.next_wakeup_ms()
             if due is not None:
                 wait = min(wait, max(due - self._now_ms(), 0) / 1000)
-            if self._explainer.has_more:
-                wait = min(wait, self._explainer.pace_s)
+            if self.explainer.has_more:
+                wait = min(wait, self.explainer.pace_s)
         try:
             async with asyncio.timeout(wait):
                 await self._news.wait()
@@ -291,7 +296,7 @@ class ControlLoop:
             for act in self.driver.acts():
                 self._binder.do(act)
             self._pause_given_up()
-            self._explainer.go_on(now)
+            self.explainer.go_on(now)
             self._tell(now)
 
     def _pause_given_up(self) -> None:

@@ -35,6 +35,7 @@ from fairlead.service.http.app import get_health
 from fairlead.service.http.shaped import ShapedRoute, content, shown
 from fairlead.service.kubernetes.gate import ClusterGate
 from fairlead.service.kubernetes.history_pods import PodHistory
+from fairlead.service.kubernetes.kube_figures import kube_figures
 from fairlead.service.kubernetes.pods import ANYBODY, ClusterMoment, our_pods, state_of
 from fairlead.service.place import Place, now_ms, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
@@ -214,6 +215,7 @@ class ClusterPlace(Place):
         for part, took_ms in (parts | {"first bind": timings.first_bound}).items():
             start.add_metric((part,), took_ms / 1000)
         yield start
+        yield from kube_figures(control_loop)
 
     def before_books(self) -> list[Metric] | None:
         """Of a process that stands by, or reads the cluster."""

@@ -153,7 +153,11 @@ async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: 
         assert ([row["key"] for row in page["jobs"]], page["total"]) == (["default/huge"], 3)
         assert len((await service.get("/api/v1/nodes"))["nodes"]) == 3
         assert "root.default" in json.dumps(await service.get("/api/v1/queues"))
-        assert 'fairlead_kubernetes_pods{state="waiting"} 1.0' in await service.get("/metrics")
+        figures = await service.until_get("/metrics", lambda text: 'queue="unschedulable"} 1.0' in text)
+        assert 'fairlead_kubernetes_pods{state="waiting"} 1.0' in figures
+        for name, value in (("active", 0), ("backoff", 0), ("gated", 0), ("unschedulable", 1)):
+            assert f'scheduler_pending_pods{{queue="{name}"}} {value}.0' in figures
+        assert 'scheduler_schedule_attempts_total{profile="fairlead",result="scheduled"} 2.0' in figures
         assert len(await service.get("/ws/v1/partition/default/nodes")) == 3
         assert (await service.get("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
         missing = await service.get("/ws/v1/partition/none/nodes", status=404)
