@@ -64,6 +64,10 @@ test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nod
 test-pages: $(READY)  ## Walk every page in a real Chromium (Debian: apt-get install chromium)
 	$(PYTEST) tests/web --timeout 300 $(PYTEST_ARGS)
 
+.PHONY: pictures
+pictures: $(READY)  ## Take pictures of every page into build/pictures (PICTURES="forty" for some; empty, forty, large)
+	PYTHONPATH=tests:. $(BIN)/python -m web.pictures build/pictures $(PICTURES)
+
 .PHONY: breaks
 breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see that some test finds it (BREAKS="'NAME'")
 	$(BIN)/python tests/properties/breaks.py $(BREAKS)
@@ -162,6 +166,10 @@ sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json
 .PHONY: audit
 audit:  ## Ask a database of known flaws about every pinned dependency; needs the network
 	@PYTHON="$(or $(PYTHON),python3)" scripts/supply audit $(LOCK)
+
+.PHONY: bench-pages
+bench-pages: $(READY)  ## Measure what 20 open pages cost on 5,000 nodes with 50,000 asks (BENCH_ARGS="NODES ASKS PAGES")
+	@$(BIN)/python -m benchmarks.pages $(BENCH_ARGS)
 
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)

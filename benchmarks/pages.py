@@ -1,0 +1,173 @@
+"""What do open pages cost the scheduler, and how soon do they show what is so?
+
+    python -m benchmarks.pages [NODES ASKS PAGES]      (make bench-pages)
+
+Starts a service with made-up nodes and runs (5,000 and 50,000 asks), changes something some times a second, and
+measures the processor time of the service with no page open and with so many (20) in a real Chromium: what the pages
+add to it, as a part of one processor. Then how long a page takes to its first rows, and a change until it is seen; and
+the memory of service and pages. Processor time and not the clock, so that what else runs on the machine counts little.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.made_up import drafts
+from fairlead.client import Client
+from fairlead.client.address import Address
+
+SECONDS = 20.0
+CHANGES_A_SECOND = 5
+PATHS = ("/line", "/line", "/now", "/queues", "/line?after=50")
+
+
+class Made:
+    """The service, in a process of its own."""
+
+    def __init__(self, directory: Path, nodes: int, asks: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.made_up", str(directory), str(nodes), str(asks)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.told = self._read()
+        self.client = Client(Address(socket=self.told["socket"]), timeout_s=120)
+
+    def _read(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("the service has ended; see above")
+        return json.loads(line)
+
+    def used(self) -> dict[str, float]:
+        """Its processor time in seconds and its memory in bytes."""
+        assert self.process.stdin is not None
+        print("", file=self.process.stdin, flush=True)
+        found: dict[str, float] = self._read()
+        return found
+
+    def way_in(self) -> str:
+        return f"{self.told['pages']}/enter?ticket={self.client.ticket().ticket}"
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def cost(made: Made, seconds: float) -> float:
+    """The part of a processor that the service uses while something changes some times a second."""
+    over = threading.Event()
+
+    def change() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            [job] = made.client.submit(drafts(number, number + 1)).jobs
+            made.client.cancel(job.key)
+            over.wait(1 / CHANGES_A_SECOND)
+
+    changing = threading.Thread(target=change)
+    before, began = made.used()["cpu_s"], time.monotonic()
+    changing.start()
+    time.sleep(seconds)
+    part = (made.used()["cpu_s"] - before) / (time.monotonic() - began)
+    over.set()
+    changing.join()
+    return part
+
+
+def memory_of(pid: int) -> int:
+    """Of the children of a process, in bytes."""
+    total = 0
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pages = int(Path(f"/proc/{child}/statm").read_text().split()[1])
+        total += pages * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def measure(nodes: int, asks: int, count: int) -> dict[str, float]:
+    """All of it."""
+    from playwright.sync_api import sync_playwright
+
+    directory = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
+    began = time.monotonic()
+    made = Made(directory, nodes, asks)
+    print(f"filled in {time.monotonic() - began:.0f} s; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+    chromium = shutil.which("chromium") or "chromium"
+    try:
+        alone, memory = cost(made, SECONDS), made.used()["memory"]
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+            context = browser.new_context(viewport={"width": 1400, "height": 900})
+            first = context.new_page()
+            first.set_default_timeout(120_000)
+            first.goto(made.way_in())
+            first.wait_for_selector("tr[data-k]")
+            rows, pages = [], [first]
+            for number in range(1, count):
+                page = context.new_page()
+                page.set_default_timeout(120_000)
+                begun = time.monotonic()
+                page.goto(made.told["pages"] + PATHS[number % len(PATHS)])
+                page.wait_for_selector("tr[data-k], #heat")
+                rows.append(time.monotonic() - begun)
+                pages.append(page)
+            looked = cost(made, SECONDS)
+            seen = [_seen(made, first) for _ in range(5)]
+            more = made.used()["memory"] - memory
+            beside = memory_of(int(made.told["pid"]))
+            browser.close()
+    finally:
+        made.close()
+        shutil.rmtree(directory, ignore_errors=True)
+    return {
+        "alone": alone,
+        "looked": looked,
+        "rows_median_s": statistics.median(rows),
+        "rows_max_s": max(rows),
+        "seen_median_s": statistics.median(seen),
+        "memory_service": more,
+        "memory_pages": beside,
+    }
+
+
+def _seen(made: Made, page: Any) -> float:
+    """How long until a change at the front of the line is seen there."""
+    time.sleep(12)
+    key = made.client.line(limit=1).line[0].key
+    priority = made.client.job(key).priority
+    begun = time.monotonic()
+    made.client.change(key, priority=priority + 1)
+    page.wait_for_function(
+        "([k, p]) => [...document.querySelectorAll(`tr[data-k='${k}'] .number`)].some((n) => n.textContent === p)",
+        arg=[key, str(made.client.line(limit=1).line[0].effective)],
+    )
+    return time.monotonic() - begun
+
+
+def main() -> None:
+    """Measure once and print it."""
+    nodes, asks, count = ([int(each) for each in sys.argv[1:4]] or [5_000, 50_000, 20])[:3]
+    found = measure(nodes, asks, count)
+    mib = 2**20
+    print(f"{nodes} nodes, {asks} asks, {count} pages; load of the machine {os.getloadavg()[0]:.1f}")
+    print(f"service alone {found['alone']:.1%} of a processor, with the pages open {found['looked']:.1%}")
+    print(f"first rows: median {found['rows_median_s']:.2f} s, longest {found['rows_max_s']:.2f} s")
+    print(f"a change is seen after {found['seen_median_s'] * 1000:.0f} ms (median)")
+    print(f"memory: service {found['memory_service'] / mib:+.0f} MiB, the pages {found['memory_pages'] / mib:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
