@@ -91,9 +91,10 @@ def cost(made: Made, seconds: float) -> float:
 def memory_of(pid: int) -> int:
     """Of the children of a process, in bytes."""
     total = 0
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        pages = int(Path(f"/proc/{child}/statm").read_text().split()[1])
-        total += pages * os.sysconf("SC_PAGE_SIZE")
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            pages = int(Path(f"/proc/{child}/statm").read_text().split()[1])
+            total += pages * os.sysconf("SC_PAGE_SIZE")
     return total
 
 

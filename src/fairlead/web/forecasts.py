@@ -15,7 +15,7 @@ from fairlead.web.viewer import Viewer
 from fairlead.wire.pages import ExpectedStart
 
 LIMIT = 50
-SECONDS = 1.0
+SECONDS = 2.0
 LEAST_S = 8.0
 REST = 20
 """So many times as long as it took nothing is forecast."""

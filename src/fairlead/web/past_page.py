@@ -35,6 +35,8 @@ DRAW_S = 0.5
 SILENCE_S = 8.0
 """Nothing more is told for so long: all was."""
 MOST_ROWS = 400
+MARGIN_MS = 5_000
+"""So long before the first run the chart begins, where nothing ran earlier in the time."""
 PANELS = ("gantt", "at", "queues", "users", "score")
 Told = tuple[int, str, str, Mapping[str, Any]]
 USE = (
@@ -149,6 +151,9 @@ class _Past:
         found = self.found()
         colours = Colours(await trees_of(self.viewer, self.live))
         ran = [course for course in found if course.runs]
+        begin_ms = max(
+            self.begin_ms, min((run.begin_ms for course in ran for run in course.runs), default=0) - MARGIN_MS
+        )
         if not ran:
             nothing = "Nothing that you may see ran in this time." if self._is_read else "What happened is being read …"
             return joined(choice, p(nothing, class_="empty"))
@@ -157,7 +162,7 @@ class _Past:
             if len(ran) > MOST_ROWS
             else None
         )
-        return joined(choice, gantt(ran[-MOST_ROWS:], self.begin_ms, self.end_ms, colours.of), legend(), more)
+        return joined(choice, gantt(ran[-MOST_ROWS:], begin_ms, self.end_ms, colours.of), legend(), more)
 
     async def again(self, given: Given) -> str:
         """Up to now."""

@@ -63,6 +63,11 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
     """A forecast as a bar: from the earliest to the latest, with the middle marked."""
     if at is None:
         return span("not forecast yet", class_="quiet")
+    if at.median_ms is None and at.earliest_ms is not None:
+        after = element("time", times.moment(at.earliest_ms), data_at=at.earliest_ms, data_how="in")
+        return span(
+            "later than ", after, class_="quiet", title="The futures could not be played any farther in the time."
+        )
     if at.median_ms is None:
         return span("not in sight", class_="quiet", title="It did not start in the futures that were played.")
 
