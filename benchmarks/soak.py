@@ -29,6 +29,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retention import size_of
 from benchmarks.soak_judgement import SETTLE_S, Sample, flat, ran_once, waits
 from benchmarks.soak_users import (
     ABUSE,
@@ -164,7 +165,7 @@ class Course:
         rss = next(
             int(line.split()[1]) for line in (own / "status").read_text().splitlines() if line.startswith("VmRSS")
         )
-        used = sum(path.lstat().st_blocks * 512 for path in (self.disk / "state").rglob("*") if _is_there(path))
+        used = size_of(self.disk / "state")
         self.samples.append(
             Sample(at_s, time.monotonic() - self.began, rss / 1024, len(list((own / "fd").iterdir())), used / 2**20)
         )
@@ -199,10 +200,6 @@ class Course:
                 self.notes.append(f"NOT ENDED: {', '.join(f'{job.key} {job.name} {job.state}' for job in left)}")
                 return
             time.sleep(0.5)
-
-
-def _is_there(path: Path) -> bool:
-    return os.path.lexists(path) and not path.is_dir()
 
 
 def _quietly() -> Any:

@@ -50,6 +50,7 @@ from fairlead.service.pages import Pages
 from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
 from fairlead.service.sessions import Sessions
+from fairlead.service.state_directory import StateError, state_directory
 from fairlead.service.windows import Announcer, keep_the_clock
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.version import version
@@ -138,7 +139,7 @@ def serve(options: ServeOptions) -> int:
             stand_before_jobs(read_hierarchies())
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
-    except (StartError, JournalError, RecoveryError, ListenError, TokensError, ConfigurationError) as error:
+    except (StartError, JournalError, RecoveryError, ListenError, TokensError, ConfigurationError, StateError) as error:
         sys.stderr.write(f"fairlead: {error}\n")
         return 1
 
@@ -155,7 +156,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     unknown = [name for name in options.admins if accounts.by_name(name) is None]
     if unknown:
         raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
-    state_dir = _state_dir(options)
+    state_dir = state_directory(options.state_dir)
     ours = version()
     as_root = os.geteuid() == 0
     kept = ResourcesFile(state_dir / "resources.json")
@@ -218,22 +219,6 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
     place.capabilities = [*place.capabilities, place.memory_guard.capability()]
     return place, sockets
-
-
-def _state_dir(options: ServeOptions) -> Path:
-    path = options.state_dir.absolute()
-    try:
-        # Users reach their own output below it, and nothing else: its files are for the service alone.
-        path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(
-            f"cannot make the state directory {path}: {error.strerror}; choose another (--state)"
-        ) from error
-    if os.statvfs(path).f_flag & os.ST_RDONLY:
-        raise StartError(f"the state directory {path} is on a read-only disk; see to that, or choose another (--state)")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise StartError(f"the state directory {path} is not writable for you; choose another (--state)")
-    return path
 
 
 def _say_recovered(runtime: Runtime) -> None:

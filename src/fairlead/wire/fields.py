@@ -58,9 +58,17 @@ def clean_text(text: str) -> str:
     return text
 
 
+_MISLEADING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters, also those that a terminal takes for the beginning of an order; marks that turn the direction of
+writing; separators of lines."""
+
+
 def one_line(text: str) -> str:
     """A text without anything that would break a line or a table. Raises `ValueError`."""
-    if not text.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in text):
+    if not text.isprintable() and (found := _MISLEADING.search(text)) is not None:
+        if not found[0].isascii():
+            said = f"must not contain U+{ord(found[0]):04X}, which shows a text in another order or as other than it is"
+            raise ValueError(f"{said}; leave it out")
         raise ValueError("must be one line without control characters")
     return clean_text(text)
 

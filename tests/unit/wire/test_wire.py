@@ -132,3 +132,17 @@ def test_wherever_the_books_say_vcore_cpu_is_answered() -> None:
     assert fields.with_cpu(None) is None
     assert fields.measured("vcore", 1, 1000) == ("cpu", (0.001, 1))
     assert fields.measured("memory", 1) == ("memory", (1,))
+
+
+@pytest.mark.parametrize("mark", ["\x9b", "\x85", "\u202e", "\u2066", "\u200f", "\u2028", "\u061c"])
+def test_what_shows_a_name_as_another_is_refused(mark: str) -> None:
+    """Wherever one line is wanted, names of tags and labels included (F10); the sentence does not show it."""
+    for check, value in (
+        (fields.one_line, f"a{mark}b"),
+        (fields.tags, {mark: "a"}),
+        (fields.labels, {mark: "a"}),
+    ):
+        with pytest.raises(ValueError, match=f"U\\+{ord(mark):04X}, which shows a text in another order") as found:
+            check(value)  # type: ignore[operator]
+        assert mark not in str(found.value)
+    assert fields.one_line("Übung, 練習 – ok") == "Übung, 練習 – ok"
