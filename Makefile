@@ -23,6 +23,7 @@ DAMAGE_ARGS ?=
 SEEDS ?= 1000
 STEPS ?= 1000000
 SEED ?=
+LOAD_ARGS ?=
 
 # The tests start the command and the service some 500 times: compiled once, not each time, wherever the shell that
 # calls says otherwise.
@@ -174,6 +175,10 @@ bench-pages: $(READY)  ## Measure what 20 open pages cost on 5,000 nodes with 50
 .PHONY: soak
 soak: $(READY)  ## Six users, kills, a full disk for 30 minutes (3 where CI is set): all flat, others served? (SOAK_ARGS=MINUTES)
 	@$(BIN)/python -m benchmarks.soak $(SOAK_ARGS)
+
+.PHONY: load
+load: $(READY)  ## How long do others wait while one user floods each route, one after the other? (LOAD_ARGS="SECONDS PART")
+	@$(BIN)/python -m benchmarks.load $(LOAD_ARGS)
 
 .PHONY: bench
 bench: $(READY)  ## Measure how fast it schedules on this machine

@@ -186,6 +186,17 @@ class Course:
             self.sample(at_s)
             time.sleep(1)
 
+    def end(self) -> None:
+        """Nothing that was started is left, whatever came of it."""
+        with _quietly():
+            for job in list(self.client.jobs(state=("waiting", "running"))):
+                with _quietly():
+                    self.client.cancel(job.key, now=True)
+            time.sleep(1)
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(60)
+
     def settle(self) -> None:
         """Nobody submits any more: what is there ends."""
         client = self.client
@@ -211,20 +222,20 @@ def _quietly() -> Any:
 # -- all of it ----------------------------------------------------------------------------------------------------
 
 
-def _listening() -> socket.socket:
+def listening() -> socket.socket:
     there = socket.socket()
     there.bind(("127.0.0.1", 0))
     there.listen(64)
     return there
 
 
-def _url(listening: socket.socket) -> str:
-    return f"http://127.0.0.1:{listening.getsockname()[1]}"
+def url_of(listens: socket.socket) -> str:
+    return f"http://127.0.0.1:{listens.getsockname()[1]}"
 
 
-def _free_url() -> str:
-    with _listening() as there:
-        return _url(there)
+def free_url() -> str:
+    with listening() as there:
+        return url_of(there)
 
 
 def _small_disk(course: Course) -> None:
@@ -236,18 +247,6 @@ def _small_disk(course: Course) -> None:
         course.stack.callback(subprocess.run, ["umount", "-l", str(course.disk)], check=False)
     else:
         course.notes.append("no small disk could be made (root can): it did not get full")
-
-
-def _end(course: Course) -> None:
-    """Nothing that was started is left, whatever came of it."""
-    with _quietly():
-        for job in list(course.client.jobs(state=("waiting", "running"))):
-            with _quietly():
-                course.client.cancel(job.key, now=True)
-        time.sleep(1)
-    if course.process is not None:
-        course.process.send_signal(signal.SIGTERM)
-        course.process.wait(60)
 
 
 def soak(minutes: float, seed: int) -> bool:
@@ -262,13 +261,13 @@ def soak(minutes: float, seed: int) -> bool:
     phase = processes.Value("i", QUIET)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        course = Course(directory, minutes * 60, _free_url(), phase, stack)
+        course = Course(directory, minutes * 60, free_url(), phase, stack)
         _small_disk(course)
         course.start()
-        stack.callback(_end, course)
+        stack.callback(course.end)
         users = ACCOUNTS if os.geteuid() == 0 else (pwd.getpwuid(os.geteuid()).pw_name,) * len(ACCOUNTS)
         tokens = [course.client.create_token(name="soak", user=user).token for user in users]
-        control = _listening()
+        control = listening()
         stack.callback(control.close)
         standing = processes.Process(target=answer_alike, args=(control,), daemon=True)
         standing.start()
@@ -276,7 +275,7 @@ def soak(minutes: float, seed: int) -> bool:
         pipes = []
         for act, given in (
             (be_users, (tokens, str(ledger), seed)),
-            (read_on, (tokens[0], _url(control))),
+            (read_on, (tokens[0], url_of(control))),
             (do_too_much, (tokens[-1],)),
         ):
             here, there = processes.Pipe(duplex=False)

@@ -1,0 +1,175 @@
+"""How long do others wait while one user floods a route? Each route of the service, one after the other.
+
+    make load                                   5 seconds each
+    python -m benchmarks.load SECONDS [PART]    only routes with PART in their names
+
+Starts a service for this purpose alone, with some jobs, and takes its routes from its own OpenAPI document, so that a
+new one joins by itself. A user with a token floods each: twelve requests at a time, as fast as they are answered.
+Another user reads meanwhile, and also from a server that does nothing: what that takes is the machine's part. Prints
+the figures of each route; exit status 1 if others waited too long for one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from benchmarks.soak import QUEUES, Course, free_url, listening, url_of
+from benchmarks.soak_judgement import BOUND_S, p99
+from benchmarks.soak_users import ABUSE, OVER, QUIET, Phase, Wait, answer_alike, read_on
+
+AT_ONCE = 12
+JOBS = 300
+SETTLE_S = 0.5
+JOB = {"command": ["/bin/true"], "cwd": "/", "hold": True}
+BODIES: dict[str, Any] = {
+    "POST /api/v1/jobs": {"jobs": [JOB] * 20},
+    "POST /api/v1/whatif": {"submit": JOB, "forecast": True},
+    "POST /api/v1/config/check": {"text": QUEUES},
+    "POST /api/v1/config/diff": {"text": QUEUES},
+}
+"""What makes a request cost something; the others are refused for what they ask, which costs, too."""
+Route: TypeAlias = tuple[str, str]
+Asked: TypeAlias = tuple[str, str, bytes | None]
+Number: TypeAlias = "Synchronized[int]"
+
+
+def routes(url: str, token: str) -> list[Route]:
+    """Method and path of each operation."""
+    paths = json.loads(ask(url, token, "GET", "/api/v1/openapi.json")[1])["paths"]
+    return sorted((method.upper(), path) for path, methods in paths.items() for method in methods)
+
+
+def ask(url: str, token: str, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    """One request; a stream is left after its beginning."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    try:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        is_stream = "event-stream" in response.headers.get("content-type", "") or path.startswith(
+            "/ws/v1/events/stream"
+        )
+        return response.status, response.read(1) if is_stream else response.read()
+    finally:
+        connection.close()
+
+
+def flood(
+    url: str, token: str, asked: list[tuple[str, str, bytes | None]], now: Synchronized[int], out: Connection
+) -> None:
+    """Ask the route of that number, many at a time, until it is another; a negative number: nothing."""
+    counts: dict[int, Counter[int]] = {}
+
+    def go_on() -> None:
+        while (number := now.value) != len(asked):
+            if number < 0:
+                time.sleep(0.02)
+                continue
+            status = 0
+            with suppress(OSError, http.client.HTTPException):
+                status, _ = ask(url, token, *asked[number])
+            counts.setdefault(number, Counter())[status] += 1
+
+    threads = [threading.Thread(target=go_on) for _ in range(AT_ONCE)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    out.send(counts)
+
+
+def request_of(route: Route, key: str) -> Asked:
+    """A request to it; names in its path are those of something that is there, or of nothing."""
+    method, path = route
+    body = None if method in ("GET", "DELETE") else json.dumps(BODIES.get(f"{method} {path}", {})).encode()
+    for name, value in (("{key}", key), ("{partition}", "default"), ("{queue}", "root.default")):
+        path = path.replace(name, value)
+    while "{" in path:
+        path = f"{path[: path.index('{')]}none{path[path.index('}') + 1 :]}"
+    return method, path, body
+
+
+def measure(seconds: float, part: str) -> bool:
+    """Whether others waited for no route longer than they may."""
+    directory = Path(tempfile.mkdtemp(prefix="fairlead-load-"))
+    directory.chmod(0o755)
+    (directory / "queues.yaml").write_text(QUEUES)
+    (directory / "disk").mkdir()
+    processes = get_context("fork")
+    phase: Phase = processes.Value("i", QUIET)
+    now = processes.Value("i", -1)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        course = Course(directory, seconds, free_url(), phase, stack)
+        course.start()
+        stack.callback(course.end)
+        users = ("daemon", "bin") if os.geteuid() == 0 else (course.client.service().user,) * 2
+        mine, others = (course.client.create_token(name="load", user=user).token for user in users)
+        key = json.loads(ask(course.url, mine, "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB] * JOBS}).encode())[1])
+        all_routes = [route for route in routes(course.url, mine) if part in " ".join(route)]
+        asked = [request_of(route, key["jobs"][0]["key"]) for route in all_routes]
+        control = listening()
+        stack.callback(control.close)
+        standing = processes.Process(target=answer_alike, args=(control,), daemon=True)
+        standing.start()
+        stack.callback(standing.kill)
+        here, there = processes.Pipe(duplex=False)
+        flooding = processes.Process(target=flood, args=(course.url, mine, asked, now, there), daemon=True)
+        flooding.start()
+        found: list[list[Wait]] = []
+        for number in range(len(asked)):
+            now.value = number
+            time.sleep(SETTLE_S)
+            found.append(_read(course.url, others, url_of(control), seconds, processes))
+            now.value = -1
+            time.sleep(SETTLE_S)
+        now.value = len(asked)
+        counts = here.recv()
+        flooding.join(60)
+    print(f"load of the machine {os.getloadavg()[0]:.1f}; p99 of others' reads, and of a server that does nothing:")
+    good = True
+    for number, (route, waits) in enumerate(zip(all_routes, found, strict=True)):
+        took, alike = (sorted(s for is_control, _, s in waits if is_control == wanted) for wanted in (False, True))
+        ok = bool(took and alike) and p99(took) - p99(alike) < BOUND_S
+        good = good and ok
+        figures = f"{p99(took) * 1000:4.0f} {p99(alike) * 1000:4.0f} ms" if took and alike else "no reads at all"
+        answers = ", ".join(f"{count} x {status or 'none'}" for status, count in sorted(counts[number].items()))
+        print(f"{'ok  ' if ok else 'BAD '} {figures}  {' '.join(route)}  ({answers})")
+    return good
+
+
+def _read(url: str, token: str, control: str, seconds: float, processes: Any) -> list[Wait]:
+    """What another user, in a process of its own, waits for meanwhile."""
+    phase = processes.Value("i", ABUSE)
+    here, there = processes.Pipe(duplex=False)
+    reading = processes.Process(target=read_on, args=(url, token, control, phase, there), daemon=True)
+    reading.start()
+    time.sleep(seconds)
+    phase.value = OVER
+    waits: list[Wait] = here.recv()
+    reading.join(60)
+    return waits
+
+
+def main() -> None:
+    """Measure once; exit status 1 if something is bad."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    raise SystemExit(0 if measure(seconds, sys.argv[2] if len(sys.argv) > 2 else "") else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The load harness asks each route of a real service, and another user reads meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.load import measure, request_of
+
+
+def test_a_request_names_something_in_each_place() -> None:
+    """What is there where that matters, else what is not."""
+    assert request_of(("GET", "/api/v1/jobs/{key}/why"), "7") == ("GET", "/api/v1/jobs/7/why", None)
+    assert request_of(("PUT", "/api/v1/quotas/{name}"), "7") == ("PUT", "/api/v1/quotas/none", b"{}")
+    method, _, body = request_of(("POST", "/api/v1/jobs"), "7")
+    assert method == "POST"
+    assert body is not None
+    assert body.count(b"/bin/true") == 20
+
+
+@pytest.mark.real
+@pytest.mark.timeout(180)
+def test_a_route_is_flooded_while_another_user_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    """There are figures and answers; how good they are depends on the machine that this runs on."""
+    measure(2.0, "api/v1/queues")
+    [_, figures] = capsys.readouterr().out.splitlines()
+    assert "GET /api/v1/queues" in figures
+    assert " x 200" in figures
+    assert "no reads" not in figures
