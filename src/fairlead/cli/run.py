@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
-from fairlead.cli import jobfields, scripts
+from fairlead.cli import jobfields, piped, scripts
 from fairlead.cli.app import Status, command, complain, connected, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.follow import wait_for
@@ -22,6 +23,7 @@ from fairlead.client.sync import Client
 
 _EXAMPLES = """
 fairlead run --cpu 4 -- make -j4
+gunzip -c data.gz | fairlead run --cpu 2 -- ./count.py
 fairlead run --pty -- bash
 fairlead run --pty --gpu 1 --time-limit 2h -- python
 """
@@ -38,9 +40,9 @@ fairlead run --pty --gpu 1 --time-limit 2h -- python
 def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **given: Any) -> Status:
     """Run a command as a job, and wait for it.
 
-    As `fairlead submit --wait`: says why it waits, passes on what it writes, and leaves with its exit status. Ctrl-C
-    asks whether to leave it running or to cancel it. With --pty it gets a terminal of its own, which is there as long
-    as it runs: Ctrl-] leaves it, `fairlead attach` comes back.
+    As `fairlead submit --wait`: says why it waits, passes on what it writes, and leaves with its exit status. The job
+    reads what is piped into this command. Ctrl-C asks whether to leave it running or to cancel it. With --pty it gets a
+    terminal of its own, which is there as long as it runs: Ctrl-] leaves it, `fairlead attach` comes back.
     """
     if not given["command"]:
         raise wrong_usage("run: give a command (after --)")
@@ -49,7 +51,11 @@ def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **
     if pty:
         env = {"TERM": os.environ.get("TERM") or "xterm", **job.body.get("env", {})}
         job.body.update(terminal=True, env=env)
-    [row] = send(client, [job])
-    if sys.stderr.isatty():
-        complain(f"job {row.key}" + (f"; {detach_keys} leaves its terminal" if pty else ""))
-    return stay(client, row.key, keys) if pty else wait_for(client, [row.key], copy=True, output="text")
+    source = piped.source_of(client.address, job.body)
+    with piped.passed_on(source) if source is not None else nullcontext() as path:
+        if path is not None:
+            job.body["stdin"] = path
+        [row] = send(client, [job])
+        if sys.stderr.isatty():
+            complain(f"job {row.key}" + (f"; {detach_keys} leaves its terminal" if pty else ""))
+        return stay(client, row.key, keys) if pty else wait_for(client, [row.key], copy=True, output="text")

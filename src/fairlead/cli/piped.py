@@ -1,0 +1,63 @@
+"""What is piped into `fairlead run`, on its way to the job.
+
+Decides when there is such input, and hands it to the job through a named pipe, which is the standard input of the job.
+Never keeps any of it, and never reads a terminal. Invariant: the bytes go from this process to the job directly, so
+that a restart of the service loses and doubles none; the job reads the end of its input when this process is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead.client.address import Address
+
+_PIECE = 65_536
+_OF_SEVERAL = ("array", "retry", "idle", "terminal", "stdin")
+"""Fields of a job whose standard input cannot be one pipe: it has another, or would be read a second time."""
+
+
+def source_of(address: Address, body: dict[str, Any]) -> int | None:
+    """The descriptor with the input for this job; None: it has none, as where the service is on another machine."""
+    if not address.socket or any(body.get(name) for name in _OF_SEVERAL):
+        return None
+    try:
+        number = sys.stdin.fileno()
+        mode = os.fstat(number).st_mode
+    except (OSError, ValueError):
+        return None
+    return number if stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode) else None
+
+
+@contextlib.contextmanager
+def passed_on(source: int) -> Iterator[str]:
+    """The name of the pipe for what is read from this descriptor; it is there until the block is left."""
+    import shutil
+    import tempfile
+    import threading
+
+    directory = tempfile.mkdtemp(prefix="fairlead-input-")
+    path = f"{directory}/stdin"
+    os.mkfifo(path, 0o600)
+    threading.Thread(target=_copy, args=(source, path), daemon=True).start()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _copy(source: int, path: str) -> None:
+    """Until the input ends, or the job reads no more."""
+    with contextlib.suppress(OSError):
+        target = os.open(path, os.O_WRONLY)
+        try:
+            while content := os.read(source, _PIECE):
+                while content:
+                    content = content[os.write(target, content) :]
+        finally:
+            os.close(target)

@@ -1,0 +1,91 @@
+"""What is piped into `fairlead run` is what the job reads, over a restart of the service too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from testbed.nursery import Nursery, Started
+from testbed.unix_socket import ask, wait_until_served
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+FAIRLEAD = [sys.executable, "-m", "fairlead.cli.main"]
+MUCH = bytes(range(256)) * 4096
+
+
+class Desk:
+    """A service on a directory, and commands that ask it."""
+
+    def __init__(self, nursery: Nursery, directory: Path) -> None:
+        self.nursery, self.directory = nursery, directory
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
+        self.environment = kept | {"FAIRLEAD_SOCKET": str(directory / "s"), "TMPDIR": str(directory)}
+        self.process = self.start()
+
+    def start(self) -> Started:
+        words = ("up", "--state", "state", "--socket", "s", "--no-tcp", "--resource", "cpu=4")
+        process = self.nursery.start(*words, log=self.directory / "log", cwd=self.directory)
+        wait_until_served(self.directory / "s", lambda: None if process.poll() is None else "it has ended")
+        return process
+
+    def run(self, *words: str) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen([*FAIRLEAD, *words], env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+@pytest.fixture(scope="module")
+def desk(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    made = Desk(nursery, tmp_path_factory.mktemp("p"))
+    yield made
+    made.process.send_signal(signal.SIGTERM)
+    made.process.wait(30)
+
+
+def test_every_byte_arrives_and_then_the_end(desk: Desk) -> None:
+    """However many; the exit status is that of the job; nothing is left behind."""
+    process = desk.run("run", "--", "cat")
+    out, said = process.communicate(MUCH, timeout=60)
+    assert (process.returncode, len(out), out == MUCH, said) == (0, len(MUCH), True, b"")
+    assert list(desk.directory.glob("fairlead-input-*")) == []
+
+
+def test_a_job_that_reads_no_more_ends_it(desk: Desk) -> None:
+    """As `head` does, though more comes for ever."""
+    with desk.run("run", "--", "head", "-c", "3") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"one two")
+        process.stdin.flush()
+        assert process.wait(60) == 0
+        assert process.stdout.read() == b"one"
+
+
+def test_what_is_tried_again_reads_nothing(desk: Desk) -> None:
+    """What was read once is gone."""
+    process = desk.run("run", "--retry", "1", "--", "wc", "-c")
+    assert process.communicate(b"lost", timeout=60)[0].strip() == b"0"
+
+
+def test_input_goes_on_while_the_service_is_away(desk: Desk) -> None:
+    """It does not go through it."""
+    process = desk.run("run", "--", "sh", "-c", "read first; echo $first; read second; echo $second")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"before\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"before\n"
+    desk.process.kill()
+    desk.process.wait(30)
+    process.stdin.write(b"meanwhile\n")
+    process.stdin.flush()
+    time.sleep(0.2)
+    desk.process = desk.start()
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"meanwhile\n")
+    assert ask(desk.directory / "s", "/api/v1/jobs?limit=10&state=failed")["jobs"] == []
