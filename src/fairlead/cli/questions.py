@@ -24,6 +24,7 @@ from fairlead.cli.app import (
     wrong_usage,
 )
 from fairlead.cli.render import Screen
+from fairlead.cli.starts import print_starts
 from fairlead.cli.values import parse_duration
 from fairlead.client.sync import Client
 
@@ -162,7 +163,7 @@ fairlead why pod/web-1 -n shop     (on a cluster)
 """
 WHEN_EXAMPLES = """
 fairlead when 17
-fairlead when           (how often it was right)
+fairlead when           (all that waits for room)
 fairlead when pod/web-1 -n shop     (on a cluster)
 """
 
@@ -202,7 +203,7 @@ def why(client: Client, key: str | None, everything: bool, namespace: str | None
 
 
 @command("when", examples=WHEN_EXAMPLES)
-@key_or_none("Key of the job; how often forecasts came true if left out.")
+@key_or_none("Key of the job; the line of all that waits for room if left out.")
 @click.option(
     "--spend", default="", metavar="TIME", help="Look ahead for so long, such as 30s; 5 s if left out, 1m at most."
 )
@@ -215,12 +216,9 @@ def when(client: Client, key: str | None, spend: str, namespace: str | None, out
     As an interval in which four of five starts should be, with what it rests on, and how often the service was right.
     Where much waits and the time is not enough to see its start: after which time.
     """
-    if spend and key is None:
-        raise wrong_usage("when: --spend goes with a KEY: say of which job")
     now_ms = int(time.time() * 1000)
     if key is None:
-        score = client.score()
-        tell(score, output, lambda: expected.score_lines(score))
+        print_starts(client, seconds(spend) if spend else None, output)
     else:
         answer = client.when(named(client, key, namespace), seconds=seconds(spend) if spend else None)
         tell(answer, output, lambda: [*expected.lines(answer, now_ms), *expected.score_lines(answer.score)])
