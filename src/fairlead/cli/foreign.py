@@ -113,5 +113,5 @@ def _of_sbatch(option: str, typed: Sequence[str]) -> str:
     flags = frozenset(flag for param in submit.params for flag in param.opts)
     words = [word for _, found in options.translated(flags) for word in found]
     if options.unknown:
-        return f"there is no option {option}; of `sbatch` it is not here: {options.unknown[0].rpartition(': ')[2]}"
+        return f"there is no option {option}; of `sbatch` it is not here: {options.unknown[0].split(': ', 2)[2]}"
     return f"there is no option {option}; it is {shlex.join(words)} here" if words else f"leave {option} out: it is so"
