@@ -1,7 +1,7 @@
 """When all that waits for room is expected to start: `fairlead when` without a key.
 
-Decides how it is shown, with how often such forecasts came true. Never asks for more than the first of the line. Invariant: what is not in sight is a dash, and
-how many were left out is said.
+Decides how it is shown, with how often such forecasts came true. Never asks for more than the first of the line.
+Invariant: what is not in sight is a dash, and how many were left out is said.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_each_state_that_is_named_is_one() -> None:
         (("-n4",), "it is --cpu 4 here"),
         (("--depend=afterok:7",), "it is --after-ok 7 here"),
         (("--no-requeue",), "leave --no-requeue out"),
-        (("--nodelist", "a,b"), "of `sbatch` it is not here: say --node-selector hostname=NODE"),
+        (("--nodelist", "a,b"), "of `sbatch` it is not here: a job runs on one node"),
         (("--m", "1"), "no such option '--m'."),
         (("--mystery",), "no such option '--mystery'."),
     ],
