@@ -125,6 +125,8 @@ class Load:
         self.on_hold: list[str] = []
         self.begins: dict[str, int] = {}
         self.arrays: set[str] = set()
+        self.followers: dict[str, dict[str, Any]] = {}
+        """What comes in with a job and waits for it; by the name of that."""
 
     def submit_some(self) -> None:
         """A new submission, and again those that were not acknowledged; stops where the service is gone."""
@@ -162,13 +164,27 @@ class Load:
         elif self.dice.random() < 0.2:
             self.begins[name] = int(time.time() * 1000) + self.dice.randint(0, 1500)
             self.bodies[name]["begin_at_ms"] = self.begins[name]
+        if len(self.bodies) % 4 == 2:
+            self.follow(name)
         for waiting in [n for n in self.bodies if n not in self.keys]:
             try:
-                body = {"jobs": [self.bodies[waiting]]}
+                followers = [self.followers[waiting]] if waiting in self.followers else []
+                body = {"jobs": [self.bodies[waiting], *followers]}
                 answer = self.service.call("POST", "/api/v1/jobs", body, **{"Idempotency-Key": waiting})
             except (OSError, http.client.HTTPException):
                 return
             self.keys[waiting] = answer["jobs"][0]["key"]
+            for row in answer["jobs"][1:]:
+                self.keys[row["name"]] = row["key"]
+
+    def follow(self, name: str) -> None:
+        """One more of the same submission, which waits for the first of it."""
+        follower = f"{name}after"
+        script = f"echo once >> {self.marks}/{follower}"
+        command = {"command": ["/bin/sh", "-c", script], "name": follower, "resources": {"cpu": 0.5}}
+        self.followers[name] = command | {"after": [{"key": "#0", "awaited": "any"}]}
+        self.expected[follower] = 0
+        self.waits_for[follower] = name, "any"
 
     def release(self, part: float) -> None:
         """Let some go of those that were submitted on hold; what was not acknowledged is asked for again."""
@@ -199,6 +215,7 @@ class Load:
             begun = by_key[self.keys[name]]["started_at_ms"]
             assert begun is None or begun >= at_ms, name
         for name, (other, awaited) in self.waits_for.items():
+            assert {name, other} <= self.keys.keys()
             begun, before = by_key[self.keys[name]]["started_at_ms"], by_key[self.keys[other]]
             if begun is None:
                 continue
@@ -262,7 +279,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     service.wait_ready()
     load.submit_some()
     for _ in range(50):  # What was in the midst of a kill may have been taken in nowhere: each kind is there once.
-        if load.waits_for and load.begins and load.arrays:
+        if load.waits_for and load.begins and load.arrays and load.followers:
             break
         load.submit_some()
     load.release(1.0)
@@ -275,6 +292,7 @@ def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(se
     assert load.waits_for
     assert load.begins
     assert load.arrays
+    assert load.followers
     assert len(load.keys) >= KILLS
     for name in load.arrays:
         parts_ran(service, load, name, may_evict=may_evict)
