@@ -70,7 +70,7 @@ def test_there_are_many_about_all_commands() -> None:
         "budget",
         "kubernetes",
     }
-    assert set(COMMANDS) - about == hardly | {"scenario", "sim", "bench", "doctor"}
+    assert set(COMMANDS) - about == hardly | {"scenario", "sim", "bench", "doctor", "unknown", "web"}
 
 
 @pytest.fixture(scope="module")
