@@ -73,7 +73,7 @@ class Trial:
             self.machine.close()
 
     def _start(self, spec: RunSpec) -> None:
-        traced = strace(self.fault, "-D", sys.executable, "-I", "-S", str(launch.PROGRAM))
+        traced = strace(self.fault, "-D", "-b", "execve", sys.executable, "-I", "-S", str(launch.PROGRAM))
         plain = os.posix_spawn
 
         def spawn(path: str, words: list[str], env: dict[str, str], **how: Any) -> int:
