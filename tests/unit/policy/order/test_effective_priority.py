@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from loose_books import application, ask, tree
+from priority_clusters import PriorityCluster
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.queues import Queue
@@ -21,6 +22,7 @@ from fairlead.policy.order.effective_priority import (
     search_root,
     standing_by_queue,
 )
+from fairlead.scheduler import Scheduler
 
 ONE, TWO = (("vcore", 1),), (("vcore", 2),)
 
@@ -155,3 +157,15 @@ def test_the_stronger_one_comes_earlier_in_order() -> None:
         for other in asks:
             if is_stronger(one, other):
                 assert path_of(one) < path_of(other), (one, other)
+
+
+def test_a_nominated_ask_has_the_same_place_after_a_restart() -> None:
+    """The key of its application was kept while it was in line; nothing of it is any more."""
+    c = PriorityCluster()
+    c.fill("low", 4)
+    c.submit("urgent", 4, 9)
+    assert c.run() == ([], ["low"])
+    again = Scheduler.load(c.s.dump())
+    [ask], [read] = (list(s.cluster.partitions["default"].nominations) for s in (c.s, again))
+    assert not ask.app.batches
+    assert path_of(ask) == path_of(read)
