@@ -26,6 +26,8 @@ DAY_HOURS = 24
 KEPT = 20_000
 """Arrivals that are remembered, the newest."""
 LEAST_HOURS = 2
+COMES_HOURS = 24
+"""For so long work comes in a future: what is farther away costs much to play and tells little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class Arrivals:
         return (now_ms - self._since_ms) // HOUR_MS if self._since_ms is not None else 0
 
     def future(self, now_ms: int, chance: Random) -> Iterator[tuple[int, Arrival]]:
-        """What comes from now on and when, without end; nothing where too little is known."""
+        """What comes from now on and when, for `COMES_HOURS`; nothing where too little is known."""
         known = self.hours(now_ms)
         if known < LEAST_HOURS or self._since_ms is None:
             return
         came = list(self._came)
         times = [arrival.at_ms for arrival in came]
         at_ms = now_ms
-        while True:
+        while at_ms < now_ms + COMES_HOURS * HOUR_MS:
             begin_ms = now_ms - chance.choice(_alike(at_ms, now_ms, known)) * HOUR_MS
             first, last = bisect_left(times, begin_ms), bisect_left(times, begin_ms + HOUR_MS)
             for arrival in came[first:last]:

@@ -28,9 +28,9 @@ WAIT_LEAST_MS = 1_000
 WAIT_MAX_MS = 12 * HORIZON_MS
 WAITED_LEAST_MS = 60_000
 """Added to times waited so far before they are compared."""
-WAYS = ("futures", "middle", "limits", "recent")
+WAYS = ("futures", "middle", "limits", "recent", "plain")
 """The futures with how far they are apart; their middle alone; the one in which everything takes what it declares; the
-middle of the last waits of the queue."""
+middle of the last waits of the queue; and the futures as they are, which is the only one that is not put right."""
 PRIOR = np.array((-1.6, -0.8, 0.0, 0.8, 1.6))
 PRIOR_WEIGHT = 0.6
 """Of each of those, against 1 for an outcome that is alike in all."""
@@ -40,8 +40,8 @@ OTHER = (0.1, 0.4, 0.5)
 """What an outcome of another queue, another size, another priority counts."""
 FAR = 1.2
 """So far apart in logarithm of time waited, or expected, an outcome counts for a third."""
-TRUST = 12.0
-"""How strongly the better way is preferred: one that loses a tenth more counts for a third."""
+TRUST = 2.0
+"""How strongly the better way is preferred: one that loses a half more counts for a third."""
 
 Levels = tuple[float, float, float]
 

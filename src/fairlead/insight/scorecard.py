@@ -176,15 +176,16 @@ class Scorecard:
         points = self._points(made_ms, plain)
         below, above = _units(made_ms, plain)
         low, middle, high = (log_wait(made_ms, ms) for ms in (plain.earliest_ms, plain.median_ms, plain.latest_ms))
-        ways: tuple[Levels | None, ...] = ((low, middle, high), *[None] * (len(WAYS) - 1))
+        ways: tuple[Levels | None, ...] = (*[None] * (len(WAYS) - 1), (low, middle, high))
         told = plain
         if self.learns and (self._outcomes or self._missed):
             part = _left_out(1 - self.coverage, self._missed)
             near = learned.nearness(plain.about)
-            ways = tuple(
+            right = (
                 None if point is None else learned.put_right(way, point, (below, above), near, part)
-                for way, point in enumerate(points)
+                for way, point in enumerate(points[:-1])
             )
+            ways = (*right, (low, middle, high))
             low, middle, high = learned.mixed(ways, plain.about)
             ends = (_at(made_ms, value) for value in (low, middle, high))
             told = replace(plain, **dict(zip(("earliest_ms", "median_ms", "latest_ms"), ends, strict=True)))
@@ -196,7 +197,7 @@ class Scorecard:
         waited_ms = plain.about.waited_ms
         left = sorted(wait - waited_ms for wait in self._waits.get(plain.about.queue, ()) if wait > waited_ms)
         recent = log(left[len(left) // 2] + WAIT_LEAST_MS) if left else None
-        return middle, middle, limits, recent
+        return middle, middle, limits, recent, middle
 
     def _learned(self, now_ms: int) -> Experience:
         if self._experience is None or self._experience[0] != now_ms:

@@ -69,12 +69,9 @@ def test_many_late_ones_at_once_do_not_widen_all_that_comes_later() -> None:
 def test_a_long_time_without_a_miss_does_not_make_intervals_narrow() -> None:
     """A thousand starts came inside: the next interval still has nearly three of four of them."""
     point = log(101_000)
-    outcomes = [
-        Outcome(
-            About(), (point, point, None, None), 1.0, 1.0, point + (n * 617 % 1_001) / 500 - 1, (1.0, 1.0, None, None)
-        )
-        for n in range(1_001)
-    ]
+    waits = [point + (n * 617 % 1_001) / 500 - 1 for n in range(1_001)]
+    points, losses = (point, point, None, None, point), (1.0, 1.0, None, None, None)
+    outcomes = [Outcome(About(), points, 1.0, 1.0, wait, losses) for wait in waits]
     card = Scorecard.restored(State(outcomes=outcomes, missed=[False] * 1_000))
     told = card.calibrated(0, replace(promise(0, 100_000), earliest_ms=36_155, latest_ms=273_549))
     assert told.earliest_ms is not None

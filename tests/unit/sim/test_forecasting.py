@@ -56,7 +56,7 @@ def test_answers_are_asked_for_at_submission_and_later() -> None:
 
 def test_a_gang_is_asked_about_as_one() -> None:
     """Not once for each of its tasks; it starts when all of it stands."""
-    course = trial("gangs", "2", 150, Plan(moments=20, draws=2, every_ms=5 * MINUTE))
+    course = trial("gangs", "2", 100, Plan(moments=8, draws=2, every_ms=5 * MINUTE))
     named = {each.name for each in course.record if isinstance(each, Started) and not each.name[2]}
     asked = {each.plain.name for each in course.record if isinstance(each, Answer) and not each.plain.name[2]}
     assert asked
