@@ -104,8 +104,9 @@ def newer_version(place: Path) -> Path:
 
 
 def bytes_of(state: Path) -> dict[str, bytes]:
-    """Every file but the lock, which says who held it last."""
-    return {str(path): path.read_bytes() for path in state.rglob("*") if path.is_file() and path.suffix != ".lock"}
+    """Every file with something in it but the lock, which says who held it last, and the index of the journal's log."""
+    found = {str(path): path.read_bytes() for path in state.rglob("*") if path.is_file()}
+    return {name: text for name, text in found.items() if text and not name.endswith((".lock", "-shm"))}
 
 
 @pytest.fixture
