@@ -10,7 +10,7 @@ def test_create_prints_the_token_alone(service: Any, run: Callable[..., Any]) ->
     """So that it can go into a variable."""
     service.on("POST", "/tokens", {"id": "1", "token": "s3cret", "name": "laptop"})
     assert run("token", "create", "--name", "laptop").stdout == "s3cret\n"
-    assert service.sent("POST", "/tokens") == [{"name": "laptop"}]
+    assert service.sent("POST", "/tokens") == [{"name": "laptop", "scope": "administer"}]
 
 
 def test_list_shows_no_secret(service: Any, run: Callable[..., Any]) -> None:

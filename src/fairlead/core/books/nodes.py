@@ -207,9 +207,10 @@ class NodeTable:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
         self.fitting[shape] = None
-        if shape.required_node:
+        if shape.required_node or not shape.is_plain or self.terrain.wary:
+            # What runs elsewhere may have changed what suits their own nodes.
             self.reserved_again |= dict.fromkeys(shape.reserved)
-        elif shape.reserved:
+        if shape.reserved and not shape.required_node:
             self.reserved_shapes[shape] = None
 
     def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
