@@ -56,7 +56,7 @@ def test_all_processes_hear_it_or_the_first_alone(
     each_bench: Any, tmp_path: Path, first: bool, heard: set[str]
 ) -> None:
     """Real ones, with control groups and without."""
-    trap = 'trap "echo {0} >> heard" USR1; echo {0} ready; while sleep 0.02; do :; done'
+    trap = 'trap "echo {0} >> heard" USR1; echo {0} ready; while :; do sleep 0.02; done'
     (tmp_path / "inner").write_text(trap.format("inner"))
     script = f"sh inner & {trap.format('outer')}"
     each_bench.start("a", "/bin/sh", "-c", script, cwd=str(tmp_path), env={"PATH": "/bin:/usr/bin"})
