@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import terminating, waiting_asks
-from fairlead.core.books.eviction_history import FRUITLESS_MAX
+from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import LoopBroken, Overdue
 from fairlead.policy.eligibility.attempt_times import NEVER_MS
@@ -55,9 +55,7 @@ def _let_try_again(partition: Partition, ask: Ask) -> None:
     node = ask.reserved_on
     if node is None or not ask.preempt_triggered:
         return
-    until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
-    if until_ms is not None:
-        look_again(partition, until_ms)
+    if partition.disruption.barred_until(ask, None, partition.now_ms) is not None:
         return
     moves_on(partition, ask, node)
     for victim in (*partition.disruption.leave_by, *partition.disruption.overdue):
@@ -68,11 +66,8 @@ def _let_try_again(partition: Partition, ask: Ask) -> None:
 
 
 def may_move_on(partition: Partition, ask: Ask) -> bool:
-    """Whether it is stuck and may have other work stopped instead; where it may later, it is looked at again then."""
-    may_ms = moves_on_ms(partition, ask)
-    if partition.now_ms < may_ms < NEVER_MS:
-        look_again(partition, may_ms)
-    return may_ms <= partition.now_ms
+    """Whether it is stuck and may have other work stopped instead."""
+    return moves_on_ms(partition, ask) <= partition.now_ms
 
 
 def moves_on_ms(partition: Partition, ask: Ask) -> int:
@@ -84,6 +79,9 @@ def moves_on_ms(partition: Partition, ask: Ask) -> int:
 
 
 def moves_on(partition: Partition, ask: Ask, left: Node) -> None:
-    """It gives up room on a node that it did not get in time; that is counted, and reported when it was too often."""
+    """It gives up room on a node that it did not get in time; that is counted, and reported when it was too often. Then
+    it is looked at again when that is over: by a timer that is set here, since what only looks must change nothing.
+    """
     if partition.disruption.note_fruitless(ask, None, partition.now_ms):
         partition.out.append(LoopBroken(ask.app.id, ask.key, left.id, "", FRUITLESS_MAX, partition.name))
+        look_again(partition, partition.now_ms + HOUR_MS)
