@@ -9,7 +9,6 @@ begin. Where it was killed the run is lost if it had begun, nothing of it is lef
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -21,7 +20,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from crashes.tracing import Fault, allowed, drawn, strace
+from crashes.command import main
+from crashes.tracing import Fault, drawn, strace
 
 from fairlead.local import launch
 from fairlead.local.machine import Machine
@@ -143,21 +143,5 @@ def run(first: int, seeds: int) -> tuple[Counter[str], list[str]]:
     return counts, failures
 
 
-def main() -> int:
-    """The exit status: 1 if a promise was broken, 2 if nothing can be traced here."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    given = parser.parse_args()
-    if why := allowed():
-        print(why, file=sys.stderr)
-        return 2
-    counts, failures = run(given.first, given.seeds)
-    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, run))

@@ -84,7 +84,7 @@ class Terrain:
         self._users: dict[Selector, int] = {}
         """Of each selector that is counted, how many shapes need it."""
         self._grounds = Grounds(table.columns)
-        self.topology = self._grounds.topology
+        self.ground, self.topology = self._grounds.of, self._grounds.topology
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class Terrain:
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
         """What the term is about, by its domains, as far as nodes count for these constraints."""
         topologies = [self.topology(t.topology_key) for t in where.spread]
-        among = self._grounds.of(where).spread_over(topologies, term)
+        among = self.ground(where).spread_over(topologies, term)
         return self.standing_of(term.selector).view(self.topology(term.topology_key), among)
 
     def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:
@@ -330,7 +330,7 @@ class Terrain:
     def allowed(self, shape: Shape) -> Mask:
         """The rows that suit the shape: `misfit` for all nodes at once."""
         where, labels = shape.where, dict(shape.labels)
-        mask = self._grounds.of(where).open.copy()
+        mask = self.ground(where).open.copy()
         for tally, _ in self._colliding(where):
             mask &= tally.view(self.topology(HOSTNAME)).by_row() == 0
         if where.volumes:

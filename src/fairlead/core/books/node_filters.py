@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairlead.core.books.topology_counts import NOWHERE, Topology
+from fairlead.core.books.topology_counts import NOWHERE, Counts, Topology
 from fairlead.core.model.constraints import Constraints, SpreadTerm, Toleration
-from fairlead.core.model.matching import Selector, is_selected, is_tolerated
+from fairlead.core.model.matching import Selector, discouraging, is_selected, is_tolerated
 
 if TYPE_CHECKING:
     from fairlead.core.books.node import Node
@@ -29,7 +29,7 @@ GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...]]
 class Ground:
     """The nodes that selectors and tolerations allow, which depends on nothing that runs."""
 
-    __slots__ = ("_spread", "named", "open", "tolerated", "version")
+    __slots__ = ("_discouraging", "_nodes", "_spread", "_tolerations", "named", "open", "tolerated", "version")
 
     def __init__(self, where: Constraints, nodes: list[Node], version: int) -> None:
         self.version = version
@@ -40,6 +40,15 @@ class Ground:
         self.tolerated: Mask = np.fromiter(tolerated, dtype=np.bool_, count=count)
         self.open: Mask = self.named & self.tolerated
         self._spread: dict[tuple[bool, bool, tuple[str, ...]], Mask] = {}
+        self._nodes, self._tolerations = nodes, where.tolerations
+        self._discouraging: Counts | None = None
+
+    def discouraging(self) -> Counts:
+        """For each row, how many of its taints would rather have it left alone, and are not tolerated."""
+        if self._discouraging is None:
+            found = (discouraging(n.spec.taints, self._tolerations) if n.discourages else 0 for n in self._nodes)
+            self._discouraging = np.fromiter(found, dtype=np.int64, count=len(self._nodes))
+        return self._discouraging
 
     def spread_over(self, topologies: Iterable[Topology], term: SpreadTerm) -> Mask:
         """Rows that count for a spread term of an ask whose terms have these topologies: those with all the keys."""

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.core.books.topology_counts import NOWHERE
-from fairlead.core.model.matching import discouraging, matches
+from fairlead.core.model.matching import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Mask
@@ -36,24 +35,25 @@ def first_fit(table: NodeTable, shape: Shape) -> Node | None:
     columns.sync()
     mask = columns.has_room(columns.open & table.terrain.allowed(shape), shape.items)
     if mask is not None and (shape.where.prefers or table.discouraging):
-        mask = best(table.terrain, shape.where, mask, columns.rows)
+        mask = best(table, shape.where, mask)
     return columns.first(mask)
 
 
-def best(terrain: Terrain, where: Constraints, mask: Mask, rows: list[Node]) -> Mask:
+def best(table: NodeTable, where: Constraints, mask: Mask) -> Mask:
     """Those of the rows of `mask` that have the most points."""
-    points: Points = np.zeros(len(rows), dtype=np.int64)
-    for weight, liked in _liked(terrain, where, rows):
+    points: Points = np.zeros(len(mask), dtype=np.int64)
+    for weight, liked in _liked(table, where):
         points += weight * _scaled(liked, mask)
     most: Mask = points == points[mask].max(initial=0)
     return mask & most
 
 
-def _liked(terrain: Terrain, where: Constraints, rows: list[Node]) -> list[tuple[int, Points]]:
+def _liked(table: NodeTable, where: Constraints) -> list[tuple[int, Points]]:
     """By kind: its weight, and how much each row is liked, in a measure of its own."""
+    terrain, rows = table.terrain, table.columns.rows
     found = []
-    if any(node.discourages for node in rows):
-        found.append((OF_TAINTS, -_of_rows(rows, lambda n: discouraging(n.spec.taints, where.tolerations))))
+    if table.discouraging:
+        found.append((OF_TAINTS, -terrain.ground(where).discouraging()))
     if where.preferred_nodes:
         found.append((OF_NODES, _of_rows(rows, lambda n: _likes(where, n))))
     if where.preferred_work:
