@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from web.browsing import PagesService, Watched
 
+from fairlead.web.live import POLL_S
 from fairlead.web.viewer import COOKIE
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -53,7 +54,7 @@ def test_the_line_shows_what_the_api_says_and_a_change_is_seen_at_once(service: 
             arg=[waits, str(service.client.line().line[0].effective)],
         )
         took.append(time.monotonic() - begun)
-    assert min(took) < 0.5, took
+    assert min(took) < POLL_S / 2, "it is told at once, not at the next look; `make bench-pages` measures how soon"
     watched.check()
     clear(service)
 

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from fairlead.web import live as module
 from fairlead.web.live import BURST_S, FRESH_S, SHARE, Budget, Live
 
 
-async def test_what_is_spent_has_to_be_earned_again() -> None:
+async def test_what_is_spent_has_to_be_earned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a quiet time nobody waits; then as long as the share takes to pay for what was too much."""
+    now, slept = 100.0, 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now, slept
+        now, slept = now + seconds, slept + seconds
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
     budget = Budget()
-    begun = time.monotonic()
     await budget.allowed()
-    assert time.monotonic() - begun < 0.05, "after a quiet time nobody waits"
-    budget.spent(BURST_S + 0.004)
+    assert slept == 0
+    budget.spent(BURST_S + 0.4)
     await budget.allowed()
-    assert time.monotonic() - begun >= 0.9 * 0.004 / SHARE
+    assert 0.4 / SHARE <= slept < 1.1 * 0.4 / SHARE
 
 
 async def test_pages_that_ask_the_same_share_one_answer_until_something_changes() -> None:
