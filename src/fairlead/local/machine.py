@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -241,9 +240,14 @@ class Machine:
         """
         directory = runs.directory_of(self._runs, key)
         with self._lock:
-            self._must_have_ended(key, directory)
-            if directory.is_dir():
-                shutil.rmtree(directory)
+            if not directory.is_dir():
+                return
+            if left := list(directory.iterdir()):
+                self._must_have_ended(key, directory)
+            # What says that it has ended goes last: whoever is killed on the way can do the rest at the next start.
+            for each in sorted(left, key=lambda each: each.name in (run_files.RESULT, run_files.FORGOTTEN)):
+                each.unlink(missing_ok=True)
+            directory.rmdir()
 
     def close(self) -> None:
         """Stop watching and starting. Work goes on. A second call does nothing."""

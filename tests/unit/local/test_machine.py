@@ -6,6 +6,7 @@ import os
 import resource
 import stat
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -304,6 +305,34 @@ def test_purging_removes_everything(bench: Bench) -> None:
     bench.machine.purge(bench.key("a"))
     assert bench.machine.report(bench.key("a")) is None
     assert list(bench.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_purge_that_was_cut_off_is_finished_by_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, forgotten: bool
+) -> None:
+    """Wherever it was: after each file that went, and before the directory did."""
+    name = "forgotten" if forgotten else "whole"
+    bench.shell(name, "true")
+    if forgotten:
+        bench.machine.forget(bench.key(name))
+    unlink = Path.unlink
+
+    def cut_off(path: Path, **options: bool) -> None:
+        unlink(path, **options)
+        raise KeyboardInterrupt
+
+    directory = bench.directory / bench.key(name)
+    monkeypatch.setattr(Path, "unlink", cut_off)
+    cuts = len(list(directory.iterdir()))
+    assert cuts > 2
+    for left in range(cuts - 1, -1, -1):
+        with pytest.raises(KeyboardInterrupt):
+            bench.machine.purge(bench.key(name))
+        assert len(list(directory.iterdir())) == left
+    monkeypatch.setattr(Path, "unlink", unlink)
+    bench.machine.purge(bench.key(name))
+    assert not directory.exists()
 
 
 def test_what_runs_is_not_removed(bench: Bench) -> None:
