@@ -124,6 +124,12 @@ class Group(click.Group):
         """The names, in the order in which they were declared."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, each with the whole of its first sentence."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(limit=_SENTENCE)) for name, each in commands if each])
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. That the reader of its output has gone does not come to click, which makes it a failure."""
         try:
@@ -178,6 +184,8 @@ def _reader_gone() -> int:
     return 0
 
 
+_SENTENCE: Final = 1_000
+"""Longest sentence in a list of commands; they are wrapped, never cut off."""
 _ALIKE: Final = 0.75
 """How like what was typed an option must be to be named, from 0 to 1."""
 _WORDS: Final = {

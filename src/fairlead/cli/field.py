@@ -30,6 +30,8 @@ class Field(msgspec.Struct, frozen=True):
     """The name in what is sent, where it is another one."""
     pair: str = ""
     """An example of NAME=VALUE, where the option takes such pairs."""
+    absent: str = ""
+    """What holds for a new job where it is not given; empty: `help` says it, or there is nothing to say."""
     settings: dict[str, Any] = {}
     """What else `click.option` takes."""
 
@@ -38,9 +40,10 @@ class Field(msgspec.Struct, frozen=True):
         """Whether the option may be repeated."""
         return bool(self.pair) or self.name == "ports"
 
-    def option(self, function: _F) -> _F:
-        """Add the option to a command; its value arrives under the name in files."""
-        said = {"metavar": self.metavar, "help": self.help, "multiple": self.many} | self.settings
+    def option(self, function: _F, *, new: bool) -> _F:
+        """Add the option to a command for `new` jobs, or for a change; its value arrives under the name in files."""
+        text = f"{self.help.removesuffix('.')}; {self.absent} if not given." if new and self.absent else self.help
+        said = {"metavar": self.metavar, "help": text, "multiple": self.many} | self.settings
         return click.option(*self.flag.split(), self.name, **said)(function)
 
     def given(self, value: Any) -> Any:

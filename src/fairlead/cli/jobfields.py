@@ -43,15 +43,16 @@ _STATUSES = 255
 FIELDS: Final = (
     Field("command"),
     Field("queue", "--queue -q", "QUEUE", "Full path of the queue.", "one_text", settings=_QUEUE),
-    Field("priority", "--priority -p", "N", "Higher goes first; 0 if not given.", "priority", settings=_PRIORITY),
-    Field("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m; what the queue says, else 1, if not given."),
+    Field("priority", "--priority -p", "N", "Higher goes first.", "priority", absent="0", settings=_PRIORITY),
+    Field("cpu", "--cpu -c", "CORES", "Cores, such as 2, 0.5 or 500m.", absent="what the queue says, else 1,"),
     Field(
         "memory",
         "--memory -m",
         "SIZE",
-        "Memory, such as 512Mi or 4Gi; what the queue says, else no limit, if not given.",
+        "Memory, such as 512Mi or 4Gi.",
+        absent="what the queue says, else no limit,",
     ),
-    Field("gpu", "--gpu -g", "N", "GPU devices; none if not given.", settings=_COUNT),
+    Field("gpu", "--gpu -g", "N", "GPU devices.", absent="none", settings=_COUNT),
     Field(
         "resources",
         "--resource",
@@ -59,31 +60,34 @@ FIELDS: Final = (
         "Any other resource that the node declares; may be repeated.",
         pair="licence=1",
     ),
-    Field("name", "--name", "NAME", "A name to find it by; the command's name if not given.", "one_text"),
+    Field("name", "--name", "NAME", "A name to find it by.", "one_text", absent="the command's name"),
     _pairs("env", "--env -e", "SEED=1", "Environment variable; without =VALUE, yours is passed on", "NAME[=VALUE]"),
-    Field("cwd", "--cwd", "DIR", "Directory to run in; this one if not given.", "one_text"),
+    Field("cwd", "--cwd", "DIR", "Directory to run in.", "one_text", absent="this one"),
     _pairs("tags", "--tag", "project=apollo", "A note for people and scripts"),
     Field(
         "grace",
         "--grace",
         "TIME",
-        "From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m; 30s if not given.",
+        "From being asked to stop (SIGTERM) to being killed: seconds, or 90s, 2m.",
         "duration",
         "grace_ms",
+        absent="30s",
     ),
     Field(
         "time_limit",
         "--time-limit -t",
         "TIME",
-        "Longest time to run: seconds, or 10m, 2h, 1h30m; what the queue says, else unlimited, if not given.",
+        "Longest time to run: seconds, or 10m, 2h, 1h30m.",
         "time_limit",
         "time_limit_ms",
+        absent="what the queue says, else unlimited,",
     ),
     Field(
         "retry",
         "--retry",
         "N",
-        "Try it again up to N times when it is broken off or fails; 0 if not given.",
+        "Try it again up to N times when it is broken off or fails.",
+        absent="0",
         settings=_COUNT,
     ),
     Field(
@@ -138,8 +142,9 @@ FIELDS: Final = (
         "on_never",
         "--on-never",
         "WHAT",
-        "When that can never be: wait on and say so, or cancel; wait if not given.",
+        "When that can never be: wait on and say so, or cancel.",
         "on_never",
+        absent="wait",
         settings={"type": click.Choice(["wait", "cancel"])},
     ),
     *STREAMS,
@@ -159,12 +164,12 @@ NAMES: Final = tuple(each.name for each in FIELDS)
 
 
 def options(*names: str) -> Callable[[_F], _F]:
-    """The options of these fields, or of all."""
+    """The options of all fields, for a new job, or of these, to change one."""
 
     def declare(function: _F) -> _F:
         for each in reversed(FIELDS):
             if each.flag and (not names or each.name in names):
-                function = each.option(function)
+                function = each.option(function, new=not names)
         return function
 
     return declare

@@ -304,7 +304,7 @@ def checkpoint(client: Client, key: str | None, output: str) -> None:
     """Say that a running job has saved what it did.
 
     Work is asked to do so from inside: FAIRLEAD_KEY, FAIRLEAD_ATTEMPT and FAIRLEAD_SOCKET are in its environment. When
-    somebody has to make room, that who loses least goes first; what is saved is not lost.
+    somebody has to make room, what loses least goes first; what is saved is not lost.
     """
     own = os.environ.get("FAIRLEAD_KEY")
     if key is None and not own:

@@ -12,62 +12,74 @@ import click
 
 from fairlead.cli.app import STATUSES_TEXT, Group
 
-COMMANDS = {
-    "demo": ("demo", "Show it at work, with real processes."),
-    "up": ("up", "Start the service on this machine."),
-    "service": ("service", "Have systemd run the service: at every start of the machine, and again when it fails."),
-    "submit": ("submit", "Submit a command or a script as a job, and print its key."),
-    "run": ("run", "Run a command as a job, and wait for it."),
-    "attach": ("terminal", "Sit at the terminal of a job."),
-    "ls": ("jobs", "List jobs: what runs, what waits and why."),
-    "show": ("jobs", "Show everything about jobs."),
-    "why": ("questions", "Say why a job waits, and what to do."),
-    "when": ("questions", "Say when a job that waits is expected to start."),
-    "whatif": ("whatif", "Say what would be otherwise, without doing it."),
-    "logs": ("follow", "Print what jobs wrote."),
-    "wait": ("follow", "Wait until jobs have ended."),
-    "cancel": ("jobs", "Cancel jobs."),
-    "hold": ("changes", "Keep jobs that wait from starting."),
-    "release": ("changes", "Let jobs that are on hold start."),
-    "suspend": ("changes", "Let jobs that run stand still."),
-    "resume": ("changes", "Let jobs that are suspended go on."),
-    "signal": ("changes", "Send a signal to jobs that run."),
-    "requeue": ("changes", "Stop jobs that run, and let them wait again."),
-    "rerun": ("changes", "Submit jobs that have ended once more."),
-    "update": ("changes", "Change jobs."),
-    "clean": ("clean", "Remove jobs that ended long ago, with what they wrote."),
-    "priority": ("jobs", "Change the priority of a job."),
-    "move": ("jobs", "Put a job into another queue."),
-    "reserve": ("jobs", "Keep the next room for a job that waits."),
-    "checkpoint": ("jobs", "Say that a running job has saved what it did."),
-    "top": ("top", "Watch live who runs, who waits and why."),
-    "web": ("web", "Open the pages in a browser."),
-    "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
-    "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
-    "gpus": ("occupancy", "Show the GPUs: what each is, and who has it until when."),
-    "unknown": ("unknown", "List runs that go on and are not in the journal, or end them."),
-    "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
-    "label": ("cluster", "Give a node attributes and taints."),
-    "undrain": ("cluster", "Let a drained node take work again."),
-    "maintenance": ("maintenance", "Keep the machine free for a time, or for the jobs of some."),
-    "usage": ("cluster", "Show who uses what, beside what each may use."),
-    "limits": ("cluster", "Show the limits of users and groups."),
-    "priority-class": ("declarations", "List and change priority classes."),
-    "quota": ("declarations", "List and change quotas by priority class."),
-    "budget": ("declarations", "List and change disruption budgets."),
-    "config": ("configuration", "Check, show and change the queue configuration."),
-    "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`."),
-    "context": ("contexts", "Name the services that you use, and choose one."),
-    "token": ("contexts", "Make, list and revoke tokens for access over TCP."),
-    "backup": ("backups", "Copy the state of a service into one file."),
-    "restore": ("backups", "Make a state directory of a backup."),
-    "journal": ("journals", "Check, replay and read the journal of a service."),
-    "scenario": ("simulator", "Run or check scenarios in virtual time."),
-    "sim": ("simulator", "Try queue files on workloads, in virtual time."),
-    "bench": ("simulator", "Measure how many allocations a second the scheduler makes here."),
-    "doctor": ("doctor", "Say what this machine can enforce, and more."),
-    "completion": ("shells", "Print the script that makes a shell complete `fairlead`."),
+SECTIONS = {
+    "To begin": {
+        "demo": ("demo", "Show it at work, with real processes."),
+        "up": ("up", "Start the service on this machine."),
+        "submit": ("submit", "Submit a command or a script as a job, and print its key."),
+        "run": ("run", "Run a command as a job, and wait for it."),
+        "web": ("web", "Open the pages in a browser."),
+        "top": ("top", "Watch live who runs, who waits and why."),
+    },
+    "Jobs": {
+        "ls": ("jobs", "List jobs: what runs, what waits and why."),
+        "show": ("jobs", "Show everything about jobs."),
+        "logs": ("follow", "Print what jobs wrote."),
+        "wait": ("follow", "Wait until jobs have ended."),
+        "attach": ("terminal", "Sit at the terminal of a job."),
+        "cancel": ("jobs", "Cancel jobs."),
+        "hold": ("changes", "Keep jobs that wait from starting."),
+        "release": ("changes", "Let jobs that are on hold start."),
+        "suspend": ("changes", "Let jobs that run stand still."),
+        "resume": ("changes", "Let jobs that are suspended go on."),
+        "signal": ("changes", "Send a signal to jobs that run."),
+        "requeue": ("changes", "Stop jobs that run, and let them wait again."),
+        "rerun": ("changes", "Submit jobs that have ended once more."),
+        "update": ("changes", "Change jobs."),
+        "priority": ("jobs", "Change the priority of a job."),
+        "move": ("jobs", "Put a job into another queue."),
+        "checkpoint": ("jobs", "Say that a running job has saved what it did."),
+        "clean": ("clean", "Remove jobs that ended long ago, with what they wrote."),
+    },
+    "Questions": {
+        "why": ("questions", "Say why a job waits, and what to do."),
+        "when": ("questions", "Say when a job that waits is expected to start."),
+        "whatif": ("whatif", "Say what would be otherwise, without doing it."),
+        "queues": ("cluster", "Show the queues: who runs and waits, use, limits."),
+        "nodes": ("cluster", "Show the nodes: what they have, what is taken."),
+        "gpus": ("occupancy", "Show the GPUs: what each is, and who has it until when."),
+        "usage": ("cluster", "Show who uses what, beside what each may use."),
+        "limits": ("cluster", "Show the limits of users and groups."),
+    },
+    "Administration": {
+        "config": ("configuration", "Check, show and change the queue configuration."),
+        "reserve": ("jobs", "Keep the next room for a job that waits."),
+        "drain": ("cluster", "Take no new work on a node; what runs there goes on."),
+        "undrain": ("cluster", "Let a drained node take work again."),
+        "label": ("cluster", "Give a node attributes and taints."),
+        "maintenance": ("maintenance", "Keep the machine free for a time, or for the jobs of some."),
+        "priority-class": ("declarations", "List and change priority classes."),
+        "quota": ("declarations", "List and change quotas by priority class."),
+        "budget": ("declarations", "List and change disruption budgets."),
+        "token": ("contexts", "Make, list and revoke tokens for access over TCP."),
+        "service": ("service", "Have systemd run the service: at every start of the machine, and again when it fails."),
+        "backup": ("backups", "Copy the state of a service into one file."),
+        "restore": ("backups", "Make a state directory of a backup."),
+        "journal": ("journals", "Check, replay and read the journal of a service."),
+        "unknown": ("unknown", "List runs that go on and are not in the journal, or end them."),
+        "doctor": ("doctor", "Say what this machine can enforce, and more."),
+    },
+    "Other places": {
+        "kubernetes": ("kubernetes", "Schedule a Kubernetes cluster: pods with `schedulerName: fairlead`."),
+        "sim": ("simulator", "Try queue files on workloads, in virtual time."),
+        "scenario": ("simulator", "Run or check scenarios in virtual time."),
+        "bench": ("simulator", "Measure how many allocations a second the scheduler makes here."),
+        "context": ("contexts", "Name the services that you use, and choose one."),
+        "completion": ("shells", "Print the script that makes a shell complete `fairlead`."),
+    },
 }
+"""Title, then for each command its module and its sentence."""
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class Root(Group):
@@ -98,8 +110,10 @@ class Root(Group):
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing anything."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+        wide = max(map(len, COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(wide), sentence) for name, (_, sentence) in section.items()])
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the exit statuses mean."""

@@ -20,14 +20,15 @@ STREAMS: Final = (
         "The service keeps it if not given.",
         "pattern",
     ),
-    Field("stderr", "--error", "FILE", "Write its standard error here; with its output if not given.", "pattern"),
-    Field("stdin", "--stdin", "FILE", "Read its standard input from here; /dev/null if not given.", "pattern"),
+    Field("stderr", "--error", "FILE", "Write its standard error here.", "pattern", absent="with its output"),
+    Field("stdin", "--stdin", "FILE", "Read its standard input from here.", "pattern", absent="/dev/null"),
     Field(
         "open_mode",
         "--open-mode",
         "MODE",
-        "What becomes of what is in these files: truncate or append; truncate if not given.",
+        "What becomes of what is in these files: truncate or append.",
         "open_mode",
+        absent="truncate",
         settings={"type": click.Choice(["truncate", "append"])},
     ),
     Field(

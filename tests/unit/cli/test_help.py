@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.main import COMMANDS, app
+from fairlead.cli.main import COMMANDS, SECTIONS, app
 from fairlead.version import build
 
 
@@ -113,7 +113,19 @@ def test_without_a_command_help_goes_to_standard_error(run: Callable[..., Any]) 
     """With status 2."""
     result = run()
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "Commands:" in result.stderr
+    assert all(f"{title}:" in result.stderr for title in SECTIONS)
+
+
+def test_what_holds_where_an_option_is_left_out_is_said_of_new_jobs_alone(run: Callable[..., Any]) -> None:
+    """A change leaves alone what is not given."""
+    assert "30s if not given" in run("submit", "--help").stdout
+    assert "if not given" not in run("update", "--help").stdout
+
+
+def test_sentences_in_lists_of_commands_are_whole(run: Callable[..., Any]) -> None:
+    """In groups too: wrapped, never cut off."""
+    for group in ("whatif", "config", "token", "service"):
+        assert "..." not in run(group, "--help").stdout.split("Commands:")[1]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +156,7 @@ def test_a_missing_package_of_the_service_is_named(tmp_path: Path) -> None:
     program = "import sys; sys.modules['uvicorn'] = None\nfrom fairlead.cli.main import run; run()"
     args = ["up", "--state", str(tmp_path), "--socket", str(tmp_path / "s"), "--no-tcp"]
     done = subprocess.run(
-        [sys.executable, "-c", program, *args], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-c", program, *args], capture_output=True, text=True, check=False, timeout=50
     )
     assert done.returncode == 1
     assert done.stderr == (
