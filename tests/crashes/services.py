@@ -127,7 +127,7 @@ class Batch:
         _until(lambda: process.poll() is not None, "it does not stop", 40)
         status = process.wait()
         if self.tracer is not None:
-            self.tracer.wait(30)
+            self.tracer.wait(50)
             self.tracer = None
         # An event loop aborts where it cannot wake itself up: the same as a kill.
         is_killed = status in (-signal.SIGKILL, -signal.SIGABRT)
@@ -185,7 +185,7 @@ class Batch:
         return rows
 
     def _ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        connection = Unix(self.socket, timeout=20)
+        connection = Unix(self.socket, timeout=50)
         try:
             content = None if body is None else json.dumps(body)
             connection.request(method, f"/api/v1{path}", content, {"Content-Type": "application/json", **headers})

@@ -65,6 +65,6 @@ def allowed() -> str:
     if shutil.which("strace") is None:
         return "strace is not installed (apt-get install strace)"
     done = subprocess.run(
-        strace(Fault("fsync", "EIO", 1), "true"), capture_output=True, text=True, timeout=30, check=False
+        strace(Fault("fsync", "EIO", 1), "true"), capture_output=True, text=True, timeout=50, check=False
     )
     return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else ""

@@ -64,7 +64,7 @@ def live_state(directory: Path) -> Path:
                 time.sleep(0.02)
             time.sleep(0.3)
             process.terminate() if stops else process.kill()
-            process.wait(30)
+            process.wait(50)
         time.sleep(1.5)
     finally:
         nursery.close()

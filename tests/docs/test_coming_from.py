@@ -194,7 +194,7 @@ class Desk:
         return self.client.submit([body]).jobs[0].key
 
     def until(self, key: str, *states: str) -> str:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 50
         while True:
             job = self.client.job(key)
             if job.state in states and (job.state != "running" or job.pid):
@@ -274,7 +274,7 @@ class Desk:
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        return (0 if process.wait(20) == 130 else 1), text_of(process)
+        return (0 if process.wait(50) == 130 else 1), text_of(process)
 
 
 def text_of(process: subprocess.Popen[str]) -> str:
@@ -299,7 +299,7 @@ def desk(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     found.full = ""
     found.tidy()
     process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    process.wait(50)
 
 
 ELSEWHERE = {

@@ -51,7 +51,7 @@ class Service:
     def refused(self) -> str:
         """What a start that is refused says: one sentence, no traceback."""
         self.log.write_text("")
-        assert self.start().wait(30) == 1
+        assert self.start().wait(50) == 1
         said = self.log.read_text()
         assert "Traceback" not in said
         last = said.splitlines()[-1]
@@ -85,13 +85,13 @@ def test_a_read_only_disk_is_said(service: Service, disk: Path) -> None:
     remount(disk, "rw")
     killed = service.ready()
     killed.kill()
-    killed.wait(30)
+    killed.wait(50)
     remount(disk, "ro")
     assert "read-only" in service.refused().lower()
     remount(disk, "rw")
     started = service.ready()
     started.terminate()
-    assert started.wait(30) == 0
+    assert started.wait(50) == 0
 
 
 def test_a_disk_without_an_inode_left_is_said(service: Service, disk: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_truncated_database_is_said(service: Service, keep: float) -> None:
     for _ in range(20):
         assert service.call("POST", "/jobs", '{"jobs": [{"command": ["/bin/true"], "hold": true}]}')[0] == 201
     started.terminate()
-    started.wait(30)
+    started.wait(50)
     path = service.state / "journal.db"
     whole = path.read_bytes()
     cut = whole[: int(keep * len(whole)) if isinstance(keep, float) else keep]

@@ -72,7 +72,7 @@ class Service:
         self.process = self._start()
 
     def get(self, path: str) -> Any:
-        connection = http.client.HTTPConnection("localhost", timeout=10)
+        connection = http.client.HTTPConnection("localhost", timeout=50)
         connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.sock.connect(str(self.socket))

@@ -24,7 +24,7 @@ def socket(nursery: Nursery, tmp_path: Path) -> Iterator[Path]:
     wait_until_served(path, lambda: None if process.poll() is None else (tmp_path / "log").read_text())
     yield path
     process.terminate()
-    process.wait(20)
+    process.wait(50)
 
 
 def test_every_block_of_the_page_runs(socket: Path, monkeypatch: pytest.MonkeyPatch) -> None:

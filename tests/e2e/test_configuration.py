@@ -82,7 +82,7 @@ class Service:
     def stop(self, number: int = signal.SIGTERM) -> None:
         assert self.process is not None
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(50)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -250,7 +250,7 @@ def test_on_a_terminal_a_change_is_shown_and_asked_for(service: Service) -> None
             text=True,
         )
         os.write(own, f"{answer}\n".encode())
-        said = process.communicate(timeout=30)[0]
+        said = process.communicate(timeout=50)[0]
         os.close(own)
         os.close(its)
         return process.returncode, said

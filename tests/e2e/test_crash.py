@@ -53,12 +53,12 @@ class Service:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        assert self.process.wait(30) == -signal.SIGKILL, self.log()
+        assert self.process.wait(50) == -signal.SIGKILL, self.log()
 
     def stop(self) -> int:
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(50)
 
     def log(self) -> str:
         return (self.state / "service.log").read_text()

@@ -43,7 +43,7 @@ class Service:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(50)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         connection = Unix(self.socket)
@@ -61,7 +61,7 @@ class Service:
         return str(self.ask("POST", "/jobs", {"jobs": [{"command": list(command), **fields}]})["jobs"][0]["key"])
 
     def until(self, key: str, state: str) -> Any:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 50
         while (job := self.ask("GET", f"/jobs/{key}"))["state"] != state or (state == "running" and not job["pid"]):
             assert time.monotonic() < deadline, (job, self.log.read_text())
             time.sleep(0.03)
@@ -108,7 +108,7 @@ def test_a_flipped_bit_in_the_log_kills_nothing_and_is_said(service: Service) ->
     log.write_bytes(content)
 
     for _ in range(2):
-        assert service.start(ready=False).wait(30) == 1
+        assert service.start(ready=False).wait(50) == 1
         said = service.log.read_text().splitlines()[-1]
         assert re.search(r"fairlead: records \d+ to \d+ of .* cannot be had any more: the write-ahead log is dam", said)
         assert log.read_bytes() == bytes(content)
@@ -140,7 +140,7 @@ def test_a_flipped_bit_in_the_log_kills_nothing_and_is_said(service: Service) ->
     service.start()
     assert [each["run"] for each in service.ask("GET", "/unknown-runs")["runs"]] == unknown
     service.cli("unknown", "--stop", *unknown)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 50
     while service.ask("GET", "/unknown-runs")["runs"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -97,7 +97,7 @@ class Machine:
         return [sys.executable, "-m", "fairlead.cli.main", *words]
 
     def run(self, *words: str) -> str:
-        done = subprocess.run(self._line(*words), env=self.env, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(self._line(*words), env=self.env, capture_output=True, text=True, timeout=50, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -111,7 +111,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine = Machine(tmp_path)
     yield machine
     machine.service.terminate()
-    machine.service.communicate(timeout=30)
+    machine.service.communicate(timeout=50)
 
 
 def _priorities(queues: list[dict[str, Any]]) -> dict[str, int | None]:

@@ -55,7 +55,7 @@ class Service:
         return str(answer["jobs"][0]["key"])
 
     def until(self, key: str, *states: str) -> Any:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 50
         while (job := self.ask("GET", f"/jobs/{key}")[1])["state"] not in states or (
             job["state"] == "running" and job["pid"] is None
         ):
@@ -82,7 +82,7 @@ def service(nursery: Nursery) -> Iterator[Service]:
                 made.until(job["key"], "cancelled")
             assert made.process is not None
             made.process.terminate()
-            made.process.wait(30)
+            made.process.wait(50)
         finally:
             subprocess.run(["umount", "-l", disk], check=True)
 
@@ -153,7 +153,7 @@ def test_a_hundred_cancels_on_a_full_disk(service: Service) -> None:
     service.until(running, "cancelled")
     assert service.process is not None
     service.process.kill()
-    service.process.wait(30)
+    service.process.wait(50)
     service.start()
     for key in (*keys, running):
         assert service.ask("GET", f"/jobs/{key}")[1]["state"] == "cancelled"

@@ -52,7 +52,7 @@ class Person:
 
     def leaves_with(self) -> int:
         """The exit status."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 50
         while True:
             if select.select([self.fd], [], [], 0.1)[0]:
                 try:
@@ -82,7 +82,7 @@ class Service:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(50)
 
     def person(self, *words: str) -> Person:
         return Person(self.directory, *words)
@@ -100,7 +100,7 @@ def service(nursery: Nursery, tmp_path: Path) -> Iterator[Service]:
     made.start()
     yield made
     made.person("cancel", "--now", "--queue", "root").leaves_with()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 50
     while any(job["state"] in ("waiting", "running", "stopping") for job in made.jobs()):
         assert time.monotonic() < end
         time.sleep(0.1)

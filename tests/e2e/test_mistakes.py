@@ -101,7 +101,7 @@ def desk(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for job in client.jobs(state=("waiting", "running")):
         client.cancel(job.key, now=True)
     process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    process.wait(50)
 
 
 @pytest.mark.parametrize(("typed", "status", "says"), EVERY, ids=[typed for typed, *_ in EVERY])

@@ -44,7 +44,7 @@ def desk(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     made = Desk(nursery, tmp_path_factory.mktemp("p"))
     yield made
     made.process.send_signal(signal.SIGTERM)
-    made.process.wait(30)
+    made.process.wait(50)
 
 
 def test_every_byte_arrives_and_then_the_end(desk: Desk) -> None:
@@ -81,7 +81,7 @@ def test_input_goes_on_while_the_service_is_away(desk: Desk) -> None:
     process.stdin.flush()
     assert process.stdout.readline() == b"before\n"
     desk.process.kill()
-    desk.process.wait(30)
+    desk.process.wait(50)
     process.stdin.write(b"meanwhile\n")
     process.stdin.flush()
     time.sleep(0.2)

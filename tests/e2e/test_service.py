@@ -48,7 +48,7 @@ class Up:
         return key
 
     def ended(self, key: str) -> dict[str, Any]:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 50
         while True:
             shown: dict[str, Any] = self.call("GET", f"/api/v1/jobs/{key}")
             if shown["ended_at_ms"] is not None:
@@ -58,14 +58,14 @@ class Up:
 
     def stop(self) -> tuple[int, str]:
         self.process.terminate()
-        return self.process.wait(30), self.log()
+        return self.process.wait(50), self.log()
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(50)
 
     def fails(self) -> str:
-        assert self.process.wait(30) == 1, self.log()
+        assert self.process.wait(50) == 1, self.log()
         return self.log().splitlines()[-1]
 
 
@@ -227,7 +227,7 @@ def test_a_run_that_the_journal_does_not_know_is_left_alone_and_reported(up: Any
     assert f"{key}-1" in again.call("GET", "/api/v1/info")["problems"][0]
     assert Path(f"/proc/{pid}").exists()
     again.call("POST", f"/api/v1/unknown-runs/{key}-1/stop", {"grace_ms": 100})
-    end = time.monotonic() + 10
+    end = time.monotonic() + 50
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end
         time.sleep(0.05)

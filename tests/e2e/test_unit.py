@@ -43,12 +43,12 @@ def test_what_the_unit_starts_says_when_it_is_ready_and_leaves_jobs_alone(tmp_pa
             assert manager.recv(100) == b"READY=1"
             client = Client(Address(socket=str(tmp_path / "s")))
             key = client.submit([{"command": ["/bin/sleep", "60"], "cwd": "/"}]).jobs[0].key
-            end = time.monotonic() + 20
+            end = time.monotonic() + 50
             while (pid := client.job(key).pid) is None:
                 assert time.monotonic() < end
                 time.sleep(0.05)
         finally:
             service.send_signal(signal.SIGTERM)
-            assert service.wait(30) == 0, (tmp_path / "log").read_text()
+            assert service.wait(50) == 0, (tmp_path / "log").read_text()
     os.kill(pid, 0)
     os.kill(pid, signal.SIGKILL)

@@ -117,7 +117,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         one.run("cancel", "--now", "--user", "*", "--state", "running", "--state", "waiting")
         time.sleep(0.5)
         one.service.kill()
-        one.service.wait(30)
+        one.service.wait(50)
 
 
 def test_an_upgrade_and_its_way_back(machine: Machine, tmp_path: Path) -> None:

@@ -127,14 +127,14 @@ class Run:
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(20)
+        process.wait(50)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
 def _start_of(port: int) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/info", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/info", timeout=50) as answer:
         return dict(json.load(answer)["cluster"]["start_ms"])
 
 

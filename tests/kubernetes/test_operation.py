@@ -136,14 +136,14 @@ def test_a_lost_lease_ends_it(cluster: Cluster) -> None:
 def test_what_is_wrong_at_the_start_is_one_sentence(cluster: Cluster) -> None:
     """No credentials, no config map, a wrong queue file: status 1 and a sentence that says what to do."""
     missing = cluster.schedule(None, "--config-map", "default/none", ready=False)
-    assert missing.process.wait(20) == 1
+    assert missing.process.wait(50) == 1
     assert "there is no configmap default/none" in missing.says()
     wrong = cluster.schedule("partitions: [{name: default, queues: [{name: 'a b'}]}]", ready=False)
-    assert wrong.process.wait(20) == 1
+    assert wrong.process.wait(50) == 1
     assert "Traceback" not in wrong.says() + missing.says()
     stranger = cluster.folder / "stranger"
     stranger.write_text(cluster.plane.kubeconfig.read_text().replace("token-admin", "token-of-nobody"))
     unknown = cluster.schedule(None, "--kubeconfig", str(stranger), ready=False)
-    assert unknown.process.wait(20) == 1
+    assert unknown.process.wait(50) == 1
     assert "does not know these credentials" in unknown.says()
     assert "Traceback" not in unknown.says()

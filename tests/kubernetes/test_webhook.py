@@ -78,7 +78,7 @@ class Hooked:
     def end(self) -> None:
         for process in self.processes:
             process.terminate()
-        assert [process.wait(15) for process in self.processes] == [0] * len(self.processes)
+        assert [process.wait(50) for process in self.processes] == [0] * len(self.processes)
         assert "orbidden" not in self.log.read_text()
 
     def clear(self) -> None:

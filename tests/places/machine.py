@@ -56,7 +56,7 @@ class Machine:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """A request over the socket."""
-        connection = http.client.HTTPConnection("localhost", timeout=30)
+        connection = http.client.HTTPConnection("localhost", timeout=50)
         connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.sock.connect(str(self.directory / "s"))
@@ -130,7 +130,7 @@ class Machine:
                 time.sleep(0.05)
         finally:
             self._process.terminate()
-            self._process.wait(30)
+            self._process.wait(50)
 
 
 def run(directory: Path, workload: Workload, expected: Course) -> Course:

@@ -84,7 +84,7 @@ class Running:
 
     def read(self, path: str) -> str:
         """The text at a path."""
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=50) as answer:
             return str(answer.read().decode())
 
     def end(self, sign: int = signal.SIGTERM) -> int:
@@ -92,7 +92,7 @@ class Running:
         if self.process.poll() is None:
             self.process.send_signal(sign)
         try:
-            return self.process.wait(15)
+            return self.process.wait(50)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

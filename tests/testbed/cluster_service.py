@@ -74,7 +74,7 @@ class ClusterService:
 
     async def until(self, done: Callable[[], Any], what: str) -> Any:
         """Wait until `done()` gives something."""
-        end = time.monotonic() + 40
+        end = time.monotonic() + 50
         while not (found := done()):
             assert time.monotonic() < end, f"{what} did not happen"
             await asyncio.sleep(0.02)
@@ -82,7 +82,7 @@ class ClusterService:
 
     async def until_get(self, path: str, done: Callable[[Any], bool]) -> Any:
         """The first answer of a path that is as it should be."""
-        end = time.monotonic() + 40
+        end = time.monotonic() + 50
         while not done(found := await self.get(path)):
             assert time.monotonic() < end, found
             await asyncio.sleep(0.02)

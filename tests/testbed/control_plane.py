@@ -49,7 +49,7 @@ class Started:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(sign)
         try:
-            self.process.wait(20)
+            self.process.wait(50)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

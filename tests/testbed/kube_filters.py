@@ -76,6 +76,6 @@ class KubeFilters:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(50)
         self._server.shutdown()
         self._server.server_close()

@@ -40,7 +40,7 @@ class Nursery:
         return status
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=50)
 
     def _ask(self, **question: Any) -> Any:
         assert self._process.stdin is not None

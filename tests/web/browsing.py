@@ -34,7 +34,7 @@ class PagesService:
         command = [*FAIRLEAD, "up", "--state", str(directory / "state"), "--socket", str(self.socket), "--port", "0"]
         self.process = subprocess.Popen([*command, *options], stdout=self._log, stderr=self._log)
         self.client = Client(Address(socket=str(self.socket)))
-        end = time.monotonic() + 30
+        end = time.monotonic() + 50
         while True:
             try:
                 self.url = self.client.ticket().url
@@ -54,11 +54,11 @@ class PagesService:
     def close(self) -> None:
         for job in self.client.jobs(state=("waiting", "running", "suspended", "stopping")):
             self.client.cancel(job.key, now=True)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 50
         while any(self.client.jobs(state=("running", "stopping"))) and time.monotonic() < end:
             time.sleep(0.05)
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(50)
         self._log.close()
 
 

@@ -31,7 +31,7 @@ except KeyError:
 
 def test_each_record_is_one_object_a_line() -> None:
     """With its time, level and message; also one of several lines, and one with a traceback."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=50, check=True)
     records = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(each["level"], each["message"]) for each in records] == [
         ("info", "serving everyone"),

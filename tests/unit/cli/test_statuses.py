@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_with_130(service: Any, socket_path: str) -> None:
         while len(service.requests) < 2:
             assert waiting.poll() is None
         waiting.send_signal(signal.SIGINT)
-        _, said = waiting.communicate(timeout=20)
+        _, said = waiting.communicate(timeout=50)
     assert (waiting.returncode, said.strip()) == (130, b"")
 
 

@@ -61,7 +61,7 @@ def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, cl
     watched.add("9", "succeeded", started_at_ms=1000, ended_at_ms=1500)
     watched.on("GET", "/events", answer(200, raw=b'id: 1.0\nevent: job.ended\ndata: {"key": "9"}\n\n'))
     watcher.listen()
-    assert watcher.wait(5.0)
+    assert watcher.wait(50)
     watcher.stop()
     assert told(watcher) == ["9 job in root.batch (0): succeeded after 0.5s"]
 

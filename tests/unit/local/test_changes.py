@@ -46,7 +46,7 @@ def refusal(service: Service, key: str, caller: Caller = ANN, **wanted: Any) -> 
 
 def until(what: Callable[[], Any]) -> None:
     """Until the thread that gives orders to the machine has come to it."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 50
     while not what():
         assert time.monotonic() < end
         time.sleep(0.005)

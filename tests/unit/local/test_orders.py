@@ -65,7 +65,7 @@ def give(reports: list[RunReport], request: pytest.FixtureRequest) -> Callable[[
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 50
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)

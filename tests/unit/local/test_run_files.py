@@ -156,5 +156,5 @@ def test_a_signal_goes_to_the_right_process_only() -> None:
         kernel.send(child.pid, found.started_ticks - 1, 9)
         assert child.poll() is None
         kernel.send(child.pid, found.started_ticks, 9)
-        assert child.wait(10) == -9
+        assert child.wait(50) == -9
     kernel.send(child.pid, found.started_ticks, 9)

@@ -50,7 +50,7 @@ def account_of(uid: int) -> accounts.Account:
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=20)
+        super().__init__("localhost", timeout=50)
         self._path = path
 
     def connect(self) -> None:
@@ -93,7 +93,7 @@ class Served:
             return UnixConnection(self.listening.socket)
         assert self.listening.url is not None
         host, port = self.listening.url.removeprefix("http://").split(":")
-        return http.client.HTTPConnection(host, int(port), timeout=20)
+        return http.client.HTTPConnection(host, int(port), timeout=50)
 
     def headers(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}
@@ -147,7 +147,7 @@ def run_service(options: ServeOptions, stack: ExitStack, prepare: Callable[[Any]
     prepare(place)
     thread = threading.Thread(target=lambda: asyncio.run(answer(options, place, sockets)), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(50)
 
     def stop() -> None:
         found[0].stop()
@@ -190,7 +190,7 @@ def served() -> Iterator[Served]:
         yield running
         for row in running.call("GET", "/api/v1/jobs?state=running&state=waiting&limit=1000").json["jobs"]:
             running.call("POST", f"/api/v1/jobs/{row['key']}/cancel", {})
-        end = time.monotonic() + 10
+        end = time.monotonic() + 50
         while running.call("GET", "/api/v1/jobs?state=running&state=stopping").json["total"]:
             assert time.monotonic() < end
             time.sleep(0.05)

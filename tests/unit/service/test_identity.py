@@ -132,7 +132,7 @@ print(json.dumps([who["user"], who["is_admin"], key, theirs, len(call("GET", "/a
         [sys.executable, "-I", "-c", script, str(served.listening.socket), mine],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=50,
     )
     assert done.returncode == 0, done.stderr
     user, is_admin, key, theirs, seen = json.loads(done.stdout)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 
 
 def messages(served: Served, key: str, count: int) -> list[str]:
-    end = time.monotonic() + 40
+    end = time.monotonic() + 50
     while len(found := [each["detail"] for each in served.show(key)["history"] if each["what"] == "message"]) < count:
         assert time.monotonic() < end, found
         time.sleep(0.05)
@@ -67,7 +67,7 @@ def test_of_an_array_there_is_one_message_or_one_of_each_part(served: Served) ->
         script = "exit $((FAIRLEAD_ARRAY_INDEX == 2))"
         key = served.submit("/bin/sh", "-c", script, array="1-3%1", notify=notify)
         served.wait(key)
-        end = time.monotonic() + 40
+        end = time.monotonic() + 50
         while not all((Path(place) / name).exists() for name in ("whole", "parts")) or len(lines(place, "whole")) < 2:
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -19,7 +19,7 @@ def of(served: Any, path: str, who: str) -> list[dict[str, Any]]:
 
 def begun_with(served: Any, key: str) -> dict[str, Any]:
     """The job once its process runs and its GPU is known."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 50
     while not (shown := served.show(key))["gpus"]:
         assert time.monotonic() < end, shown
         time.sleep(0.02)

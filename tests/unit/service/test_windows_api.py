@@ -101,7 +101,7 @@ def test_that_jobs_go_on_is_logged(cleared: Any, caplog: pytest.LogCaptureFixtur
     cleared.wait(runs, "running")
     with caplog.at_level(logging.WARNING, "fairlead.service"):
         put(cleared, "w", starts_at_ms=now_ms())
-        end = time.monotonic() + 5
+        end = time.monotonic() + 50
         while not caplog.messages and time.monotonic() < end:
             time.sleep(0.05)
     assert caplog.messages == [f"window w has begun, and jobs go on that it is not for: {runs}"]

@@ -234,7 +234,7 @@ def interrupted(calls: str) -> dict[str, Any]:
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         time.sleep(4)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=40)
+        out, err = process.communicate(timeout=50)
     assert process.returncode == 130, err
     found: dict[str, Any] = json.loads(out)
     return found
