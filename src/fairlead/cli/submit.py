@@ -279,8 +279,11 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
 
 
 def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
-    """Where nothing else is said, a job runs in this directory."""
-    return stated | {"cwd": os.path.join(os.getcwd(), stated["cwd"]) if "cwd" in stated else os.getcwd()}
+    """Where nothing else is said, a job runs in this directory. One that is not there yet is taken, and said."""
+    place = os.path.join(os.getcwd(), stated.get("cwd", ""))
+    if "cwd" in stated and not os.path.isdir(place):
+        complain(f"there is no directory {place} here now; where it is not there when the job begins, the job fails")
+    return stated | {"cwd": place if "cwd" in stated else os.getcwd()}
 
 
 def _say_where(jobs: Sequence[Described], rows: Sequence[Job]) -> None:
