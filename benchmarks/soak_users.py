@@ -25,6 +25,8 @@ from fairlead.local.means import stand_before_jobs
 
 QUIET, ABUSE, DOWN, OVER = range(4)
 """Phases of a soak. In `DOWN` the service was killed, or its disk is full."""
+TOO_MUCH = "too-much"
+"""Name of the jobs of the one who does too much."""
 MOST_LIVE = 12
 """Jobs that one user has at a time, notebooks apart."""
 Phase: TypeAlias = "Synchronized[int]"
@@ -238,8 +240,9 @@ def do_too_much(url: str, token: str, phase: Phase, out: Connection) -> None:
             except (ClientError, TimeoutError):
                 time.sleep(0.2)
 
-    many = [{"command": ["/bin/true"], "cwd": "/", "hold": True, "env": {"X": "x" * 500}} for _ in range(200)]
-    loud = {"command": ["/bin/sh", "-c", "yes | head -c 30000000"], "cwd": "/", "time_limit_ms": 20_000}
+    plain = {"name": TOO_MUCH, "cwd": "/"}
+    many = [plain | {"command": ["/bin/true"], "hold": True, "env": {"X": "x" * 500}} for _ in range(200)]
+    loud = plain | {"command": ["/bin/sh", "-c", "yes | head -c 30000000"], "time_limit_ms": 20_000}
 
     def submit_and_cancel() -> None:
         for job in client.submit(many).jobs:
