@@ -53,6 +53,7 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.specs import AskSpec
 
 Name = tuple[str, str]
 Labels = dict[str, str]
@@ -186,8 +187,8 @@ class Promises:
         ):
             return True
         node = next((n for n in self.nodes() if n.id == where), None)
-        running = (a for other in self.apps().values() for a in other.asks.values() if a.node is not None)
-        return node is not None and any(keep_apart(ask, node, a) for a in running)
+        running = ((a.spec, a.node) for other in self.apps().values() for a in other.asks.values())
+        return node is not None and any(n and keep_apart(ask.spec, node, spec, n) for spec, n in running)
 
     def _lacks_company(self, ask: Ask, where: str, newcomers: set[Name]) -> bool:
         """Whether it may not run there because of whom it wants to be with or is spread among, newcomers left out."""
@@ -231,18 +232,16 @@ def _has_no_place(queue: Queue, app: Application) -> bool:
     return bool(queue.max_applications) and begun >= queue.max_applications
 
 
-def keep_apart(ask: Ask, node: Node, running: Ask) -> bool:
-    """Whether running work has a host port that the ask needs on the node, or either must not be near the other."""
-    there = running.node
-    assert there is not None
-    if there is node and any(_is_same_port(p, q) for p in ask.spec.where.ports for q in running.spec.where.ports):
+def keep_apart(ask: AskSpec, node: Node, running: AskSpec, there: Node) -> bool:
+    """Whether work that runs `there` has a host port that the ask needs on the node, or either must not be near the
+    other.
+    """
+    if there is node and any(_is_same_port(p, q) for p in ask.where.ports for q in running.where.ports):
         return True
     return any(
-        meets(dict(other.spec.labels), term.selector)
-        and _domain(node, term)
-        and _domain(node, term) == _domain(there, term)
+        meets(dict(other.labels), term.selector) and _domain(node, term) and _domain(node, term) == _domain(there, term)
         for one, other in ((ask, running), (running, ask))
-        for term in one.spec.where.anti_affinity
+        for term in one.where.anti_affinity
     )
 
 

@@ -315,24 +315,17 @@ class View:
                 return False
         nodes = self.part.nodes.nodes
         running = [(a, a.node or a.bound_for) for app in self.part.applications.values() for a in app.asks.values()]
-        there = [(a, n) for a, n in running if n is not None and a is not self.less and a is not ask]
+        there = [(a.spec, n) for a, n in running if n is not None and a is not self.less and a is not ask]
+        there += [(spec, n) for n in nodes.values() for spec, _ in n.foreign_notes.values()]
         promised = [(a, nodes[n]) for a, n in binding if n in nodes]
-        if any(_keep_apart(ask, node, a, n) for a, n in (*there, *promised)) or _spoils(ask, promised):
+        beside = [*there, *((a.spec, n) for a, n in promised)]
+        if any(keep_apart(ask.spec, node, other, n) for other, n in beside) or _spoils(ask, promised):
             return False
-        for counted in (there, [*there, *promised]):
-            labels = [(dict(a.spec.labels), labels_of(n)) for a, n in counted]
+        for counted in (there, beside):
+            labels = [(dict(other.labels), labels_of(n)) for other, n in counted]
             if not (is_drawn(ask, here, labels) and is_spread(ask, node, list(nodes.values()), labels)):
                 return False
         return True
-
-
-def _keep_apart(ask: Ask, node: Node, other: Ask, there: Node) -> bool:
-    """`keep_apart`, with the other one taken as running `there`."""
-    kept, other.node = other.node, there
-    try:
-        return keep_apart(ask, node, other)
-    finally:
-        other.node = kept
 
 
 def _spoils(ask: Ask, promised: list[tuple[Ask, Node]]) -> bool:

@@ -270,8 +270,8 @@ class Course(SettlingCourse):
         for taint in node.spec.taints:
             kept_off = taint.effect != "PreferNoSchedule" and not any(puts_up_with(t, taint) for t in where.tolerations)
             assert not kept_off or ask.required_node, f"{ask} is on a node with {taint}"
-        running = (a for app in self.part.applications.values() for a in app.asks.values() if a.node is not None)
-        near = [str(a) for a in running if a is not ask and keep_apart(ask, node, a)]
+        others = (a for app in self.part.applications.values() for a in app.asks.values() if a is not ask)
+        near = [str(a) for a in others if a.node and keep_apart(ask.spec, node, a.spec, a.node)]
         assert not near, f"{ask} is placed where it must not be near {near}, or has a host port of theirs"
         if ask.spec.task_group and not ask.spec.placeholder:
             own = [a for a in ask.app.asks.values() if a.spec.placeholder and a.spec.task_group == ask.spec.task_group]
