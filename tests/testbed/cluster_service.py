@@ -23,7 +23,7 @@ from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.controller import Controller, ControllerOptions
 from fairlead.local.callers import Caller
-from fairlead.service.http.server import on_tcp, url_of
+from fairlead.service.http.server import Tcp
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.kubernetes.serve import make_cluster_app
 
@@ -118,12 +118,13 @@ async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = No
         server.put("namespaces", {"metadata": {"name": "default"}})
     controller = Controller(Access("http://127.0.0.1:1"), ControllerOptions())
     place = ClusterPlace(controller=controller, version="test", started_at_ms=int(time.time() * 1000))
-    (socket,) = (on_tcp("127.0.0.1", 0),)
+    tcp = Tcp()
+    socket = tcp.listen(0)
     config = uvicorn.Config(make_cluster_app(place, Nobody()), ws="none", lifespan="off", log_config=None)
     serving = uvicorn.Server(config)
     control_loop = asyncio.create_task(controller._control_loop(Client(server)))
     serve = asyncio.create_task(serving.serve(sockets=[socket]))
-    service = ClusterService(server, controller, place, url_of(socket))
+    service = ClusterService(server, controller, place, tcp.url(socket))
     try:
         with patch.object(fake_server, "_stamp", _stamp):
             await service.until(lambda: controller.ready and serving.started, "the start")

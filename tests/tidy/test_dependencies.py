@@ -22,7 +22,14 @@ MODULES = {"pyyaml": "yaml", "prometheus-client": "prometheus_client", "nvidia-m
 """The module of a package, where it is named otherwise."""
 BEHIND = {"uvicorn.protocols.http.httptools_impl": "httptools"}
 """Modules that import a package which the package they are in does not itself ask for."""
-PLACES = {"runtime": "service", "local": "service", "service": "service", "kubernetes": "k8s", "web": "web"}
+PLACES = {
+    "runtime": "service",
+    "local": "service",
+    "service": "service",
+    "tls": "service",
+    "kubernetes": "k8s",
+    "web": "web",
+}
 """The extra that a part of the package may count on; all others have the base alone."""
 ALSO = {"local": "gpu"}
 """One that it uses where it is there."""

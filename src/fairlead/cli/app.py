@@ -74,6 +74,9 @@ _context_option = click.option(
 _url_option = click.option(
     "--url", metavar="URL", help="Address of the service over TCP (else FAIRLEAD_URL); needs FAIRLEAD_TOKEN."
 )
+_ca_option = click.option(
+    "--ca", metavar="FILE", help="Believe the certificates in FILE over https (else FAIRLEAD_CA, else the system's)."
+)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 
 
@@ -165,14 +168,17 @@ command = partial(click.command, cls=Command)
 
 
 def connected(function: Callable[..., Status]) -> Callable[..., Status]:
-    """Give a command a `Client` as its first argument, and the options --socket, --url and --context."""
+    """Give a command a `Client` as its first argument, and the options --socket, --url, --context and --ca."""
 
     @_socket_option
     @_url_option
     @_context_option
+    @_ca_option
     @wraps(function)
-    def run(*args: Any, socket: str | None, url: str | None, context: str | None, **given: Any) -> Status:
-        return function(Client(find_address(socket, url, context)), *args, **given)
+    def run(
+        *args: Any, socket: str | None, url: str | None, context: str | None, ca: str | None, **given: Any
+    ) -> Status:
+        return function(Client(find_address(socket, url, context, ca=ca)), *args, **given)
 
     return run
 

@@ -81,7 +81,8 @@ def _quietly(ctx: click.Context, ask: Callable[[Client], list[tuple[str, str]]])
     from click.shell_completion import CompletionItem
 
     try:
-        address = find_address(*(ctx.params.get(name) for name in ("socket", "url", "context")))
+        given = {name: ctx.params.get(name) for name in ("socket", "url", "context", "ca")}
+        address = find_address(**given)
         found = ask(Client(address, timeout_s=_TIMEOUT_S))
     except ClientError:
         return []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ADD_EXAMPLES = """
 fairlead context add lab --socket /run/fairlead.sock
 fairlead context add shop --url https://fairlead.example --namespace shop --token-stdin < token
+fairlead context add big --url https://big.example:9080 --ca big.pem
 """
 context = Group("context", help="Name the services that you use, and choose one.")
 _name = click.argument("name", metavar="NAME", help="Its name.", shell_complete=completion.contexts)
@@ -38,7 +39,7 @@ def _read() -> Contexts:
 def _shown(each: Context, current: str) -> dict[str, object]:
     """What may be shown of a context."""
     said = {"name": each.name, "current": each.name == current, "address": str(each.address())}
-    return said | {"namespace": each.namespace, "token": bool(each.token)}
+    return said | {"namespace": each.namespace, "token": bool(each.token), "ca": each.ca}
 
 
 @context.command("ls")
@@ -94,12 +95,14 @@ def show(name: str | None, output: str) -> None:
 @click.option("--socket", default="", metavar="PATH", help="Unix socket of a machine's service.")
 @click.option("--url", default="", metavar="URL", help="Address of a service over TCP.")
 @click.option("--namespace", "-n", default="", metavar="NS", help="Of pods that are named without one, on a cluster.")
+@click.option("--ca", default="", metavar="FILE", help="Certificates to believe of an https address.")
 @click.option("--token-stdin", is_flag=True, help="Read a token from standard input, and keep it with the context.")
-def add(name: str, socket: str, url: str, namespace: str, token_stdin: bool) -> None:
+def add(name: str, socket: str, url: str, namespace: str, ca: str, token_stdin: bool) -> None:
     """Give a service a name; the first one is used from now on."""
     token = sys.stdin.read().strip() if token_stdin else ""
     found = _read()
-    found.add(Context(name, socket=socket, url=url, token=token, namespace=namespace))
+    kept = str(Path(ca).expanduser().absolute()) if ca else ""
+    found.add(Context(name, socket=socket, url=url, token=token, namespace=namespace, ca=kept))
     print(render.plain(f"{name} is added" + ("" if found.current else ", and used from now on")))
 
 

@@ -149,6 +149,7 @@ def where_to_look(directory: str, socket: str, url: str, state: str, pages: str 
 
 _START_S = 30.0
 _STOP_S = 15.0
+_HOST = "127.0.0.1"
 _LONGEST_SOCKET = 100
 """Bytes; the kernel's limit for the path of a socket is 107."""
 
@@ -161,21 +162,20 @@ _LONGEST_SOCKET = 100
     metavar="DIR",
     help="Where its journal and logs are kept.",
 )
-@click.option("--host", default="127.0.0.1", metavar="H", help="Address to serve on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port to serve on.")
 @click.option("--once", is_flag=True, help="Leave when the sample jobs have ended, instead of serving on.")
-def demo(state: Path, host: str, port: int, once: bool) -> None:
+def demo(state: Path, port: int, once: bool) -> None:
     """Show it at work, with real processes.
 
     Starts a service of its own on a declared capacity of 4 cores, submits a sample workload to several queues, shows
     what happens, and goes on serving until Ctrl-C. Its job is stopped with it.
     """
     state = state.absolute()
-    _require_free(host, port)
-    with _interruptible(), _service(state, host, port) as (client, process):
+    _require_free(port)
+    with _interruptible(), _service(state, port) as (client, process):
         _cancel_all(client, "from an earlier demo")
         try:
-            _play(client, state, f"http://{host}:{port}", once, lambda: process.poll() is None)
+            _play(client, state, f"http://{_HOST}:{port}", once, lambda: process.poll() is None)
         except KeyboardInterrupt:
             print(flush=True)
         finally:
@@ -187,15 +187,14 @@ def demo(state: Path, host: str, port: int, once: bool) -> None:
                 complain(f"the demo is over ({counted(stopped)} stopped); its journal and logs are in {state}")
 
 
-def _require_free(host: str, port: int) -> None:
+def _require_free(port: int) -> None:
     try:
-        family, kind, protocol, _, where = sockets.getaddrinfo(host, port, type=sockets.SOCK_STREAM)[0]
-        with sockets.socket(family, kind, protocol) as probe:
+        with sockets.socket() as probe:
             probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
-            probe.bind(where)
+            probe.bind((_HOST, port))
     except OSError as error:
         raise Failure(
-            f"cannot serve on {host}:{port}: {(error.strerror or str(error)).lower()}. Is a demo running already? "
+            f"cannot serve on {_HOST}:{port}: {(error.strerror or str(error)).lower()}. Is a demo running already? "
             f"Choose another port: `fairlead demo --port {port + 1}`."
         ) from None
 
@@ -231,7 +230,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
+def _service(state: Path, port: int) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
     """A service of the demo's own, ended with it."""
     try:
         state.mkdir(parents=True, exist_ok=True)
@@ -240,7 +239,7 @@ def _service(state: Path, host: str, port: int) -> Iterator[tuple[Client, subpro
         raise Failure(f"cannot keep anything in {state}: {error.strerror}; choose another place with --state") from None
     with log, _socket_path(state) as socket:
         began = log.tell()
-        where = ["--state", str(state), "--socket", socket, "--host", host, "--port", str(port)]
+        where = ["--state", str(state), "--socket", socket, "--host", _HOST, "--port", str(port)]
         has = ["--resource", f"vcore={CORES}", "--resource", f"memory={MEMORY}"]
         process = subprocess.Popen(
             [sys.executable, "-m", "fairlead.cli.attached", str(os.getpid()), "up", *where, *has],

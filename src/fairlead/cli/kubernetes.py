@@ -14,12 +14,13 @@ import click
 
 from fairlead.cli.app import Failure, Group, Status, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
+from fairlead.cli.tls import tls_options
 from fairlead.places import DEFAULT_PORT
 
 _EXAMPLES = """
 fairlead kubernetes run
 fairlead kubernetes run --queues queues.yaml --kubeconfig ~/.kube/config --context staging
-fairlead kubernetes run --config-map fairlead/queues --leader-elect --listen 0.0.0.0:8080
+fairlead kubernetes run --config-map fairlead/queues --leader-elect --listen 0.0.0.0:8080 --tls-cert tls.pem
 """
 
 
@@ -44,8 +45,9 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
     "--listen",
     default=f"127.0.0.1:{DEFAULT_PORT}",
     metavar="HOST:PORT",
-    help="Probes, figures and questions over HTTP; off: none.",
+    help="Probes, figures and questions over HTTP, beyond loopback with TLS alone (--tls-cert); off: none.",
 )
+@tls_options
 @click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
 @click.option("--pod", metavar="NS/NAME", help="The pod it runs in, to be labelled as leader while it schedules.")
 @click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")

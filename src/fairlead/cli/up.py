@@ -13,6 +13,7 @@ import click
 
 from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
+from fairlead.cli.tls import tls_options
 from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
@@ -24,6 +25,7 @@ _EXAMPLES = """
 fairlead up
 fairlead up --config queues.yaml --state /var/lib/fairlead --admin ann
 fairlead up --resource gpu=2 --resource cpu=8
+fairlead up --host 0.0.0.0 --tls-cert host.pem --tls-key host.key
 """
 
 
@@ -41,7 +43,12 @@ fairlead up --resource gpu=2 --resource cpu=8
     metavar="DIR",
     help="Where journal and logs are kept [/var/lib/fairlead as root, else ~/.local/state/fairlead].",
 )
-@click.option("--host", default="127.0.0.1", metavar="H", help="Address to listen on.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    metavar="H",
+    help="Address to listen on; beyond loopback it needs --tls-cert.",
+)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, metavar="N", help="TCP port; 0 takes any free one."
 )
@@ -52,6 +59,7 @@ fairlead up --resource gpu=2 --resource cpu=8
     help="TCP port of the pages [the one after --port]; their process starts when somebody looks.",
 )
 @click.option("--no-pages", is_flag=True, help="No pages for browsers.")
+@tls_options
 @click.option("--no-tcp", is_flag=True, help="Listen on the Unix socket alone.")
 @click.option(
     "--socket",

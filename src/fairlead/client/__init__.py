@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlead.client.address import Address, find_address
     from fairlead.client.asynchronous import AsyncClient
-    from fairlead.client.errors import ClientError, Misconfigured, Refused, ServiceFailed, Unreachable
+    from fairlead.client.errors import ClientError, Misconfigured, Refused, ServiceFailed, Unreachable, Untrusted
     from fairlead.client.sync import Client
 
 _HOMES = {
@@ -24,6 +24,7 @@ _HOMES = {
     "Refused": "errors",
     "ServiceFailed": "errors",
     "Unreachable": "errors",
+    "Untrusted": "errors",
     "find_address": "address",
 }
 
@@ -36,6 +37,7 @@ __all__ = [
     "Refused",
     "ServiceFailed",
     "Unreachable",
+    "Untrusted",
     "find_address",
 ]
 

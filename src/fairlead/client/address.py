@@ -21,12 +21,15 @@ class Address(msgspec.Struct, frozen=True):
     socket: str = ""
     scheme: str = "http"
     host: str = ""
+    """As it is looked up: an IPv6 address without brackets."""
     port: int = 0
     prefix: str = ""
     """Path in front of `/api`, for a service behind a proxy."""
     token: str = ""
     namespace: str = ""
     """Of pods that are named without one, on a cluster."""
+    ca: str = ""
+    """The file with the certificates that are believed over TLS, or the service's own; empty: those of the system."""
 
     def __str__(self) -> str:
         return self.socket or f"{self.scheme}://{self.authority}{self.prefix}"
@@ -34,7 +37,9 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def authority(self) -> str:
         """Host and port, as HTTP says them."""
-        return "localhost" if self.socket else f"{self.host}:{self.port}"
+        if self.socket:
+            return "localhost"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def variable(self) -> str:
@@ -42,8 +47,8 @@ class Address(msgspec.Struct, frozen=True):
         return "FAIRLEAD_SOCKET" if self.socket else "FAIRLEAD_URL"
 
     @classmethod
-    def of_url(cls, url: str, token: str = "", namespace: str = "") -> Address:
-        """`http://host:port/prefix` taken apart; `host:port` alone is understood. Raises `Misconfigured` otherwise."""
+    def of_url(cls, url: str, token: str = "", namespace: str = "", ca: str = "") -> Address:
+        """`https://host:port/prefix` taken apart; `host:port` alone is `http`. Raises `Misconfigured` otherwise."""
         from urllib.parse import urlsplit
 
         example = f"write for example http://127.0.0.1:{places.DEFAULT_PORT}"
@@ -62,8 +67,9 @@ class Address(msgspec.Struct, frozen=True):
             raise Misconfigured(f"{url!r} is not an address; {example}")
         if port is None:
             port = 443 if parts.scheme == "https" else places.DEFAULT_PORT
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        return cls("", parts.scheme, host, port, parts.path.rstrip("/"), token, namespace)
+        if ca and parts.scheme != "https":
+            raise Misconfigured(f"a file of certificates is for https alone, and {url!r} is without TLS")
+        return cls("", parts.scheme, parts.hostname, port, parts.path.rstrip("/"), token, namespace, ca)
 
 
 def find_address(
@@ -71,14 +77,26 @@ def find_address(
     url: str | None = None,
     context: str | None = None,
     environ: Mapping[str, str] | None = None,
+    ca: str | None = None,
 ) -> Address:
     """The address to use: what is said here, else FAIRLEAD_SOCKET, FAIRLEAD_URL or FAIRLEAD_CONTEXT, else the current
     context of the configuration, else the first usual place that exists.
 
-    The last of these is the machine's own service (/run/fairlead.sock), so that everybody finds a shared one. Raises
-    `Misconfigured` for two places at once, a URL that is none, a context that is not there, or a bad configuration.
+    The last of these is the machine's own service (/run/fairlead.sock), so that everybody finds a shared one. `ca`,
+    else FAIRLEAD_CA, goes before the file of certificates of a context. Raises `Misconfigured` for two places at once,
+    a URL that is none, a context that is not there, a bad configuration, or `ca` where there is no TLS.
     """
     environ = os.environ if environ is None else environ
+    found = _place(socket, url, context, environ)
+    if found.scheme != "https":
+        if ca:
+            raise Misconfigured(f"--ca is for https alone, and {found} is without TLS; write https://, or no --ca")
+        return found
+    certificates = os.path.expanduser(ca or environ.get("FAIRLEAD_CA", "") or found.ca)
+    return msgspec.structs.replace(found, ca=certificates)
+
+
+def _place(socket: str | None, url: str | None, context: str | None, environ: Mapping[str, str]) -> Address:
     token = environ.get("FAIRLEAD_TOKEN", "").strip()
     said = _only("--socket", socket, "--url", url, "--context", context)
     if not said:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from fairlead.client.http import Answer, Call, EventReader, ServerEvent
 from fairlead.client.paging import page_of, things_of
 from fairlead.client.routes import Routes, Stream
 from fairlead.client.sync import LIVE, PAUSES_S, broken, out_of_reach
+from fairlead.client.trust import trusting, untrusted
 
 if TYPE_CHECKING:
     from fairlead.client.terminals import AsyncTerminal
@@ -141,8 +143,10 @@ class AsyncClient(Routes):
                 if address.socket:
                     reader, writer = await asyncio.open_unix_connection(address.socket)
                 else:
-                    secure = address.scheme == "https"
-                    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=secure or None)
+                    secure = trusting(address) if address.scheme == "https" else None
+                    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=secure)
+        except ssl.SSLError as error:
+            raise untrusted(error, address) from None
         except OSError as error:
             raise out_of_reach(error, address) from None
         try:

@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.client.address import Address
 from fairlead.client.errors import Misconfigured
 
-_KEYS = ("socket", "url", "token", "namespace")
+_KEYS = ("socket", "url", "token", "namespace", "ca")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -31,12 +31,16 @@ class Context:
     url: str = ""
     token: str = ""
     namespace: str = ""
+    ca: str = ""
+    """The file with the certificates that are believed of an https address."""
 
     def address(self, token: str = "") -> Address:
         """Where it is; `token` goes before its own."""
         if self.socket:
+            if self.ca:
+                raise Misconfigured("a file of certificates is for https alone, not for a socket")
             return Address(socket=str(Path(self.socket).expanduser()), namespace=self.namespace)
-        return Address.of_url(self.url, token or self.token, self.namespace)
+        return Address.of_url(self.url, token or self.token, self.namespace, self.ca)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,10 @@ class NoService(ClientError):
     """What answers is no Fairlead service, or makes no sense."""
 
 
+class Untrusted(NoService):
+    """What answers could not show over TLS that it is the service."""
+
+
 def _line(detail: dict[str, Any]) -> str:
     place = ":".join(str(detail[k]) for k in ("line", "column") if detail.get(k) is not None)
     path = detail.get("path") or detail.get("field") or ""

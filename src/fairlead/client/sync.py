@@ -144,11 +144,7 @@ class Client(Routes):
 def _connect(address: Address, timeout_s: float | None) -> socket.socket:
     if not address.socket:
         connection = socket.create_connection((address.host, address.port), timeout=timeout_s)
-        if address.scheme != "https":
-            return connection
-        import ssl
-
-        return ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
+        return _secured(connection, address) if address.scheme == "https" else connection
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout_s)
@@ -157,6 +153,21 @@ def _connect(address: Address, timeout_s: float | None) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _secured(connection: socket.socket, address: Address) -> socket.socket:
+    import ssl
+
+    from fairlead.client.trust import trusting, untrusted
+
+    try:
+        return trusting(address).wrap_socket(connection, server_hostname=address.host)
+    except ssl.SSLError as error:
+        connection.close()
+        raise untrusted(error, address) from None
+    except BaseException:
+        connection.close()
+        raise
 
 
 def broken(error: Exception, address: Address) -> Unreachable:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
 
@@ -80,6 +82,19 @@ def _unbroken(address: Address) -> Iterator[None]:
         raise broken(error, address) from None
 
 
+def _received(connection: ssl.SSLSocket) -> bytes | None:
+    """What came; None: TLS had something to say of its own, which is no reason to wait for more."""
+    if not connection.pending():
+        select.select([connection], [], [])
+    connection.setblocking(False)
+    try:
+        return connection.recv(_CHUNK)
+    except ssl.SSLWantReadError:
+        return None
+    finally:
+        connection.setblocking(True)
+
+
 class Terminal:
     """One connection, for programs without an event loop; close it when done. `socket`: to wait for what comes."""
 
@@ -102,7 +117,8 @@ class Terminal:
     def receive(self) -> bytes:
         """What the job has written now; empty where nothing has come. Raises `ClientError`."""
         with _unbroken(self._address):
-            return self._arriving.feed(self.socket.recv(_CHUNK))
+            received = _received(self.socket) if isinstance(self.socket, ssl.SSLSocket) else self.socket.recv(_CHUNK)
+            return b"" if received is None else self._arriving.feed(received)
 
     def type(self, content: bytes) -> None:
         """As if it were typed. Raises `Unreachable`."""

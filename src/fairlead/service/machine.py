@@ -41,6 +41,7 @@ from fairlead.service import metrics, views
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster
 from fairlead.service.history_events import Hub, stream
+from fairlead.service.http.server import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
 from fairlead.service.pages import Pages
@@ -78,6 +79,7 @@ class MachinePlace(Place):
     state_dir: Path
     pid: int
     capabilities: Sequence[Capability] = ()
+    tcp: Tcp = field(default_factory=Tcp)
     config_file: ConfigFile | None = None
     """The watched queue file; None: there is none."""
     memory_guard: MemoryGuard = field(default_factory=lambda: MemoryGuard(Threshold()))
@@ -141,6 +143,8 @@ class MachinePlace(Place):
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
         found += [self.disk.shortage(), self._clock_problem()]
+        if self.tcp.certificate is not None:
+            found += self.tcp.certificate.problems()
         return [sentence for sentence in found if sentence]
 
     def _clock_problem(self) -> str:

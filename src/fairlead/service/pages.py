@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.service.changes import Changes
-from fairlead.service.http.server import ListenError, on_tcp, on_unix, remove_socket, url_of
+from fairlead.service.http.server import ListenError, Tcp, on_unix, remove_socket
 from fairlead.service.identity import PAGES
 from fairlead.service.sessions import Sessions
 
@@ -25,6 +25,7 @@ log = logging.getLogger("fairlead.service")
 HOW_TO_GET = "pip install 'fairlead[web]'"
 NOT_INSTALLED = f"the pages are not installed; run {HOW_TO_GET} where the service runs, then start it again"
 TURNED_OFF = "the pages are turned off (`fairlead up --no-pages`)"
+NO_WAY_IN = "over TLS the pages need the Unix socket of the service (`fairlead up --socket PATH`)"
 AGAIN_S = 2.0
 """Before pages that ended are started again."""
 
@@ -41,8 +42,9 @@ class Pages:
     inside: list[socket.socket] = field(default_factory=list)
     """Where their process reaches the service, if it has a Unix socket; the kernel's word does not count there."""
     _socket: socket.socket | None = None
+    _tcp: Tcp = field(default_factory=Tcp)
 
-    def listen(self, host: str, port: int | None, beside: Path | None, stack: ExitStack) -> None:
+    def listen(self, tcp: Tcp, port: int | None, beside: Path | None, stack: ExitStack) -> None:
         """Have an address (but for None), if they are installed, and a way to the service beside its Unix socket, for
         their process alone; `stack` gives both back. An address in use is said, and does not keep the service from
         starting.
@@ -52,14 +54,17 @@ class Pages:
         if importlib.util.find_spec("nicegui") is None:
             self.why_none = NOT_INSTALLED
             return
+        if beside is None and tcp.certificate is not None:
+            self.why_none = NO_WAY_IN
+            return
         try:
-            self._socket = on_tcp(host, port)
+            self._socket = tcp.listen(port)
         except ListenError as problem:
             self.why_none = f"the pages have no address: {str(problem).replace('--port', '--pages-port')}"
             log.warning("%s", self.why_none)
             return
         stack.callback(self._socket.close)
-        self.url = url_of(self._socket)
+        self._tcp, self.url = tcp, tcp.url(self._socket)
         if beside is not None:
             path = Path(f"{beside.absolute()}{PAGES}")
             unix = on_unix(path)
@@ -74,7 +79,7 @@ class Pages:
         """
         if self._socket is None:
             return
-        where = self.inside[0].getsockname() if self.inside else url_of(service)
+        where = self.inside[0].getsockname() if self.inside else self._tcp.url(service)
         while True:
             await self._somebody()
             process = await asyncio.to_thread(self._start, where)
@@ -101,5 +106,7 @@ class Pages:
         assert self._socket is not None
         fd = self._socket.fileno()
         command = [sys.executable, "-m", "fairlead.web", "--fd", str(fd), "--service", where]
+        if (certificate := self._tcp.certificate) is not None:
+            command += ["--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key)]
         # It ends when its standard input does: with this process, however that ends.
         return subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(fd,))

@@ -43,7 +43,7 @@ from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import Connections, raise_descriptors
-from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, on_unix, remove_socket, url_of
+from fairlead.service.http.server import ListenError, Server, Tcp, on_signals, on_unix, remove_socket
 from fairlead.service.identity import Gate, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.pages import Pages
@@ -74,6 +74,12 @@ class ServeOptions:
     host: str = "127.0.0.1"
     port: int | None = DEFAULT_PORT
     """TCP port; 0: any free one; None: no TCP at all."""
+    tls_cert: Path | None = None
+    """The certificate for TCP (PEM, those up to its authority behind it), read anew when it changes; None: no TLS."""
+    tls_key: Path | None = None
+    """Its key; None: it is in the same file."""
+    allow_plain_http: bool = False
+    """Listen beyond loopback without TLS."""
     socket: Path | None = field(default_factory=lambda: Path(default_socket()))
     """Unix socket; None: none."""
     pages_port: int | None = None
@@ -178,9 +184,8 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
-    sockets = _listen(options, stack)
+    tcp, sockets, pages = _listen(options, state_dir, stack)
     tokens = Tokens(state_dir / "tokens.json")
-    pages = _pages(options, state_dir, sockets, stack)
     gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root, sessions=pages.sessions)
 
     def whose_key(key: str) -> Whose | None:
@@ -197,6 +202,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         disk=disk,
         gate=gate,
         tokens=tokens,
+        tcp=tcp,
         hub=hub,
         records=history_records,
         pages=pages,
@@ -229,7 +235,8 @@ def _say_recovered(runtime: Runtime) -> None:
         log.warning("%s", note)
 
 
-def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
+def _listen(options: ServeOptions, state_dir: Path, stack: ExitStack) -> tuple[Tcp, list[socket.socket], Pages]:
+    tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
     sockets, path = [], options.socket
     if path is not None:
         path = path.absolute()
@@ -238,19 +245,14 @@ def _listen(options: ServeOptions, stack: ExitStack) -> list[socket.socket]:
         stack.callback(unix.close)
         sockets.append(unix)
     if options.port is not None:
-        tcp = on_tcp(options.host, options.port)
-        stack.callback(tcp.close)
-        sockets.append(tcp)
+        over_tcp = tcp.listen(options.port)
+        stack.callback(over_tcp.close)
+        sockets.append(over_tcp)
     if not sockets:
         raise StartError("there is neither a socket nor a port to listen on; give one of them")
-    return sockets
-
-
-def _pages(options: ServeOptions, state_dir: Path, sockets: list[socket.socket], stack: ExitStack) -> Pages:
     pages = Pages(Sessions(state_dir / "sessions.json"))
-    pages.listen(options.host, options.pages_port if options.port is not None else None, options.socket, stack)
-    sockets += pages.inside
-    return pages
+    pages.listen(tcp, options.pages_port if options.port is not None else None, options.socket, stack)
+    return tcp, [*sockets, *pages.inside], pages
 
 
 def hostname() -> str:
@@ -294,7 +296,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
 
     of_user, own_uid = place.users.bounds.connections, place.gate.own_uid
     connections = Connections(raise_descriptors(), of_user=of_user, own_uid=own_uid)
-    server = Server(make_app(place), end_streams, connections)
+    server = Server(make_app(place), end_streams, connections, place.tcp.certificate)
     if options.handle_signals:
         on_signals(server.stop)
     duties = [_watch(server, place, options, sockets), note_waits(place), guard_memory(place, place.memory_guard)]
@@ -321,7 +323,7 @@ async def _watch(server: Server, place: MachinePlace, options: ServeOptions, soc
     while not server.started:
         await asyncio.sleep(0.01)
     unix = next((Path(s.getsockname()) for s in sockets if s.family == socket.AF_UNIX), None)
-    url = next((url_of(s) for s in sockets if s.family != socket.AF_UNIX), None)
+    url = next((place.tcp.url(s) for s in sockets if s.family != socket.AF_UNIX), None)
     listening = Listening(unix, url, server.stop)
     log.info("%s", _ready(place, listening))
     tell_manager("READY=1")

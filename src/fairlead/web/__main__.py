@@ -11,9 +11,12 @@ import logging
 import os
 import socket
 import sys
+from pathlib import Path
 
 import uvicorn
 
+from fairlead.tls.certificate import Certificate
+from fairlead.tls.server import TlsServer
 from fairlead.web.app import make_app
 
 
@@ -22,10 +25,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fairlead.web")
     parser.add_argument("--fd", type=int, required=True, help="A socket that listens.")
     parser.add_argument("--service", required=True, help="The Unix socket of the service, or its URL.")
+    parser.add_argument("--tls-cert", type=Path, help="The certificate of the socket, if it speaks TLS.")
+    parser.add_argument("--tls-key", type=Path, help="Its key.")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     listening = socket.socket(fileno=given.fd)
-    server = uvicorn.Server(
+    server = TlsServer(
         uvicorn.Config(
             make_app(given.service),
             access_log=False,
@@ -34,7 +39,8 @@ def main() -> None:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=1,
-        )
+        ),
+        Certificate(given.tls_cert, given.tls_key) if given.tls_cert is not None else None,
     )
     asyncio.run(_serve(server, listening))
 

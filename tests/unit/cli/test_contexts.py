@@ -34,6 +34,7 @@ def test_a_context_is_added_listed_used_and_removed(
         "name": "shop",
         "namespace": "shop",
         "token": True,
+        "ca": "",
     }
     assert "s3cret" not in shown + run("context", "show").stdout
     assert (tmp_path / "config" / "fairlead" / "config.toml").stat().st_mode & 0o777 == 0o600

@@ -158,6 +158,12 @@ def run_service(options: ServeOptions, stack: ExitStack, prepare: Callable[[Any]
     return place, found[0]
 
 
+@pytest.fixture(scope="session")
+def run() -> Callable[..., tuple[Any, Listening]]:
+    """`run_service`, for tests that bring up one of their own."""
+    return run_service
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
     """A service for everybody; alice and bob come over TCP with tokens."""

@@ -14,7 +14,6 @@ import resource
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -251,11 +250,7 @@ class Guarded(HttpToolsProtocol):
         self._stop_waiting()
         self._all.waits(self, self._peer, for_the_other_end=False)
         if self._may_answer():
-            said = errors.answer(code, sentence, headers={"Connection": "close"})
-            status = HTTPStatus(said.status_code)
-            head = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
-            head += [name + b": " + value for name, value in said.raw_headers]
-            self.transport.write(b"\r\n".join([*head, b"", b""]) + bytes(said.body))
+            self.transport.write(errors.written(errors.answer(code, sentence, headers={"Connection": "close"})))
         self.transport.close()
 
     def _may_answer(self) -> bool:

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from inspect import isclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -91,6 +92,14 @@ def answer(
         details=[dict(each) for each in details[:DETAILS_SHOWN]],
     )
     return Response(msgspec.json.encode(problem), kind.status, dict(headers or {}), PROBLEM)
+
+
+def written(said: Response) -> bytes:
+    """A whole answer as it goes over a connection that ends with it."""
+    status = HTTPStatus(said.status_code)
+    head = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+    head += [name + b": " + value for name, value in said.raw_headers]
+    return b"\r\n".join([*head, b"", b""]) + bytes(said.body)
 
 
 def from_refusal(refusal: Refusal, path: str = "") -> Response:

@@ -82,5 +82,6 @@ async def get_front(place: MachineOf, request: Request) -> Response:
             f"and <code>/api/v1</code>.</p>",
             404,
         )
-    port = place.pages.url.rpartition(":")[2]
-    return RedirectResponse(f"http://{request.url.hostname}:{port}/", 307, {"Cache-Control": "no-store"})
+    scheme, _, where = place.pages.url.partition("://")
+    port = where.rpartition(":")[2]
+    return RedirectResponse(f"{scheme}://{request.url.hostname}:{port}/", 307, {"Cache-Control": "no-store"})

@@ -9,26 +9,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import os
 import signal
 import socket
 import stat
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from fairlead.service.http import errors
 from fairlead.service.http.connections import Connections, Guarded
+from fairlead.tls.certificate import Certificate, CertificateError
+from fairlead.tls.server import PLAIN, TlsServer
 
 STOP_WITHIN_S = 5
 
 
-class Server(uvicorn.Server):
+class Server(TlsServer):
     """uvicorn, stopped by us."""
 
-    def __init__(self, app: FastAPI, before_end: Callable[[], None], connections: Connections) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        before_end: Callable[[], None],
+        connections: Connections,
+        certificate: Certificate | None = None,
+    ) -> None:
         """`before_end` ends the endless streams, or nobody would ever be done."""
         super().__init__(
             uvicorn.Config(
@@ -42,7 +53,9 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 timeout_graceful_shutdown=STOP_WITHIN_S,
                 http=partial(Guarded, connections),  # type: ignore[arg-type]
-            )
+            ),
+            certificate,
+            errors.written(errors.answer("malformed", PLAIN, headers={"Connection": "close"})),
         )
         self._before_end = before_end
 
@@ -126,14 +139,19 @@ def _clear(path: Path) -> None:
     raise ListenError(f"a service answers on {path} already; stop it, or choose another with --socket")
 
 
-def on_tcp(host: str, port: int) -> socket.socket:
-    """A listening TCP socket. Raises `ListenError`."""
+def on_tcp(host: str, port: int, *, beyond_loopback: bool = False) -> socket.socket:
+    """A listening TCP socket; `beyond_loopback`: other machines may reach it. Raises `ListenError`."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
         raise ListenError(f"{host!r} is no address to listen on: {error.strerror}") from error
+    if not beyond_loopback and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
+        raise ListenError(
+            f"{host} is reached from other machines, and without TLS tokens and output could be read on the way; "
+            f"give a certificate (--tls-cert FILE --tls-key FILE), or say --allow-plain-http if that is as it should be"
+        )
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -148,10 +166,34 @@ def on_tcp(host: str, port: int) -> socket.socket:
     return listening
 
 
-def url_of(listening: socket.socket) -> str:
-    """The URL of a TCP socket."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """How a service is reached over TCP."""
+
+    host: str = "127.0.0.1"
+    certificate: Certificate | None = None
+    allow_plain: bool = False
+    """Other machines may reach it without TLS, too."""
+
+    @classmethod
+    def of(cls, host: str, cert: Path | None, key: Path | None, *, allow_plain: bool = False) -> Tcp:
+        """With the certificate in these files. Raises `ListenError`."""
+        if cert is None and key is not None:
+            raise ListenError(f"the key {key} needs a certificate; give --tls-cert FILE, too")
+        try:
+            return cls(host, Certificate(cert, key) if cert is not None else None, allow_plain)
+        except CertificateError as problem:
+            raise ListenError(str(problem)) from problem
+
+    def listen(self, port: int) -> socket.socket:
+        """A socket that listens on this port; 0: any free one. Raises `ListenError`."""
+        return on_tcp(self.host, port, beyond_loopback=self.allow_plain or self.certificate is not None)
+
+    def url(self, listening: socket.socket) -> str:
+        """The URL of one that does; with a certificate by a name that it is for."""
+        host, port = listening.getsockname()[:2]
+        scheme, host = ("https", self.certificate.host(host)) if self.certificate is not None else ("http", host)
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def remove_socket(path: Path, inode: int) -> None:

@@ -11,6 +11,7 @@ import logging
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from fastapi import FastAPI
 
@@ -23,7 +24,7 @@ from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseL
 from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import MOST, Connections, raise_descriptors
-from fairlead.service.http.server import ListenError, Server, on_signals, on_tcp, url_of
+from fairlead.service.http.server import ListenError, Server, Tcp, on_signals
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.place import now_ms
@@ -51,6 +52,12 @@ class ClusterServiceOptions:
     host: str = "127.0.0.1"
     port: int | None = 9080
     """None: no HTTP at all."""
+    tls_cert: Path | None = None
+    """The certificate (PEM), read anew when it changes; None: no TLS."""
+    tls_key: Path | None = None
+    """Its key; None: it is in the same file."""
+    allow_plain_http: bool = False
+    """Listen beyond loopback without TLS."""
     open_reads: bool = False
     log_level: str = "info"
 
@@ -60,9 +67,10 @@ def serve_cluster(options: ClusterServiceOptions) -> int:
     log_to_stderr(options.log_level)
     try:
         access = find_access(options.kubeconfig, options.context)
-        sockets = [on_tcp(options.host, options.port)] if options.port is not None else []
+        tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
+        sockets = [tcp.listen(options.port)] if options.port is not None else []
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_live(options, access, sockets))
+            return runner.run(_live(options, access, tcp, sockets))
     except (AccessError, ListenError) as problem:
         return _failed(str(problem))
 
@@ -72,7 +80,7 @@ def _failed(sentence: str) -> int:
     return 1
 
 
-async def _live(options: ClusterServiceOptions, access: Access, sockets: list[socket.socket]) -> int:
+async def _live(options: ClusterServiceOptions, access: Access, tcp: Tcp, sockets: list[socket.socket]) -> int:
     controller = Controller(access, options.controller)
     place = ClusterPlace(
         version=version(), started_at_ms=now_ms(), open_reads=options.open_reads, controller=controller
@@ -86,9 +94,10 @@ async def _live(options: ClusterServiceOptions, access: Access, sockets: list[so
     server, serving = None, None
     if sockets:
         connections = Connections(raise_descriptors(), of_user=MOST)
-        server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams, connections)
+        app = make_cluster_app(place, ApiJudge(asking))
+        server = Server(app, place.end_streams, connections, tcp.certificate)
         serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-        log.info("probes, figures and questions on %s", url_of(sockets[0]))
+        log.info("probes, figures and questions on %s", tcp.url(sockets[0]))
     waiting = asyncio.create_task(told.wait())
     try:
         await asyncio.wait({scheduling, waiting}, return_when=asyncio.FIRST_COMPLETED)
