@@ -122,6 +122,7 @@ _TOKENS: Columns[Token] = (
     (Column("NAME", least=10), lambda each: each.name),
     (Column("USER", least=8), lambda each: each.user),
     (Column("FOR"), lambda each: each.scope),
+    (Column("QUEUE"), lambda each: each.queue),
     (Column("MADE"), lambda each: render.moment(each.created_at_ms)),
     (Column("UNTIL"), lambda each: render.moment(each.expires_at_ms)),
     (Column("LAST USED"), lambda each: render.moment(each.used_at_ms)),
@@ -129,7 +130,13 @@ _TOKENS: Columns[Token] = (
 token = Group("token", help="Make, list and revoke tokens for access over TCP.")
 
 
-@token.command("create", examples="FAIRLEAD_TOKEN=$(fairlead token create --name page --scope read --expires 30d)")
+_TOKEN_EXAMPLES = """
+FAIRLEAD_TOKEN=$(fairlead token create --name page --scope read --expires 30d)
+fairlead token create --name nightly --scope submit --queue root.batch
+"""
+
+
+@token.command("create", examples=_TOKEN_EXAMPLES)
 @click.option("--name", default="", metavar="NAME", help="What it is for, to find it again.")
 @click.option("--user", "-u", metavar="USER", help="For another user (administrators only).")
 @click.option(
@@ -138,15 +145,25 @@ token = Group("token", help="Make, list and revoke tokens for access over TCP.")
     default="administer",
     help="What it is for: read; submit (also all that is about jobs, as no administrator); administer: all you may do.",
 )
+@click.option(
+    "--queue",
+    "-q",
+    default="",
+    metavar="QUEUE",
+    help="For jobs in this queue and those below it alone: no other exists for it, nor what is about all of them.",
+    shell_complete=completion.queues,
+)
 @click.option("--expires", metavar="TIME", help="It is accepted for so long, such as 30d; else until it is revoked.")
 @show_output
 @connected
-def create(client: Client, name: str, user: str | None, scope: TokenScope, expires: str | None, output: str) -> None:
+def create(
+    client: Client, name: str, user: str | None, scope: TokenScope, queue: str, expires: str | None, output: str
+) -> None:
     """Make a token for yourself and print it, once."""
     from fairlead.cli.values import parse_duration
 
     lifetime_ms = parse_duration(expires, "--expires") if expires else None
-    made = client.create_token(name=name, user=user or "", scope=scope, lifetime_ms=lifetime_ms)
+    made = client.create_token(name=name, user=user or "", scope=scope, queue=queue, lifetime_ms=lifetime_ms)
     if not render.write_value(made, output):
         print(made.token)
 

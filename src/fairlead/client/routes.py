@@ -283,10 +283,11 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
         name: str = "",
         user: str = "",
         scope: declarations.TokenScope = "administer",
+        queue: str = "",
         lifetime_ms: int | None = None,
     ) -> Call[declarations.NewToken]:
         """Make a token; its text is in this answer alone. `lifetime_ms`: None: it is accepted until it is revoked."""
-        said = _given(name=name or None, user=user or None, scope=scope, lifetime_ms=lifetime_ms)
+        said = _given(name=name or None, user=user or None, scope=scope, queue=queue or None, lifetime_ms=lifetime_ms)
         return _call("POST", "/tokens", said, repeat=False)
 
     @route

@@ -38,10 +38,28 @@ class Caller:
     """False where work cannot run as him: a service without root's rights runs work as its own user alone."""
     groups: tuple[str, ...] = ()
     """The names of his groups at the moment, as the system has them."""
+    owner_only: bool = False
+    """He acts on his own jobs alone, whatever he administers."""
+    within: str = ""
+    """The queue beyond which, with those below it, no job exists for him; empty: all do."""
+    heads_it: bool = False
+    """He administers the queue `within`, whomever its access lists name."""
+
+    def reaches(self, path: str) -> bool:
+        """Whether jobs of this queue exist for him at all."""
+        return not self.within or path == self.within or path.startswith(f"{self.within}.")
 
     def may_see(self, job: Job) -> bool:
         """Whether all of this job, with what it writes, exists for him."""
-        return self.is_admin or job.spec.uid == self.uid
+        return self.is_admin or (self.reaches(job.queue) and (self.heads_it or job.spec.uid == self.uid))
+
+    def administers(self, path: str, lists: Sequence[str]) -> bool:
+        """Whether he administers this queue; `lists`: the access lists of its administrators."""
+        if self.is_admin:
+            return True
+        if self.owner_only or not self.reaches(path):
+            return False
+        return self.heads_it or allows(lists, self)
 
     def require_admin(self, what: str) -> None:
         """Refuse unless he is an administrator."""
@@ -72,16 +90,18 @@ class Whose:
     """Whose business a job is: its owner's, and that of the administrators of its queue."""
 
     uid: int
+    queue: str
     administrators: tuple[str, ...] = ()
 
     def is_for(self, caller: Caller) -> bool:
         """Whether it is the caller's business too."""
-        return caller.is_admin or self.uid == caller.uid or allows(self.administrators, caller)
+        is_his = self.uid == caller.uid and caller.reaches(self.queue)
+        return is_his or caller.administers(self.queue, self.administrators)
 
 
 def whose(scheduler: Scheduler, job: Job) -> Whose:
     """Whose business a job is now."""
-    return Whose(job.spec.uid, administrators(scheduler, job.queue))
+    return Whose(job.spec.uid, job.queue, administrators(scheduler, job.queue))
 
 
 def _queue(partition: Partition, path: str) -> Queue:
@@ -103,11 +123,10 @@ class Rights:
 
     def administers(self, path: str) -> bool:
         """Whether he is an administrator of this queue (or of the service)."""
-        if self.caller.is_admin:
-            return True
         found = self._administers.get(path)
         if found is None:
-            found = self._administers[path] = allows(administrators(self._scheduler, path), self.caller)
+            lists = () if self.caller.is_admin else administrators(self._scheduler, path)
+            found = self._administers[path] = self.caller.administers(path, lists)
         return found
 
     def may_act(self, job: Job) -> bool:
@@ -116,4 +135,6 @@ class Rights:
 
     def may_move_to(self, job: Job, target: Queue) -> bool:
         """Whether he may put this job there: its owner could have submitted it, or he administers that queue too."""
+        if not self.caller.reaches(target.path):
+            return False
         return may_submit(target, job.spec.user, job.spec.groups) or self.administers(target.path)

@@ -88,7 +88,10 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
             known[alike] = _one(partition, spec, index)
         place = known[alike]
         placed = Placing(spec, place.queue, place.rule, place.denial, place.path)
-        if place.denial is None:
+        if place.denial is None and not rights.caller.reaches(place.path):
+            said = f"this token is for {rights.caller.within} alone, and the job would be in {place.path}"
+            placed = replace(placed, denial=Denial(SUBMIT_DENIED, said, place.path, by_scheduler=False))
+        elif place.denial is None:
             # Most jobs of a submission ask for the same: they are compared with the bounds once.
             asked = (alike, spec.resources, spec.time_limit_ms, spec.grace_ms, spec.priority, spec.priority_class)
             first = bounds.get((asked, spec.retry))

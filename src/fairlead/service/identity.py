@@ -27,7 +27,7 @@ import msgspec
 from fairlead.local import accounts
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.scopes import covers, needed
+from fairlead.service.scopes import covers, is_within_queues, needed
 from fairlead.service.sessions import SESSION, TICKET, Pass, Sessions
 from fairlead.service.whole_files import read_whole, write_whole
 from fairlead.wire.declarations import TokenScope
@@ -50,6 +50,8 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     created_at_ms: int
     scope: TokenScope = "administer"
     expires_at_ms: int | None = None
+    queue: str = ""
+    """The queue that it is for, with those below it; empty: all."""
 
     def is_over(self) -> bool:
         """Whether its time is."""
@@ -81,7 +83,14 @@ class Tokens:
             raise TokensError(f"{path} cannot be read ({error}); move it away, then make new tokens") from error
 
     def create(
-        self, *, name: str, user: str, uid: int, scope: TokenScope = "administer", lifetime_ms: int | None = None
+        self,
+        *,
+        name: str,
+        user: str,
+        uid: int,
+        scope: TokenScope = "administer",
+        lifetime_ms: int | None = None,
+        queue: str = "",
     ) -> tuple[str, Token]:
         """A new token for this user: its text, which nobody can show again, and what is stored. Raises OSError."""
         text, now_ms = PREFIX + secrets.token_urlsafe(32), time.time_ns() // 1_000_000
@@ -89,7 +98,7 @@ class Tokens:
         with self._lock:
             if len(self._file.tokens) >= MOST_TOKENS:
                 raise TokensError(f"there are {MOST_TOKENS} tokens already; revoke some")
-            token = Token(str(self._file.next_id), name, user, uid, _digest(text), now_ms, scope, until_ms)
+            token = Token(str(self._file.next_id), name, user, uid, _digest(text), now_ms, scope, until_ms, queue)
             self._store(_File(self._file.next_id + 1, [*self._file.tokens, token]))
         return text, token
 
@@ -216,10 +225,15 @@ class Gate:
         if not covers(token.scope, method, path):
             wanted = needed(method, path)
             raise Refusal("forbidden", f"this token is to {token.scope}, and {method} {path} needs one to {wanted}")
+        if token.queue and not is_within_queues(method, path):
+            raise Refusal("forbidden", f"this token is for {token.queue} alone, and {method} {path} is about more")
         if (connection := scope.get(CONNECTION)) is not None:
             connection.token = token
         caller = self._admit(token.user, token.uid, self._account_of(token.uid).groups)
-        return replace(caller, is_admin=caller.is_admin and token.scope != "submit")
+        owner_only = token.scope == "submit"
+        is_admin = caller.is_admin and not owner_only
+        caller = replace(caller, is_admin=is_admin and not token.queue, owner_only=owner_only)
+        return replace(caller, within=token.queue, heads_it=is_admin) if token.queue else caller
 
     def objection(self, token: Token | None) -> str:
         """Why this token is not accepted now, as a sentence; empty: it is."""

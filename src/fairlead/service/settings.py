@@ -12,8 +12,11 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.concurrency import run_in_threadpool
 
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import accounts
+from fairlead.local.placing import full_path
 from fairlead.runtime import Refusal
+from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.identity import Token, TokensError
@@ -23,10 +26,11 @@ from fairlead.wire import declarations as wire
 from fairlead.wire.jobs import Done
 
 router = api("tokens")
+_SHOWN = ("id", "name", "user", "created_at_ms", "scope", "queue", "expires_at_ms")
 
 
 def _shown(place: MachinePlace, token: Token) -> dict[str, Any]:
-    named = {name: getattr(token, name) for name in ("id", "name", "user", "created_at_ms", "scope", "expires_at_ms")}
+    named = {name: getattr(token, name) for name in _SHOWN}
     return named | {"used_at_ms": place.tokens.used_ms(token)}
 
 
@@ -42,13 +46,23 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
         if not place.gate.everybody and account.uid != place.gate.own_uid:
             raise Refusal("forbidden", f"this service serves {place.gate.own_name} alone", field="user")
         user, uid = account.name, account.uid
+    queue = await place.look(lambda scheduler, _: _queue(scheduler, body.queue)) if body.queue else ""
     place.users.tokens(caller, sum(each.uid == uid for each in place.tokens.all()))
     try:
-        create = partial(place.tokens.create, scope=body.scope, lifetime_ms=body.lifetime_ms)
+        create = partial(place.tokens.create, scope=body.scope, lifetime_ms=body.lifetime_ms, queue=queue)
         text, token = await run_in_threadpool(create, name=body.name, user=user, uid=uid)
     except (OSError, TokensError) as error:
         raise Refusal("unavailable", f"the token could not be stored: {error}") from error
     return wire.NewToken(token=text, **_shown(place, token))
+
+
+def _queue(scheduler: Scheduler, name: str) -> str:
+    """The whole path of a queue. Raises `Refusal`."""
+    partition = scheduler.cluster.partitions[DEFAULT_PARTITION]
+    found = partition.root.find(full_path(partition, name))
+    if found is None:
+        raise Refusal("not-found", f"there is no queue {name!r}; `fairlead queues` lists them", field="queue")
+    return found.path
 
 
 @router.get("/tokens")

@@ -38,7 +38,7 @@ async def stop_unknown_run(run: str, place: MachineOf, caller: CallerOf, body: w
 
 async def _seen(place: MachinePlace, caller: Caller) -> list[UnknownRun]:
     found = await place.look(lambda *_: list(place.local.unknown))
-    return [each for each in found if caller.is_admin or _uid(place, each) == caller.uid]
+    return [each for each in found if caller.is_admin or (not caller.within and _uid(place, each) == caller.uid)]
 
 
 def _uid(place: MachinePlace, run: UnknownRun) -> int:

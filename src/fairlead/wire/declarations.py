@@ -84,13 +84,14 @@ TokenScope: TypeAlias = Literal["read", "submit", "administer"]
 class TokenRequest(Request, frozen=True, kw_only=True):
     """A token to make."""
 
-    CHECKS: ClassVar = {"name": fields.one_line, "user": fields.one_line}
+    CHECKS: ClassVar = {"name": fields.one_line, "user": fields.one_line, "queue": fields.one_line}
 
     name: Annotated[Line, said("What it is for.")] = ""
     user: Annotated[Line, said("Whose it shall be (administrators only); empty: the caller's.")] = ""
     scope: Annotated[
         TokenScope, said("`read`, `submit` (also all that is about jobs, as no administrator), or `administer`: all.")
     ] = "administer"
+    queue: Annotated[Line, said("For jobs in this queue and those below it alone; empty: for all.")] = ""
     lifetime_ms: Annotated[Annotated[int, Meta(gt=0, le=10**12)] | None, said("For so long; null: always.")] = None
 
 
@@ -213,6 +214,7 @@ class Token(Shape, frozen=True, kw_only=True):
     created_at_ms: int
     used_at_ms: int | None
     scope: TokenScope = "administer"
+    queue: str = ""
     expires_at_ms: int | None = None
 
 

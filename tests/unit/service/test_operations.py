@@ -87,6 +87,52 @@ OPERATIONS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/api/v1/sessions"): (USER, ADMINISTER),
     ("DELETE", "/api/v1/sessions"): (USER, ADMINISTER),
 }
+PARTITION = "/ws/v1/partition/{partition}"
+YUNIKORN = {
+    ("GET", "/ws/v1/clusters"): (USER, READ),
+    ("GET", "/ws/v1/partitions"): (USER, READ),
+    ("GET", f"{PARTITION}/placementrules"): (USER, READ),
+    ("GET", f"{PARTITION}/queues"): (USER, READ),
+    ("GET", f"{PARTITION}/queue/{{queue}}"): (USER, READ),
+    ("GET", f"{PARTITION}/nodes"): (USER, READ),
+    ("GET", f"{PARTITION}/node/{{node}}"): (USER, READ),
+    ("GET", f"{PARTITION}/applications/{{state}}"): (USER, READ),
+    ("GET", f"{PARTITION}/application/{{application}}"): (USER, READ),
+    ("GET", f"{PARTITION}/queue/{{queue}}/applications"): (USER, READ),
+    ("GET", f"{PARTITION}/queue/{{queue}}/applications/{{state}}"): (USER, READ),
+    ("GET", f"{PARTITION}/queue/{{queue}}/application/{{application}}"): (USER, READ),
+    ("GET", f"{PARTITION}/usage/users"): (USER, READ),
+    ("GET", f"{PARTITION}/usage/user/{{user}}"): (USER, READ),
+    ("GET", f"{PARTITION}/usage/groups"): (USER, READ),
+    ("GET", f"{PARTITION}/usage/group/{{group}}"): (USER, READ),
+    ("GET", "/ws/v1/config"): (USER, READ),
+    ("POST", "/ws/v1/validate-conf"): (USER, READ),
+    ("GET", "/ws/v1/history/apps"): (USER, READ),
+    ("GET", "/ws/v1/history/containers"): (USER, READ),
+    ("GET", "/ws/v1/events/batch"): (USER, READ),
+    ("GET", "/ws/v1/events/stream"): (USER, READ),
+    ("GET", "/ws/v1/metrics"): (USER, READ),
+    ("GET", "/ws/v1/scheduler/healthcheck"): (USER, READ),
+    ("GET", "/ws/v1/scheduler/node-utilizations"): (USER, READ),
+    ("GET", "/debug/fullstatedump"): (ADMIN, READ),
+    ("GET", "/debug/stack"): (ADMIN, READ),
+}
+OPERATIONS |= YUNIKORN
+NAMES = {
+    "key": "999999",
+    "name": "nothing-of-this-name",
+    "node_id": "nowhere",
+    "token_id": "999999",
+    "run": "9-9",
+    "partition": "default",
+    "queue": "root.default",
+    "node": "nowhere",
+    "state": "active",
+    "application": "999999",
+    "user": "alice",
+    "group": "alice",
+}
+"""What stands in a path."""
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/v1/jobs/{key}/reserve"): {"on": True},
     ("POST", "/api/v1/nodes/{node_id}/drain"): {},
@@ -103,15 +149,9 @@ BODIES: dict[tuple[str, str], Any] = {
 
 
 def operations(served: Any) -> set[tuple[str, str]]:
-    """What the service has, but what it shares with Apache YuniKorn (`test_yunikorn`)."""
+    """What the service has."""
     described = served.call("GET", "/api/v1/openapi.json", who="alice").json
-    paths = described["paths"].items()
-    return {
-        (method.upper(), path)
-        for path, methods in paths
-        for method in methods
-        if not path.startswith(("/ws/", "/debug/"))
-    }
+    return {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
 
 
 def test_each_operation_has_a_row(served: Any) -> None:
@@ -129,16 +169,16 @@ def job(served: Any) -> None:
 def asked(served: Any, operation: tuple[str, str], who: str) -> tuple[int, str]:
     """Status and sentence, of a request that is refused by the route at the latest; a stream is left at once."""
     method, path = operation
-    key = served.tokens.get("job", "") if path.endswith("reserve") else "999999"
-    path = path.format(key=key, name="nothing-of-this-name", node_id="nowhere", token_id="999999", run="9-9")
+    path = path.format(**NAMES | ({"key": served.tokens["job"]} if path.endswith("reserve") else {}))
     connection = served.open(who)
     try:
         body = json.dumps(BODIES.get(operation, {"nothing of this": 1})) if method not in ("GET", "DELETE") else None
         headers = {"Content-Type": "application/json"} if body else {}
         connection.request(method, path, body, headers | served.headers(who))
         response = connection.getresponse()
-        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        return response.status, "" if is_stream else response.read().decode()
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream") or "/stream" in path
+        is_read = not is_stream or response.status >= 400
+        return response.status, response.read().decode() if is_read else ""
     finally:
         connection.close()
 
