@@ -22,6 +22,9 @@ SOAK_ARGS ?=
 DAMAGE_ARGS ?=
 SEEDS ?= 1000
 STEPS ?= 1000000
+SECONDS ?= 60
+TARGET ?=
+FUZZ := build/fuzz
 SEED ?=
 LOAD_ARGS ?=
 
@@ -159,6 +162,17 @@ crash-everywhere: $(READY)  ## kill -9 and errors at the n-th system call of sup
 .PHONY: simulate-service
 simulate-service: $(READY)  ## The whole service from seeds in virtual time, STEPS=1000000 of them, or one course: SEED=N
 	@PYTHONPATH=tests:src $(BIN)/python tests/simulation/service.py --steps $(STEPS) --first $(FROM) $(if $(SEED),--seed $(SEED))
+
+# No wheel for this Python: said, and done without.
+$(FUZZ)/.tried: requirements-fuzz.lock | $(READY)
+	@mkdir -p $(FUZZ)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
+		--target $(FUZZ)/atheris -r $< || echo "no atheris for this Python: inputs are changed at random, without coverage"
+	@touch $@
+
+.PHONY: fuzz
+fuzz: $(FUZZ)/.tried  ## Fuzz what reads: all targets or TARGET=api, each for SECONDS=60; what is found is in build/fuzz/found
+	@PYTHONPATH=tests:src:$(FUZZ)/atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) --target "$(TARGET)" --first $(FROM)
 
 .PHONY: sbom
 sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json

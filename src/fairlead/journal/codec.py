@@ -204,7 +204,7 @@ def _complaint(said: str, data: bytes) -> str:
         what = f"expected an object with its type under {TAG!r}"
     try:
         top = _TAGGED.decode(data).tag
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         top = ""
     where = f"{top}{place}" if top in _STRUCTS.classes else place
     return f"{where}: {what}" if where and where != what.partition(" ")[0] else what

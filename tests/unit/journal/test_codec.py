@@ -349,3 +349,11 @@ def test_a_state_that_is_nested_without_end_is_refused() -> None:
     deep.append(deep)
     with pytest.raises(CodecError, match="nested too deeply"):
         codec.encode_plain(deep)
+
+
+@pytest.mark.parametrize("data", [b'{"$":"\xc1"}', b'{"\xc1":1}', b'[{"$":"Evict","key":"\xff"}]'])
+@pytest.mark.parametrize("read", [codec.decode_event, codec.decode_decisions, codec.decode_plain])
+def test_what_is_not_utf_8_is_damaged(read: Any, data: bytes) -> None:
+    """Found by fuzzing: another exception than the one that says so."""
+    with pytest.raises(CodecError):
+        read(data)

@@ -90,7 +90,7 @@ def question_of(body: bytes) -> Question:
     """The question in a request's body. Raises `UnreadableReview`."""
     try:
         review = msgspec.json.decode(body, type=Review)
-    except (msgspec.MsgspecError, RecursionError) as e:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
         raise UnreadableReview(f"the body is no AdmissionReview: {e}") from e
     if review.api_version != API_VERSION:
         raise UnreadableReview(f"only {API_VERSION} is understood, not {review.api_version!r}")

@@ -201,7 +201,7 @@ _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 UNKNOWN = "there is no such field; look for a spelling mistake, or see /api/v1/openapi.json"
 
 
-def read_otherwise(raw: bytes, shape: type[Shape], error: msgspec.DecodeError) -> Shape:
+def read_otherwise(raw: bytes, shape: type[Shape], error: msgspec.DecodeError | UnicodeDecodeError) -> Shape:
     """A body that msgspec could not read, if it is only unusual JSON. Raises `Refusal`, which names the place."""
     try:
         body = json.loads(raw, parse_constant=_no_number)
@@ -217,6 +217,9 @@ def read_otherwise(raw: bytes, shape: type[Shape], error: msgspec.DecodeError) -
             error = found
         except RecursionError:
             raise Refusal("malformed", "the body is nested too deeply") from None
+        except UnicodeEncodeError as half:
+            said = f"the body has half of a character, {half.object[half.start]!a}; write it whole"
+            raise Refusal("malformed", said) from None
     field, message = _told(body, shape, error)
     place = f"{field}: " if field else ""
     details = [{"field": field, "message": message}]

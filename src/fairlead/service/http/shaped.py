@@ -111,7 +111,7 @@ def _reader(shape: type[Shape], required: bool) -> Callable[[Request], Any]:
     def decoded(raw: bytes) -> Shape:
         try:
             return decoder.decode(raw)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return read_otherwise(raw, shape, error)
 
     return read

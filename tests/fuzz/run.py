@@ -1,0 +1,102 @@
+"""Fuzz one target, or all of them: `make fuzz TARGET=api SECONDS=60`.
+
+With atheris (`requirements-fuzz.lock`; there is a wheel for some versions of Python alone) what is new in an input is
+seen by the branches that it takes; without it the inputs of the corpus are changed at random. What is found is kept in
+build/fuzz/found, and fails: make it a test, or a file of the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fuzz.mutations import CORPUS, MOST_BYTES, corpus, mutated
+
+BUILD = Path("build/fuzz")
+INPUT_S = 10
+"""One input may take so long."""
+MEMORY_MB = 2048
+
+
+def with_atheris(target: str, seconds: int) -> None:
+    """Go on until the time is over, or something is found; this process ends then."""
+    import atheris
+
+    with atheris.instrument_imports(include=["fairlead"], enable_loader_override=False):
+        from fuzz.targets import TARGETS
+    mine, found = BUILD / "corpus" / target, BUILD / "found"
+    mine.mkdir(parents=True, exist_ok=True)
+    found.mkdir(parents=True, exist_ok=True)
+    words = [f"-max_total_time={seconds}", f"-timeout={INPUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
+    words += [f"-max_len={MOST_BYTES}", f"-artifact_prefix={found}/{target}-", "-print_final_stats=1", "-verbosity=0"]
+    atheris.Setup([sys.argv[0], *words, str(mine), str(CORPUS / target)], TARGETS[target])
+    atheris.Fuzz()
+
+
+def without(target: str, seconds: int, first: int) -> int:
+    """The same by mutations from `first` on; how many inputs that were."""
+    from fuzz.targets import TARGETS
+
+    def over(_number: int, _frame: Any) -> None:
+        raise TimeoutError(f"one input took more than {INPUT_S} s")
+
+    signal.signal(signal.SIGALRM, over)
+    inputs, end, number = corpus(target), time.monotonic() + seconds, first
+    while time.monotonic() < end:
+        data = mutated(inputs, number)
+        signal.alarm(INPUT_S)
+        try:
+            TARGETS[target](data)
+        except Exception:
+            (BUILD / "found").mkdir(parents=True, exist_ok=True)
+            kept = BUILD / "found" / f"{target}-{number}"
+            kept.write_bytes(data)
+            print(f"{target}: input {number} is kept as {kept}", file=sys.stderr)
+            raise
+        finally:
+            signal.alarm(0)
+        number += 1
+    return number - first
+
+
+def main() -> int:
+    """Fuzz each target that is meant, in a process of its own; 1 if something was found."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--target", default="")
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--here", action="store_true", help="In this process.")
+    given = parser.parse_args()
+    names = sorted(path.name for path in CORPUS.iterdir())
+    if given.target and given.target not in names:
+        print(f"there is no target {given.target!r}; there are {', '.join(names)}", file=sys.stderr)
+        return 2
+    if not given.here:
+        return max([_apart(name, given.seconds, given.first) for name in names if given.target in ("", name)])
+    try:
+        with_atheris(given.target, given.seconds)
+    except ModuleNotFoundError as missing:
+        if missing.name != "atheris":
+            raise
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MB * 2**20, resource.RLIM_INFINITY))
+        count = without(given.target, given.seconds, given.first)
+        print(f"{given.target}: {count} inputs without atheris, nothing found")
+    return 0
+
+
+def _apart(target: str, seconds: int, first: int) -> int:
+    words = ["--here", "--target", target, "--seconds", str(seconds), "--first", str(first)]
+    print(f"== {target}, {seconds} s", flush=True)
+    done = subprocess.run([sys.executable, "-m", "fuzz.run", *words], check=False, env={**os.environ})
+    return 1 if done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

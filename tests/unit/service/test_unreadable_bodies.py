@@ -1,0 +1,25 @@
+"""Bodies that are no JSON at all, as fuzzing found them: refused with what is wrong, never a failure of the service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"name": "\xff"}', "the body is not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"name": "\xd7"}', "the body is not valid JSON: 'utf-8' codec can't decode byte 0xd7"),
+        (b'{"nam\xff": "x"}', "the body is not valid JSON"),
+        (rb'{"\ud800": 1, "name": "\ud800"}', r"the body has half of a character, '\ud800'; write it whole"),
+    ],
+)
+def test_what_is_not_utf_8_is_refused(served: Any, body: bytes, said: str) -> None:
+    """400, with the byte."""
+    answer = served.raw("POST", "/api/v1/tokens", body, "alice")
+    assert (answer.status, answer.error["code"]) == (400, "malformed")
+    assert said in answer.error["detail"]
