@@ -35,6 +35,13 @@ def default_socket(environ: Mapping[str, str] = os.environ, uid: int | None = No
     return os.path.join(default_state_dir(environ, uid), "fairlead.sock")
 
 
+def port_of_pages(port: int, wanted: int | None) -> int:
+    """The one after the service's own where none is wanted; beside any free one any other; beside the last one, too."""
+    if wanted is not None:
+        return wanted
+    return port + 1 if 0 < port < 65535 else 0
+
+
 def journal_file(path: str | os.PathLike[str] | None = None) -> Path:
     """The journal that a path stands for: the file itself, or the one in a state directory [the usual one]."""
     from pathlib import Path

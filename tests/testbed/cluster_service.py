@@ -24,6 +24,7 @@ from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.controller import Controller, ControllerOptions
 from fairlead.local.callers import Caller
 from fairlead.service.http.server import Tcp
+from fairlead.service.kubernetes.gate import Judge
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.kubernetes.serve import make_cluster_app
 
@@ -108,8 +109,10 @@ class ClusterService:
 
 
 @contextlib.asynccontextmanager
-async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = None) -> AsyncIterator[ClusterService]:
-    """A controller that schedules, until the end of the block."""
+async def serving(
+    nodes: int = 1, cpu: str = "4", server: FakeServer | None = None, *, judge: Judge | None = None, pages: bool = False
+) -> AsyncIterator[ClusterService]:
+    """A controller that schedules, until the end of the block. `judge`: who knows tokens; `pages`: serve them too."""
     server = server or FakeServer()
     for number in range(nodes):
         room = {"cpu": cpu, "pods": "110"}
@@ -120,10 +123,13 @@ async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = No
     place = ClusterPlace(controller=controller, version="test", started_at_ms=int(time.time() * 1000))
     tcp = Tcp()
     socket = tcp.listen(0)
-    config = uvicorn.Config(make_cluster_app(place, Nobody()), ws="none", lifespan="off", log_config=None)
+    stack = contextlib.ExitStack()
+    place.pages.listen(tcp, 0 if pages else None, None, stack)
+    config = uvicorn.Config(make_cluster_app(place, judge or Nobody()), ws="none", lifespan="off", log_config=None)
     serving = uvicorn.Server(config)
     control_loop = asyncio.create_task(controller._control_loop(Client(server)))
     serve = asyncio.create_task(serving.serve(sockets=[socket]))
+    showing = asyncio.create_task(place.pages.keep(socket))
     service = ClusterService(server, controller, place, tcp.url(socket))
     try:
         with patch.object(fake_server, "_stamp", _stamp):
@@ -131,6 +137,8 @@ async def serving(nodes: int = 1, cpu: str = "4", server: FakeServer | None = No
             yield service
     finally:
         control_loop.cancel()
+        showing.cancel()
         place.end_streams()
         serving.should_exit = True
-        await asyncio.gather(control_loop, serve, return_exceptions=True)
+        await asyncio.gather(control_loop, serve, showing, return_exceptions=True)
+        stack.close()

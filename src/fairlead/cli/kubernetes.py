@@ -15,7 +15,7 @@ import click
 from fairlead.cli.app import Failure, Group, Status, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.tls import tls_options
-from fairlead.places import DEFAULT_PORT
+from fairlead.places import DEFAULT_PORT, port_of_pages
 
 _EXAMPLES = """
 fairlead kubernetes run
@@ -48,6 +48,13 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
     help="Probes, figures and questions over HTTP, beyond loopback with TLS alone (--tls-cert); off: none.",
 )
 @tls_options
+@click.option(
+    "--pages-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="TCP port of the pages [the one after --listen's]; their process starts when somebody looks.",
+)
+@click.option("--no-pages", is_flag=True, help="No pages for browsers.")
 @click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
 @click.option("--pod", metavar="NS/NAME", help="The pod it runs in, to be labelled as leader while it schedules.")
 @click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
@@ -63,6 +70,8 @@ def run(
     leader_elect: bool,
     lease: str,
     listen: str,
+    pages_port: int | None,
+    no_pages: bool,
     pod: str | None,
     placeholder_image: str | None,
     at_once: int,
@@ -100,7 +109,8 @@ def run(
         image=placeholder_image or IMAGE,
         at_once=at_once,
     )
-    return serve_cluster(ClusterServiceOptions(controller=controller, host=host, port=port, **given))
+    pages = None if no_pages or port is None else port_of_pages(port, pages_port)
+    return serve_cluster(ClusterServiceOptions(controller=controller, host=host, port=port, pages_port=pages, **given))
 
 
 def _address(text: str, example: str) -> tuple[str, int]:

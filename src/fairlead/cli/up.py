@@ -16,7 +16,7 @@ from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.tls import tls_options
 from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
 from fairlead.local.pressure import parse_threshold
-from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
+from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir, port_of_pages
 
 if TYPE_CHECKING:
     from fairlead.local.user_bounds import UserBounds
@@ -189,7 +189,7 @@ def up(
         ServeOptions(
             state_dir=state or Path(default_state_dir()),
             port=None if no_tcp else port,
-            pages_port=None if no_pages else _pages_port(port, pages_port),
+            pages_port=None if no_pages else port_of_pages(port, pages_port),
             socket=socket or Path(default_socket()),
             admins=admin,
             resources=None if resource == ("none",) else parse_resources(None, None, None, resource),
@@ -208,13 +208,6 @@ def up(
             **given,
         )
     )
-
-
-def _pages_port(port: int, wanted: int | None) -> int:
-    """Beside any free port any other; beside the last one that there is, too."""
-    if wanted is not None:
-        return wanted
-    return port + 1 if 0 < port < 65535 else 0
 
 
 def _user_bounds(given: tuple[str, ...]) -> UserBounds:

@@ -271,6 +271,7 @@ class ControlLoop:
     def _turn(self) -> None:
         now = self._turned_ms = self._now_ms()
         self.turns += 1
+        is_told = bool(self._orders or self._changes)
         while self._orders:
             self._orders.popleft()(self.driver, now)
         if self._missing:
@@ -297,7 +298,7 @@ class ControlLoop:
                 self._binder.do(act)
             self._pause_given_up()
             self.explainer.go_on(now)
-            self._tell(now)
+            self._tell(now, is_told)
 
     def _pause_given_up(self) -> None:
         pauses = self.driver.informer.volume_binder.pauses
@@ -305,9 +306,10 @@ class ControlLoop:
             self._pause(uid)
         pauses.clear()
 
-    def _tell(self, now_ms: int) -> None:
+    def _tell(self, now_ms: int, is_told: bool) -> None:
+        """`is_told`: the cluster said something, though nothing may have followed."""
         driver = self.driver
-        if driver.decided or driver.informer.news:
+        if is_told or driver.decided or driver.informer.news:
             told = Told(now_ms, tuple(driver.decided), tuple(driver.informer.news))
             driver.decided.clear()
             driver.informer.news.clear()

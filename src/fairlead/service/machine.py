@@ -44,7 +44,6 @@ from fairlead.service.history_events import Hub, stream
 from fairlead.service.http.server import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
-from fairlead.service.pages import Pages
 from fairlead.service.place import Place, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.times import duration
@@ -75,7 +74,6 @@ class MachinePlace(Place):
     tokens: Tokens
     hub: Hub
     records: HistoryRecords
-    pages: Pages
     state_dir: Path
     pid: int
     capabilities: Sequence[Capability] = ()

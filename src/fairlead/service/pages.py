@@ -24,7 +24,7 @@ from fairlead.service.sessions import Sessions
 log = logging.getLogger("fairlead.service")
 HOW_TO_GET = "pip install 'fairlead[web]'"
 NOT_INSTALLED = f"the pages are not installed; run {HOW_TO_GET} where the service runs, then start it again"
-TURNED_OFF = "the pages are turned off (`fairlead up --no-pages`)"
+TURNED_OFF = "the pages are turned off (`--no-pages`)"
 NO_WAY_IN = "over TLS the pages need the Unix socket of the service (`fairlead up --socket PATH`)"
 AGAIN_S = 2.0
 """Before pages that ended are started again."""
@@ -34,7 +34,7 @@ AGAIN_S = 2.0
 class Pages:
     """The pages of one service."""
 
-    sessions: Sessions
+    sessions: Sessions = field(default_factory=lambda: Sessions(None))
     changes: Changes = field(default_factory=Changes)
     url: str = ""
     """Where they are; empty: nowhere."""

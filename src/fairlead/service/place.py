@@ -33,6 +33,7 @@ from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
+from fairlead.service.pages import Pages
 from fairlead.service.yunikorn import history
 from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, Streams
 from fairlead.wire.cluster import Service
@@ -184,6 +185,7 @@ class Place(ABC):
     """Passes for questions that are answered in processes of their own."""
     looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     """Passes for views of much, which are quicker than questions and do not wait for them."""
+    pages: Pages = field(default_factory=Pages)
 
     # -- what the places do differently -------------------------------------------------------------------------------
 
@@ -251,6 +253,11 @@ class Place(ABC):
     def encode(self, content: Any) -> bytes:
         """An answer as JSON."""
         return msgspec.json.encode(content)
+
+    def token_of(self, request: Request) -> str:
+        """What a session stands for beside its user: the token that each of its requests is judged by; or nothing."""
+        del request
+        return ""
 
     # -- what they do alike -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 A ticket is good for one request within a minute; a session, for which it is exchanged, for half a day. Decides whom
 each stands for and how long. Never decides what they may do, and keeps no text of either: only its SHA-256. Invariant:
-a ticket is accepted once; what has expired or was ended is not accepted; sessions outlive a restart of the service.
+a ticket is accepted once; what has expired or was ended is not accepted; where they have a file, sessions outlive a
+restart of the service.
 """
 
 from __future__ import annotations
@@ -24,36 +25,40 @@ SESSION_S = 12 * 3600
 MOST_TICKETS, MOST_SESSIONS = 1000, 1000
 
 
-class Pass(msgspec.Struct, frozen=True):
+class Pass(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom a ticket or session stands for, and until when."""
 
     user: str
     uid: int
     expires_at_ms: int
+    token: str = ""
+    """On a cluster the token that each request is judged by; it is in no file, since sessions there have none."""
 
 
 class Sessions:
     """All tickets and sessions of one service. May be called from any thread."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file if it is there; one that cannot be read means that everybody signs in anew."""
+    def __init__(self, path: Path | None) -> None:
+        """Read the file if it is there; one that cannot be read means that everybody signs in anew. None: no file."""
         self._path = path
         self._lock = threading.Lock()
         self._tickets: dict[str, Pass] = {}
         self._sessions: dict[str, Pass] = {}
+        if path is None:
+            return
         with contextlib.suppress(OSError, ValueError):  # `Damaged` and what msgspec raises are ValueErrors.
             self._sessions = msgspec.json.decode(read_whole(path), type=dict[str, Pass])
 
-    def ticket(self, user: str, uid: int) -> tuple[str, Pass]:
+    def ticket(self, user: str, uid: int, token: str = "") -> tuple[str, Pass]:
         """A new ticket for this user: its text, which nobody can show again, and what it is good for."""
-        text, made = TICKET + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + TICKET_S * 1000)
+        text, made = TICKET + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + TICKET_S * 1000, token)
         with self._lock:
             self._tickets = _bounded(_lasting(self._tickets), MOST_TICKETS - 1) | {_digest(text): made}
         return text, made
 
-    def session(self, user: str, uid: int) -> tuple[str, Pass]:
+    def session(self, user: str, uid: int, token: str = "") -> tuple[str, Pass]:
         """A new session for this user. Raises OSError if it could not be stored."""
-        text, made = SESSION + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + SESSION_S * 1000)
+        text, made = SESSION + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + SESSION_S * 1000, token)
         with self._lock:
             self._store(_bounded(_lasting(self._sessions), MOST_SESSIONS - 1) | {_digest(text): made})
         return text, made
@@ -74,7 +79,8 @@ class Sessions:
         return found if found is not None and found.expires_at_ms > now_ms else None
 
     def _store(self, sessions: dict[str, Pass]) -> None:
-        write_whole(self._path, msgspec.json.encode(sessions))
+        if self._path is not None:
+            write_whole(self._path, msgspec.json.encode(sessions))
         self._sessions = sessions
 
 

@@ -19,10 +19,11 @@ from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
 from fairlead.web import job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
+from fairlead.web.frame import NOT_THERE, PLACES, Page
 from fairlead.web.guard import Guard, session_of
-from fairlead.web.html import code, div, element, h1, joined, p
+from fairlead.web.html import Html, code, div, element, h1, joined, p
 from fairlead.web.live import Live
-from fairlead.web.viewer import COOKIE, Service
+from fairlead.web.viewer import COOKIE, Service, Viewer
 
 STATIC = Path(__file__).with_name("static")
 
@@ -64,7 +65,7 @@ PAGES: dict[str, Callable[..., Awaitable[None]]] = {
     "/submit": submit_page.show,
     "/past": past_page.show,
     "/policy": policy_page.show,
-    "/job/{key}": job_page.show,
+    "/job/{key:path}": job_page.show,
 }
 
 
@@ -80,10 +81,21 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
         except ClientError as error:
             return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
         ui.add_head_html(HEAD)
-        await show(viewer, app.state.live, request)
+        why_not = NOT_THERE[viewer.of].get(path)
+        await (show(viewer, app.state.live, request) if why_not is None else _only_say(viewer, app, path, why_not))
         return None
 
     ui.page(path, response_timeout=30.0)(opened)
+
+
+async def _only_say(viewer: Viewer, app: FastAPI, path: str, why_not: str) -> None:
+    page = Page(viewer, app.state.live, path, dict(PLACES)[path])
+
+    async def say() -> Html:
+        return p(why_not, class_="empty")
+
+    page.panel("not-there", "", say, kind="wide", live=False)
+    await page.open()
 
 
 HEAD = joined(
@@ -118,7 +130,14 @@ async def sign_in(request: Request, problem: str = "") -> Response:
             p("Run ", code("fairlead web"), " in a terminal on this machine: it opens these pages as you."),
             element(
                 "form",
-                element("label", "Or give a token, as ", code("fairlead token create"), " prints it", for_="token"),
+                element(
+                    "label",
+                    "Or give a token, as ",
+                    code("fairlead token create"),
+                    " prints it, for a cluster ",
+                    code("kubectl create token"),
+                    for_="token",
+                ),
                 field,
                 element("button", "Sign in", type="submit", class_="main"),
                 method="post",

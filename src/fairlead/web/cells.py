@@ -47,8 +47,8 @@ def shortage(nodes: Sequence[Node]) -> Html:
     return div(rows, class_="uses")
 
 
-def node_card(node: Node, jobs: Sequence[Occupant], colours: Colours, mine: Mine) -> Html:
-    """One node with its jobs."""
+def node_card(node: Node, jobs: Sequence[Occupant], colours: Colours, mine: Mine, *, may_drain: bool) -> Html:
+    """One node with its jobs. `mine`: whether a job has a page that the viewer may see."""
     rows = []
     for name, most in sorted(node.capacity.items(), key=lambda each: (is_bytes(each[0]), each[0])):
         if not most or name in ("pods", "ephemeral-storage"):
@@ -68,7 +68,14 @@ def node_card(node: Node, jobs: Sequence[Occupant], colours: Colours, mine: Mine
     )
     return element(
         "article",
-        div(h3(node.id), drained, taints, attributes, div(order, class_="push"), class_="node-head"),
+        div(
+            h3(node.id),
+            drained,
+            taints,
+            attributes,
+            div(order, class_="push") if may_drain else None,
+            class_="node-head",
+        ),
         rows,
         element("ul", [_row(job, colours, mine(job)) for job in jobs], class_="runs tight")
         if jobs

@@ -40,7 +40,7 @@ def _way(key: str, way: Way, viewer: Viewer) -> Html:
 
 def _offer(key: str, way: Way, viewer: Viewer) -> Html:
     """The button that does it where this is one thing that can be done from here; else what to ask for."""
-    if not viewer.cluster and len(way.parts) == 1:
+    if viewer.acts and len(way.parts) == 1:
         part = way.parts[0]
         asked = f"Do it? Job {key} {way.sentence}."
         match part.what:

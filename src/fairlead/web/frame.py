@@ -22,7 +22,7 @@ from nicegui.events import GenericEventArguments
 from fairlead.client.errors import ClientError
 from fairlead.web.html import EMPTY, Child, Html, a, button, div, element, h1, joined, p, section, span
 from fairlead.web.live import SOMEBODY_WAITS, Live
-from fairlead.web.viewer import Viewer
+from fairlead.web.viewer import Kind, Viewer
 
 log = logging.getLogger("fairlead.web")
 PLACES = (
@@ -33,7 +33,15 @@ PLACES = (
     ("/past", "The past"),
     ("/policy", "Policy"),
 )
-NOT_OF_A_CLUSTER = frozenset({"/submit", "/past", "/policy"})
+NOT_THERE: dict[Kind, dict[str, str]] = {
+    "machine": {},
+    "cluster": {
+        "/submit": "Pods are submitted to the API server of the cluster, as with kubectl apply.",
+        "/past": "The scheduler of a cluster keeps no events; kubectl get events has those of the last hour.",
+        "/policy": "The queue file of a cluster is changed where it is kept, as with kubectl edit configmap.",
+    },
+}
+"""Pages that what is looked at does not have, and what is there instead."""
 AT_LEAST_EVERY_S = 15.0
 Draw = Callable[[], Awaitable[Html]]
 Given = Mapping[str, Any]
@@ -105,7 +113,7 @@ class Page:
         links = [
             a(name, href=path, aria_current=path == self.here and "page")
             for path, name in PLACES
-            if not (self.viewer.cluster and path in NOT_OF_A_CLUSTER)
+            if path not in NOT_THERE[self.viewer.of]
         ]
         who = div(
             span(self.viewer.user or "a guest", class_="user"),

@@ -15,7 +15,7 @@ from fairlead.client.errors import ClientError, Refused
 from fairlead.web.changes import ways
 from fairlead.web.colours import Colours, trees_of
 from fairlead.web.frame import Given, Gone, Page, act_button, found, table
-from fairlead.web.html import EMPTY, Html, code, dd, div, dl, dt, element, h3, joined, p, span, strong
+from fairlead.web.html import EMPTY, Html, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
 from fairlead.web.job_acts import add_acts, buttons
 from fairlead.web.live import Live
 from fairlead.web.output import Output
@@ -40,11 +40,14 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     one = _Job(viewer, live, key, page)
     page.panel("head", "", one.head, kind="wide")
     page.panel("why", "Why", one.why, kind="wide")
-    if not viewer.cluster:
+    if viewer.of == "machine":
         page.panel("parts", "", one.parts, kind="wide")
         page.panel("output", "What it writes", one.output.frame, kind="wide", live=False)
         page.besides.append(one.output.follow)
-    page.panel("story", "Its story", one.story)
+    if viewer.of == "cluster":
+        page.panel("elsewhere", "What the cluster knows of it", one.elsewhere, live=False)
+    else:
+        page.panel("story", "Its story", one.story)
     page.panel("facts", "What it asked for, what it used", one.facts)
     page.besides.append(one.forecast)
     add_acts(page, key)
@@ -94,7 +97,7 @@ class _Job:
             div(
                 *((each, " · ") if at < len(times) - 1 else each for at, each in enumerate(times)), class_="quiet small"
             ),
-            buttons(job, self.viewer) if not self.viewer.cluster else None,
+            buttons(job, self.viewer) if self.viewer.acts else None,
         )
 
     async def why(self) -> Html:
@@ -170,6 +173,15 @@ class _Job:
     async def story(self) -> Html:
         """What happened to it."""
         return story(await self._details())
+
+    async def elsewhere(self) -> Html:
+        """How to ask the API server for what only that knows of a pod."""
+        namespace, _, name = self.key.rpartition("/")
+        asked = f"{name} -n {namespace or 'default'}"
+        rows = (("What it writes", f"kubectl logs {asked}"), ("What happened to it", f"kubectl describe pod {asked}"))
+        return dl(
+            [(dt(what), dd(code(words), " ", button("Copy", data_copy=words))) for what, words in rows], class_="pairs"
+        )
 
     async def facts(self) -> Html:
         """What it is made of."""

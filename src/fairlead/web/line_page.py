@@ -12,8 +12,9 @@ from fairlead.client.errors import ClientError
 from fairlead.web.colours import Colours, trees_of
 from fairlead.web.forecasts import line_forecast
 from fairlead.web.frame import Page, table
-from fairlead.web.html import EMPTY, Child, Html, a, code, div, element, joined, p, span, strong
+from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, span, strong
 from fairlead.web.live import Live
+from fairlead.web.running import how_to_submit, running
 from fairlead.web.stairs import interval, meter, stairs
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amount, amounts, counted, job_link
@@ -66,9 +67,7 @@ def _line(
         return div(
             p(strong("Nothing waits.")),
             p("Whatever is submitted now starts at once, if there is room for it."),
-            p("Try it: ", code("fairlead submit -- sleep 60"), " or ", a("the form", href="/submit"), ".")
-            if not viewer.cluster
-            else None,
+            p(how_to_submit(viewer)),
             class_="empty",
         )
     made_ms, starts = expected or (0, {})
@@ -132,7 +131,7 @@ def _use(trees: list[Queue]) -> Html:
 async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
     async def ask() -> list[Occupant]:
         found = []
-        async for each in viewer.client.occupants():
+        async for each in running(viewer):
             found.append(each)
             if len(found) >= RUNNING:
                 break
@@ -146,12 +145,11 @@ async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
         return p("Nothing runs.", class_="empty")
     rows = []
     for each in found:
-        mine = viewer.is_admin or each.user == viewer.user
         ends = span("ends ", moment(each.ends_at_ms, "in"), " at the latest") if each.ends_at_ms else "no time limit"
         rows.append(
             element(
                 "li",
-                div(job_link(each.key, each.name, visible=mine), " ", colours.chip(each.queue)),
+                div(job_link(each.key, each.name, visible=viewer.sees(each.user)), " ", colours.chip(each.queue)),
                 div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
                 div("since ", moment(each.started_at_ms, "since"), " · ", ends, class_="quiet small"),
                 data_k=each.key,

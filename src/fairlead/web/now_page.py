@@ -6,7 +6,7 @@ of others' jobs than whose they are and how long they may last, which everybody 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -15,12 +15,12 @@ from fastapi import Request
 from fairlead.web.cells import node_card, share_of, shortage
 from fairlead.web.colours import Colours, leaves, trees_of
 from fairlead.web.frame import Given, Page
-from fairlead.web.html import EMPTY, Html, a, code, div, element, joined, p, span, strong
+from fairlead.web.html import EMPTY, Html, a, div, element, joined, p, span, strong
 from fairlead.web.live import Live
+from fairlead.web.running import how_to_submit, running
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amounts, counted
 from fairlead.wire.cluster import Node
-from fairlead.wire.jobs import Job
 from fairlead.wire.occupancy import Occupant
 
 MANY = 40
@@ -46,10 +46,7 @@ class _Now:
 
     async def occupants(self) -> list[Occupant]:
         async def ask() -> list[Occupant]:
-            if self.viewer.cluster:
-                running = self.viewer.client.jobs(state=("running", "stopping"))
-                return [_as_occupant(job) async for job in running]
-            return [each async for each in self.viewer.client.occupants()]
+            return [each async for each in running(self.viewer)]
 
         return await self.live.shared(("occupants", self.viewer.session), ask)
 
@@ -76,7 +73,8 @@ class _Now:
 
     def _card(self, node: Node, jobs: Sequence[Occupant], colours: Colours) -> Html:
         mine = [job for job in jobs if job.node == node.id]
-        return node_card(node, mine, colours, lambda job: self.viewer.is_admin or job.user == self.viewer.user)
+        sees: Callable[[Occupant], bool] = lambda job: self.viewer.sees(job.user)  # noqa: E731
+        return node_card(node, mine, colours, sees, may_drain=self.viewer.acts and self.viewer.is_admin)
 
     def _map(self, nodes: Sequence[Node]) -> Html:
         """As squares, by how much of what is fullest is in use; the squares themselves are drawn in the browser."""
@@ -117,7 +115,7 @@ class _Now:
             node = next((node for node in nodes if node.id == self.chosen), None)
             if node is None:
                 return p(f"There is no node {self.chosen}.", class_="empty")
-            jobs = await self._on(node.id)
+            jobs = [each async for each in running(self.viewer, node.id)]
             return joined(p(a("All nodes", href="/now")), div(self._card(node, jobs, colours), class_="nodes"))
         fullest = sorted(nodes, key=lambda node: (-share_of(node), node.id))[:FULLEST]
         items = [
@@ -139,29 +137,13 @@ class _Now:
         )
         return joined(find, element("ul", items, class_="plain-list"))
 
-    async def _on(self, node: str) -> list[Occupant]:
-        if self.viewer.cluster:
-            return [each for each in await self.occupants() if each.node == node]
-        return [each async for each in self.viewer.client.occupants(node=node)]
-
     async def legend(self) -> Html:
         """Which colour is which queue."""
         colours = Colours(trees := await trees_of(self.viewer, self.live))
         shown = [colours.chip(queue.path) for queue in leaves(trees) if any(queue.allocated.values())]
         if not shown:
-            return p(
-                "No queue uses anything. ", code("fairlead submit -- COMMAND"), " starts something.", class_="empty"
-            )
+            return p("No queue uses anything. ", how_to_submit(self.viewer), class_="empty")
         return div(shown, class_="chips")
-
-
-def _as_occupant(job: Job) -> Occupant:
-    """A pod that runs, in the words for jobs of a machine."""
-    said = {
-        name: getattr(job, name)
-        for name in ("key", "user", "name", "queue", "state", "started_at_ms", "node", "resources")
-    }
-    return Occupant(**said, ends_at_ms=None, gpus=[])
 
 
 async def show(viewer: Viewer, live: Live, request: Request) -> None:

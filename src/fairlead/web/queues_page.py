@@ -33,7 +33,8 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     page = Page(viewer, live, "/queues", "Queues")
     one = _Queues(viewer, live, page, request.query_params.get("queue", ""))
     page.panel("tree", "What each queue uses", one.tree, kind="wide")
-    page.panel("try", "What if a queue had another limit or priority?", one.form, kind="wide", live=False)
+    if viewer.acts:
+        page.panel("try", "What if a queue had another limit or priority?", one.form, kind="wide", live=False)
     page.panel("use", "Who uses what", one.use)
     page.panel("limits", "Limits of users and groups", one.limits)
     page.acts |= {"choose": one.choose, "suppose": one.suppose}
@@ -84,7 +85,9 @@ class _Queues:
             else str(queue.running_applications)
         )
         choose = (
-            act_button("Try", "choose", queue=queue.path, label=f"Try another limit of {queue.path}") if depth else None
+            act_button("Try", "choose", queue=queue.path, label=f"Try another limit of {queue.path}")
+            if depth and self.viewer.acts
+            else None
         )
         return [
             title,

@@ -8,12 +8,17 @@ session, though the service would take this process for its own user.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fairlead.client.address import Address
 from fairlead.client.asynchronous import AsyncClient
 
 COOKIE = "fairlead_session"
 SESSION_BEGINS = "fls_"
+
+
+Kind = Literal["machine", "cluster"]
+"""What is looked at. On a cluster jobs are pods, whoever may ask sees all of them, and nothing is changed from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,16 @@ class Viewer:
     user: str
     is_admin: bool
     client: AsyncClient
-    cluster: bool
-    """What is looked at is a cluster: jobs are pods, and nothing is changed from here."""
+    of: Kind
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything can be changed from here."""
+        return self.of == "machine"
+
+    def sees(self, user: str) -> bool:
+        """Whether jobs of that user have pages that the viewer may see."""
+        return self.is_admin or self.of != "machine" or user == self.user
 
 
 class Service:
@@ -52,4 +65,4 @@ class Service:
         """Whoever has this session. Raises `ClientError`: it is over, or the service does not answer."""
         client = self.client(session)
         about = await client.service()
-        return Viewer(session, about.user, about.is_admin, client, about.cluster is not None)
+        return Viewer(session, about.user, about.is_admin, client, "machine" if about.cluster is None else "cluster")

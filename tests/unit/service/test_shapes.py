@@ -208,6 +208,7 @@ CLUSTER_CASES = {
     "listLimits": "",
     "listLine": "?limit=5",
     "forecastLine": "?limit=5&seconds=1",
+    "getChanges": "?after=0&wait=0",
 }
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from html import escape
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
-from fairlead.service.machine import MachineOf
-from fairlead.service.place import CallerOf
+from fairlead.service.place import CallerOf, PlaceOf, place_of
 from fairlead.service.sessions import SESSION
 from fairlead.wire import pages as wire
 from fairlead.wire.jobs import Done
@@ -28,26 +27,43 @@ router = api("pages")
 front = APIRouter(include_in_schema=False)
 
 
+def _token(request: Request) -> str:
+    return str(place_of(request).token_of(request))
+
+
+def _url(request: Request) -> str:
+    """Where the pages are for whoever asks: over TCP under the name that the service has there; empty: nowhere."""
+    url: str = place_of(request).pages.url
+    if not url or request.client is None:
+        return url
+    host = request.url.hostname or ""
+    scheme = url.partition("://")[0]
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{url.rpartition(':')[2]}"
+
+
+TokenOf = Annotated[str, Depends(_token)]
+UrlOf = Annotated[str, Depends(_url)]
+
+
 @router.post("/tickets", status_code=201)
-async def create_ticket(place: MachineOf, caller: CallerOf) -> wire.Ticket:
+async def create_ticket(place: PlaceOf, caller: CallerOf, token: TokenOf, url: UrlOf) -> wire.Ticket:
     """Make a ticket: whoever shows it first, within a minute, is taken for the caller, once."""
-    text, made = place.pages.sessions.ticket(caller.user, caller.uid)
-    pages = place.pages
-    return wire.Ticket(ticket=text, expires_at_ms=made.expires_at_ms, url=pages.url, why_none=pages.why_none)
+    text, made = place.pages.sessions.ticket(caller.user, caller.uid, token)
+    return wire.Ticket(ticket=text, expires_at_ms=made.expires_at_ms, url=url, why_none=place.pages.why_none)
 
 
 @router.post("/sessions", status_code=201, responses=documented(503))
-async def create_session(place: MachineOf, caller: CallerOf) -> wire.Session:
+async def create_session(place: PlaceOf, caller: CallerOf, token: TokenOf) -> wire.Session:
     """Begin a session of the caller: what a browser shows from now on, instead of the ticket or the token."""
     try:
-        text, made = await run_in_threadpool(place.pages.sessions.session, caller.user, caller.uid)
+        text, made = await run_in_threadpool(place.pages.sessions.session, caller.user, caller.uid, token)
     except OSError as error:
         raise Refusal("unavailable", f"the session could not be stored: {error}") from error
     return wire.Session(session=text, user=made.user, expires_at_ms=made.expires_at_ms)
 
 
 @router.delete("/sessions", responses=documented(404))
-async def end_session(place: MachineOf, authorization: Annotated[str | None, Header()] = None) -> Done:
+async def end_session(place: PlaceOf, authorization: Annotated[str | None, Header()] = None) -> Done:
     """End the session that this request shows."""
     text = (authorization or "").partition(" ")[2].strip()
     if not text.startswith(SESSION):
@@ -61,7 +77,7 @@ async def end_session(place: MachineOf, authorization: Annotated[str | None, Hea
 
 @router.get("/changes")
 async def get_changes(
-    place: MachineOf,
+    place: PlaceOf,
     caller: CallerOf,
     after: Annotated[int, Query(ge=0, description="Answer once there is more than this.")] = 0,
     wait: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="Seconds to wait for it.")] = 0.0,
@@ -72,9 +88,9 @@ async def get_changes(
 
 
 @front.get("/")
-async def get_front(place: MachineOf, request: Request) -> Response:
+async def get_front(place: PlaceOf, url: UrlOf) -> Response:
     """Where the pages are, or how to get them."""
-    if not place.pages.url:
+    if not url:
         said = escape(place.pages.why_none[:1].upper() + place.pages.why_none[1:])
         return HTMLResponse(
             f"<!doctype html><html lang=en><title>Fairlead</title><h1>Fairlead</h1><p>{said}.</p>"
@@ -82,6 +98,4 @@ async def get_front(place: MachineOf, request: Request) -> Response:
             f"and <code>/api/v1</code>.</p>",
             404,
         )
-    scheme, _, where = place.pages.url.partition("://")
-    port = where.rpartition(":")[2]
-    return RedirectResponse(f"{scheme}://{request.url.hostname}:{port}/", 307, {"Cache-Control": "no-store"})
+    return RedirectResponse(f"{url}/", 307, {"Cache-Control": "no-store"})

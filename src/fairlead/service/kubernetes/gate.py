@@ -2,8 +2,9 @@
 
 Decides by the cluster's own rules: the API server is asked whose token it is (TokenReview), and whether that user may
 read this path (SubjectAccessReview, a non-resource URL such as `/fairlead/api/v1/jobs`). Whoever is on this very host,
-which `kubectl port-forward` is too, needs no token. Never lets anybody change anything. Invariant: what the API server
-could not be asked about is refused.
+which `kubectl port-forward` is too, needs no token. A session of the pages stands for the token that began it, and is
+judged by that, request by request. Never lets anybody change anything. Invariant: what the API server could not be
+asked about is refused.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.service.http import errors
+from fairlead.service.sessions import SESSION, TICKET, Sessions
 
 log = logging.getLogger("fairlead.service")
 
 CALLER = "fairlead.caller"
+TOKEN = "fairlead.token"
+"""The key of a request's scope that holds the token it was judged by, or nothing."""
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
 _POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")
 HERE = frozenset({"127.0.0.1", "::1"})
+BEGINNING = frozenset({"/api/v1/tickets", "/api/v1/sessions"})
+INFO = "/api/v1/info"
+"""Whoever may read this may have a session: it gives no right that its token does not give."""
 NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -124,6 +131,10 @@ def right_to(path: str) -> str:
     return path if path == FIGURES else f"/fairlead{path}"
 
 
+LOCALHOST = Caller("localhost", -1, True, may_submit=False)
+"""Who asks on this host, or through `kubectl port-forward`."""
+
+
 class ClusterGate:
     """Says who a request comes from, once `Entrance` has found out."""
 
@@ -140,8 +151,8 @@ class ClusterGate:
 class Entrance:
     """Stands before the application: finds out who asks, and makes `NAMESPACE/NAME` in a path one key."""
 
-    def __init__(self, app: ASGIApp, judge: Judge) -> None:
-        self._app, self._judge = app, judge
+    def __init__(self, app: ASGIApp, judge: Judge, sessions: Sessions) -> None:
+        self._app, self._judge, self._sessions = app, judge, sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -161,10 +172,20 @@ class Entrance:
         headers = dict(scope["headers"])
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            return await self._judge.caller(token.strip(), scope["method"], scope["path"])
-        if is_here(scope, headers.get(b"host", b"").decode("latin-1")):
-            return Caller("localhost", -1, True, may_submit=False)
-        return None
+            return await self._bearer(scope, token.strip())
+        return LOCALHOST if is_here(scope, headers.get(b"host", b"").decode("latin-1")) else None
+
+    async def _bearer(self, scope: Scope, token: str) -> Caller:
+        if token.startswith((TICKET, SESSION)):
+            found = self._sessions.recognise(token)
+            if found is None:
+                raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
+            if not found.token:
+                return LOCALHOST
+            token = found.token
+        scope[TOKEN] = token
+        asked = ("GET", INFO) if scope["path"] in BEGINNING else (scope["method"], scope["path"])
+        return await self._judge.caller(token, *asked)
 
 
 def is_here(scope: Scope, host: str) -> bool:

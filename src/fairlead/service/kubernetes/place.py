@@ -31,9 +31,10 @@ from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service import history_events, views
 from fairlead.service.history_events import HistoryEvent, frame, live
+from fairlead.service.http import pages
 from fairlead.service.http.app import get_health
 from fairlead.service.http.shaped import ShapedRoute, content, shown
-from fairlead.service.kubernetes.gate import ClusterGate
+from fairlead.service.kubernetes.gate import TOKEN, ClusterGate
 from fairlead.service.kubernetes.history_pods import PodHistory
 from fairlead.service.kubernetes.kube_figures import kube_figures
 from fairlead.service.kubernetes.pods import ANYBODY, ClusterMoment, our_pods, state_of
@@ -77,14 +78,19 @@ class ClusterPlace(Place):
             if told.decisions:
                 records.offer([Entry(0, told.at_ms, SCHEDULE, {}, told.decisions)])
             self.pod_history.note(told, driver)
+            self.pages.changes.advance(self.pod_history.seq)
 
         control_loop.listeners.append(note)
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
     def routers(self) -> list[APIRouter]:
-        """Probes, and refusals of what changes something."""
+        """Probes, the way to the pages, and refusals of what changes something."""
         return ROUTERS
+
+    def token_of(self, request: Request) -> str:
+        """As the gate noted it."""
+        return str(request.scope.get(TOKEN, ""))
 
     def caller(self, request: Request) -> Caller:
         """By a token of the cluster; anybody where everybody may read."""
@@ -244,6 +250,7 @@ class ClusterPlace(Place):
     def end_streams(self) -> None:
         """Before the end, or nobody would ever be done."""
         self.streams.close()
+        self.pages.changes.close()
         self.pod_history.readers.close()
 
     # -- what only a cluster has --------------------------------------------------------------------------------------
@@ -309,4 +316,4 @@ async def not_here(what: str) -> Response:
     raise Refusal("method-not-allowed", NOT_HERE)
 
 
-ROUTERS = [probes, last]
+ROUTERS = [probes, pages.router, pages.front, last]

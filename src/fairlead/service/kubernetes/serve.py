@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from fairlead.service.http.connections import MOST, Connections, raise_descripto
 from fairlead.service.http.server import ListenError, Server, Tcp, on_signals
 from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
 from fairlead.service.kubernetes.place import ClusterPlace
+from fairlead.service.pages import Pages
 from fairlead.service.place import now_ms
 from fairlead.version import version
 
@@ -38,7 +40,7 @@ LOOK_S = 0.05
 def make_cluster_app(place: ClusterPlace, judge: Judge) -> FastAPI:
     """The application of one scheduler on a cluster, with the door before it."""
     app = make_app(place)
-    app.add_middleware(Entrance, judge=judge)
+    app.add_middleware(Entrance, judge=judge, sessions=place.pages.sessions)
     return app
 
 
@@ -58,6 +60,8 @@ class ClusterServiceOptions:
     """Its key; None: it is in the same file."""
     allow_plain_http: bool = False
     """Listen beyond loopback without TLS."""
+    pages_port: int | None = None
+    """TCP port of the pages, on the same address; 0: any free one; None: no pages."""
     open_reads: bool = False
     log_level: str = "info"
 
@@ -69,8 +73,10 @@ def serve_cluster(options: ClusterServiceOptions) -> int:
         access = find_access(options.kubeconfig, options.context)
         tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
         sockets = [tcp.listen(options.port)] if options.port is not None else []
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_live(options, access, tcp, sockets))
+        with ExitStack() as stack, asyncio.Runner(loop_factory=loop_factory()) as runner:
+            pages = Pages()
+            pages.listen(tcp, options.pages_port if sockets else None, None, stack)
+            return runner.run(_live(options, access, tcp, sockets, pages))
     except (AccessError, ListenError) as problem:
         return _failed(str(problem))
 
@@ -80,10 +86,12 @@ def _failed(sentence: str) -> int:
     return 1
 
 
-async def _live(options: ClusterServiceOptions, access: Access, tcp: Tcp, sockets: list[socket.socket]) -> int:
+async def _live(
+    options: ClusterServiceOptions, access: Access, tcp: Tcp, sockets: list[socket.socket], pages: Pages
+) -> int:
     controller = Controller(access, options.controller)
     place = ClusterPlace(
-        version=version(), started_at_ms=now_ms(), open_reads=options.open_reads, controller=controller
+        version=version(), started_at_ms=now_ms(), open_reads=options.open_reads, controller=controller, pages=pages
     )
     asking = Client(Connection(access, 4))
     log.info("%s schedules pods of %r at %s", controller.identity, options.controller.scheduler_name, access.server)
@@ -97,7 +105,9 @@ async def _live(options: ClusterServiceOptions, access: Access, tcp: Tcp, socket
         app = make_cluster_app(place, ApiJudge(asking))
         server = Server(app, place.end_streams, connections, tcp.certificate)
         serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-        log.info("probes, figures and questions on %s", tcp.url(sockets[0]))
+        duties.append(asyncio.create_task(pages.keep(sockets[0])))
+        also = f"; pages at {pages.url} (`fairlead web` opens them)" if pages.url else ""
+        log.info("probes, figures and questions on %s%s", tcp.url(sockets[0]), also)
     waiting = asyncio.create_task(told.wait())
     try:
         await asyncio.wait({scheduling, waiting}, return_when=asyncio.FIRST_COMPLETED)

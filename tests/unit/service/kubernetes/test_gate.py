@@ -6,8 +6,10 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
+import aiohttp
 import pytest
 from fastapi import Request as HttpRequest
+from testbed.cluster_service import serving
 
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
 from fairlead.local.callers import Caller
@@ -100,3 +102,59 @@ def test_where_everybody_may_read_a_token_still_says_who() -> None:
     place.open_reads = False
     with pytest.raises(Refusal):
         place.caller(unknown)
+
+
+class Known:
+    """Knows one token, which may read all but the nodes."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def caller(self, token: str, method: str, path: str) -> Caller:
+        self.asked.append((method, path))
+        if token != "good":
+            raise Refusal("unauthorized", "not known")
+        if path.endswith("/nodes"):
+            raise Refusal("forbidden", "not the nodes")
+        return Caller("ann", -1, True, may_submit=False)
+
+
+async def test_a_session_is_judged_by_the_token_that_began_it() -> None:
+    """It gives no right that the token does not give, for as long as the token is known, and can be ended."""
+    judge = Known()
+    async with serving(judge=judge) as service, aiohttp.ClientSession(service.url) as asking:
+
+        async def ask(method: str, path: str, credential: str) -> tuple[int, Any]:
+            headers = {"Authorization": f"Bearer {credential}"}
+            async with asking.request(method, f"/api/v1/{path}", headers=headers) as answer:
+                return answer.status, await answer.json()
+
+        assert (await ask("POST", "sessions", "bad"))[0] == 401
+        status, begun = await ask("POST", "sessions", "good")
+        assert (status, begun["user"]) == (201, "ann")
+        assert judge.asked[-1] == ("GET", "/api/v1/info"), "whoever may read that may have a session"
+        session = begun["session"]
+        assert (await ask("GET", "queues", session))[0] == 200
+        assert judge.asked[-1] == ("GET", "/api/v1/queues")
+        assert (await ask("GET", "nodes", session))[0] == 403
+        assert (await ask("POST", "clean", session))[0] == 405, "nothing is changed here"
+        assert (await ask("DELETE", "sessions", session))[0] == 200
+        assert (await ask("GET", "queues", session))[0] == 401
+
+
+async def test_a_ticket_of_this_host_opens_the_pages_as_this_host() -> None:
+    """Once: no token is needed here, so none stands behind its session."""
+    async with serving() as service, aiohttp.ClientSession(service.url) as asking:
+        async with asking.post("/api/v1/tickets") as answer:
+            ticket = (await answer.json())["ticket"]
+        for status in (201, 401):
+            async with asking.post("/api/v1/sessions", headers={"Authorization": f"Bearer {ticket}"}) as answer:
+                assert answer.status == status
+                found = await answer.json()
+                session = found.get("session", "")
+                if session:
+                    headers = {"Authorization": f"Bearer {session}"}
+                    assert (await service.get("/api/v1/info", **headers))["user"] == "localhost"
+        async with asking.get("/", allow_redirects=False) as answer:
+            assert answer.status == 404
+            assert "turned off" in await answer.text()
