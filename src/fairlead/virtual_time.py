@@ -10,15 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fairlead.core.model.decisions import Decision, Evict
 from fairlead.core.model.events import Event, Release
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairlead.scheduler import Scheduler
 
 Happens = Callable[[], object]
+
+
+class Recorder(Protocol):
+    """Takes down what the scheduler was told and what it decided, in that order."""
+
+    def event(self, now_ms: int, event: Event, decisions: Sequence[Decision]) -> None:
+        """It was told of an event."""
+
+    def run(self, now_ms: int, limit: int | None, decisions: Sequence[Decision]) -> None:
+        """It ran."""
 
 
 class Due:
@@ -46,6 +58,7 @@ class VirtualTime:
         """Something followed since the scheduler ran, so that it should run again."""
         self.events = 0
         """How many the scheduler was told of."""
+        self.recorder: Recorder | None = None
         self._queue: list[tuple[int, int, Due]] = []
         self._number = 0
         self._follow_ups: list[Happens] = []
@@ -89,16 +102,25 @@ class VirtualTime:
         """Tell the scheduler of an event now; what follows is noted, and waits for `follow`."""
         self.events += 1
         decisions = self.scheduler.handle(event, self.now_ms)
+        if self.recorder is not None:
+            self.recorder.event(self.now_ms, event, decisions)
         if decisions:
             self.take(decisions)
         return decisions
+
+    def schedule(self, limit: int | None = None) -> None:
+        """Let the scheduler run once, and place at most so many; what follows waits for `follow`."""
+        decisions = self.scheduler.schedule(self.now_ms, limit)
+        if self.recorder is not None:
+            self.recorder.run(self.now_ms, limit, decisions)
+        self.take(decisions)
 
     def settle(self) -> None:
         """Let the scheduler run, again and again until nothing it decided has changed anything."""
         self.has_changed = True
         while self.has_changed:
             self.has_changed = False
-            self.take(self.scheduler.schedule(self.now_ms))
+            self.schedule()
             self.follow()
 
     def then(self, happens: Happens) -> None:

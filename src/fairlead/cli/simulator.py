@@ -1,4 +1,4 @@
-"""Commands in virtual time: sim run, compare (queue files on workloads), forecast; scenario run, scenario check, bench.
+"""Commands in virtual time: sim run, compare (queue files on workloads), view, forecast; scenario run and check, bench.
 
 Decides how the words of a command become trials, and how a journal becomes a workload. Never measures or draws:
 `fairlead.sim` does, prints, and says the exit status; never talks to a service. Invariant: the same files, options and
@@ -16,6 +16,7 @@ import click
 
 from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.values import parse_duration
+from fairlead.cli.view import view
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:
@@ -101,19 +102,20 @@ sim = Group("sim", help="Try queue files on workloads, in virtual time.")
 )
 @_trial_options
 @click.option("--decisions", default="", metavar="FILE", help="Write every decision to this file, a line each.")
+@click.option("--record", default="", metavar="FILE", help="Write the whole course to this new file, for sim view.")
 @report_output
-def sim_run(config: str, decisions: str, report: str, images: str, output: str, **given: Any) -> Status:
+def sim_run(config: str, decisions: str, record: str, report: str, images: str, output: str, **given: Any) -> Status:
     """Simulate one queue file on a workload.
 
     Prints totals that add up, utilisation by resource, waiting times, and a digest of all decisions. Ctrl-C stops and
     reports what happened so far.
     """
-    from fairlead.sim.simulate import run
+    from fairlead.sim.simulate import Files, run
 
     trial = _trial(Path(config).name if config else "default", config, **given)
     as_json = output == "json"
-    status = run(trial, sys.stdout, sys.stderr, decisions=decisions, report=report, images=images, as_json=as_json)
-    return of_files(status)
+    files = Files(decisions=decisions, course=record, report=report, images=images)
+    return of_files(run(trial, sys.stdout, sys.stderr, files=files, as_json=as_json))
 
 
 @sim.command("compare", examples=_COMPARE_EXAMPLES)
@@ -219,6 +221,9 @@ def _moment(text: str, where: str) -> int | None:
     except ValueError:
         raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
     return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
+
+
+sim.add_command(view)
 
 
 # -- forecasts ------------------------------------------------------------------------------------------------------

@@ -43,7 +43,13 @@ def web(client: Client, only_print: bool) -> None:
         raise Failure(f"this service serves no pages: {ticket.why_none}")
     address = way_in(ticket)
     print(address, flush=True)
-    if not only_print and sys.stdout.isatty() and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if not only_print:
+        open_in_browser(address)
+
+
+def open_in_browser(address: str) -> None:
+    """Where somebody sits before a screen."""
+    if sys.stdout.isatty() and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         import webbrowser
 
         with contextlib.suppress(webbrowser.Error):

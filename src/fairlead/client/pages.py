@@ -11,7 +11,7 @@ from fairlead.client.calls import call, route
 from fairlead.client.http import Call
 
 if TYPE_CHECKING:
-    from fairlead.wire import jobs, pages
+    from fairlead.wire import cluster, course, jobs, pages
 
 
 class PageRoutes:
@@ -41,6 +41,21 @@ class PageRoutes:
     def line(self, *, limit: int = 100, after: str | None = None) -> Call[pages.LinePage]:
         """What waits for room, in the order in which it is looked at."""
         return call("GET", "/line", limit=limit, after=after)
+
+    @route
+    def recorded(self) -> Call[course.Course]:
+        """How long a recorded course is, and where in it one is."""
+        return call("GET", "/course")
+
+    @route
+    def go(self, to: course.Go) -> Call[course.Course]:
+        """Go to another moment of a recorded course."""
+        return call("PUT", "/course", to)
+
+    @route
+    def course_events(self, *, limit: int = 100, key: str | None = None) -> Call[cluster.EventPage]:
+        """What happened in a recorded course up to the moment, the newest first."""
+        return call("GET", "/course/events", limit=limit, key=key)
 
     @route
     def line_forecast(self, *, limit: int = 30, seconds: float = 2.0) -> Call[pages.LineForecast]:

@@ -116,6 +116,14 @@ class History:
             low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
         return low
 
+    def decided_beside(self, seq: int, step: int) -> int | None:
+        """The next record behind this one (`step` 1), or before it (-1), that has decisions (not checked)."""
+        after = "seq > ? AND length(outcome) > 2 ORDER BY seq"
+        before = "seq < ? AND length(outcome) > 2 ORDER BY seq DESC"
+        query = f"SELECT seq FROM records WHERE {after if step > 0 else before} LIMIT 1"
+        row = self.connection.execute(query, (seq,)).fetchone()
+        return int(row[0]) if row is not None else None
+
     def snapshot_seqs(self) -> tuple[int, ...]:
         """After which records there are snapshots, newest first (not checked)."""
         return tuple(r[0] for r in self.connection.execute("SELECT seq FROM snapshots ORDER BY seq DESC"))

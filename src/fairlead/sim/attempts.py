@@ -18,6 +18,7 @@ from fairlead.sim.jobs import Job, Task
 if TYPE_CHECKING:
     from fairlead.core.model.reason import Reason
     from fairlead.scheduler import Scheduler
+    from fairlead.virtual_time import Recorder
 
 
 ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
@@ -35,6 +36,8 @@ class Settings:
     """Compute the digest of all decisions."""
     lines: TextIO | None = None
     """Where to write every decision, a line each."""
+    recorder: Recorder | None = None
+    """Takes down the whole course."""
 
 
 class Reasons(dict[str, int]):

@@ -70,6 +70,7 @@ class Engine(VirtualTime):
         self._next_fault = next(self._faults, None)
         self.begin_ms = self._next_job.at_ms if self._next_job else 0
         super().__init__(Scheduler(now_ms=self.begin_ms), self.begin_ms)
+        self.recorder = self.settings.recorder
         self.columns = Columns()
         self.columns.begin_ms = self.columns.end_ms = self.now_ms
         self.jobs = self.tasks = self.ended = self.decisions = 0
@@ -168,7 +169,7 @@ class Engine(VirtualTime):
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms <= at_ms:
                 # It may have completed meanwhile: what was due before is said first.
-                self.take(self.scheduler.schedule(at_ms, 0))
+                self.schedule(0)
         if app.id not in self._queue_of:
             self._queue_of[app.id] = app.queue
             sized = placeholders(job) if job.gang else app

@@ -183,7 +183,7 @@ class Course(VirtualTime):
         self.follow()
 
     def _fire_timers(self) -> None:
-        self.take(self.scheduler.schedule(self.now_ms, limit=0))
+        self.schedule(0)
 
     def _next_ms(self, fired_ms: int) -> int | None:
         """When something happens next. A timer that has been fired and is still there does not count again."""

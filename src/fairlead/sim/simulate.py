@@ -20,7 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairlead.core.model.quantities import format_amount, people_call
+from fairlead.journal.format import JournalError
 from fairlead.sim import spread
+from fairlead.sim.recording import recording
 from fairlead.sim.report import html_report, write_images
 from fairlead.sim.rows import sentence
 from fairlead.sim.trials import Trial, TrialFailed, run_alone, run_trials
@@ -43,6 +45,10 @@ class Files:
     images: str = ""
     """A folder for the plots."""
     csv: str = ""
+    decisions: str = ""
+    """Of one trial: every decision, a line each."""
+    course: str = ""
+    """Of one trial: a new journal with all that the scheduler was told and decided."""
 
     def write(self, outcomes: list[dict[str, Any]]) -> None:
         """Write what is wanted. Raises OSError."""
@@ -60,26 +66,24 @@ def run(
     out: TextIO | None = None,
     err: TextIO | None = None,
     *,
-    decisions: str = "",
-    report: str = "",
-    images: str = "",
+    files: Files | None = None,
     as_json: bool = False,
     progress: bool | None = None,
 ) -> int:
     """Simulate one queue file and print its report.
 
-    `decisions` is a file for every decision, `report` one for the HTML report, `images` a folder for plots;
     `progress` shows a bar on `err` (None: when it is a terminal). Returns 0, 130 after Ctrl-C (the report shows what
     there is), or 2 after a sentence on `err`.
     """
-    out, err = out or sys.stdout, err or sys.stderr
+    out, err, files = out or sys.stdout, err or sys.stderr, files or Files()
     try:
         with ExitStack() as stack:
-            lines = stack.enter_context(Path(decisions).open("w", encoding="utf-8")) if decisions else None
+            course = stack.enter_context(recording(Path(files.course))) if files.course else None
+            lines = stack.enter_context(Path(files.decisions).open("w", encoding="utf-8")) if files.decisions else None
             tick = stack.enter_context(progress_bars(err, [trial], progress))
-            outcome = run_alone(trial, lines, partial(tick, 0) if tick is not None else None)
-        Files(report=report, images=images).write([outcome])
-    except (OSError, ValueError) as e:
+            outcome = run_alone(trial, lines, partial(tick, 0) if tick is not None else None, course)
+        files.write([outcome])
+    except (OSError, ValueError, JournalError) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)

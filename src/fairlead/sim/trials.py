@@ -32,6 +32,7 @@ from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Fault, Workload, drawn, known_only, read_faults
 from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source, SourceError
+from fairlead.virtual_time import Recorder
 
 BARS_MAX = 2500
 BAR_NODES_MAX = 16
@@ -86,9 +87,15 @@ def faults_of(trial: Trial, workload: Workload) -> Iterator[Fault]:
 
 
 def run_trial(
-    trial: Trial, *, lines: TextIO | None = None, watch: Watch | None = None, tick: Tick | None = None
+    trial: Trial,
+    *,
+    lines: TextIO | None = None,
+    watch: Watch | None = None,
+    tick: Tick | None = None,
+    recorder: Recorder | None = None,
 ) -> dict[str, Any]:
-    """Run it and return its outcome. `watch` is handed the engine before it starts (to stop it), `tick` hears progress.
+    """Run it and return its outcome. `watch` is handed the engine before it starts (to stop it), `tick` hears progress,
+    `recorder` all that the scheduler is told and decides.
 
     Raises what opening a source, a queue file or a list of faults raises.
     """
@@ -100,7 +107,7 @@ def run_trial(
         workload.nodes,
         workload.jobs,
         faults_of(trial, workload),
-        Settings(resubmit=trial.resubmit, digest=trial.digest, lines=lines),
+        Settings(resubmit=trial.resubmit, digest=trial.digest, lines=lines, recorder=recorder),
     )
     if watch is not None:
         watch(engine)
@@ -226,11 +233,13 @@ def on_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def run_alone(trial: Trial, lines: TextIO | None = None, tick: Tick | None = None) -> dict[str, Any]:
+def run_alone(
+    trial: Trial, lines: TextIO | None = None, tick: Tick | None = None, recorder: Recorder | None = None
+) -> dict[str, Any]:
     """The outcome of one trial, run here; Ctrl-C stops it and gives what there is. Raises what `run_trial` raises."""
     stop = _Stop()
     with on_ctrl_c(stop.now):
-        return run_trial(trial, lines=lines, watch=stop.watch, tick=tick)
+        return run_trial(trial, lines=lines, watch=stop.watch, tick=tick, recorder=recorder)
 
 
 def run_trials(trials: Sequence[Trial], processes: int = 1, progress: Progress | None = None) -> list[dict[str, Any]]:

@@ -18,13 +18,15 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
-from fairlead.web import job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
+from fairlead.web import happened_page, job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
 from fairlead.web.frame import NOT_THERE, PLACES, Page
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import Html, code, div, element, h1, joined, p
 from fairlead.web.live import Live
 from fairlead.web.viewer import COOKIE, Service, Viewer
 
+ALL_OF_IT = 1.0
+"""A recorded course has nothing else to do than to be looked at."""
 STATIC = Path(__file__).with_name("static")
 
 
@@ -65,6 +67,7 @@ PAGES: dict[str, Callable[..., Awaitable[None]]] = {
     "/submit": submit_page.show,
     "/past": past_page.show,
     "/policy": policy_page.show,
+    "/happened": happened_page.show,
     "/job/{key:path}": job_page.show,
 }
 
@@ -80,6 +83,8 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
             return _without_session(RedirectResponse("/sign-in", 303))
         except ClientError as error:
             return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
+        if viewer.of == "course":
+            app.state.live.budget.share = ALL_OF_IT
         ui.add_head_html(HEAD)
         why_not = NOT_THERE[viewer.of].get(path)
         await (show(viewer, app.state.live, request) if why_not is None else _only_say(viewer, app, path, why_not))

@@ -20,6 +20,7 @@ from nicegui.client import Client
 from nicegui.events import GenericEventArguments
 
 from fairlead.client.errors import ClientError
+from fairlead.web.course_bar import CourseBar
 from fairlead.web.html import EMPTY, Child, Html, a, button, div, element, h1, joined, p, section, span
 from fairlead.web.live import SOMEBODY_WAITS, Live
 from fairlead.web.viewer import Kind, Viewer
@@ -32,13 +33,20 @@ PLACES = (
     ("/submit", "Submit"),
     ("/past", "The past"),
     ("/policy", "Policy"),
+    ("/happened", "What happened"),
 )
 NOT_THERE: dict[Kind, dict[str, str]] = {
-    "machine": {},
+    "machine": {"/happened": "What happened is a page of recorded courses; of a machine The past shows it."},
     "cluster": {
+        "/happened": "What happened is a page of recorded courses; kubectl get events has that of the last hour.",
         "/submit": "Pods are submitted to the API server of the cluster, as with kubectl apply.",
         "/past": "The scheduler of a cluster keeps no events; kubectl get events has those of the last hour.",
         "/policy": "The queue file of a cluster is changed where it is kept, as with kubectl edit configmap.",
+    },
+    "course": {
+        "/submit": "What is over takes in no more jobs.",
+        "/past": "All of this is past: the slider goes to any moment of it.",
+        "/policy": "Which queue file would have been better is a question for fairlead sim compare.",
     },
 }
 """Pages that what is looked at does not have, and what is there instead."""
@@ -83,6 +91,10 @@ class Page:
         self._after: list[tuple[Any, ...]] = []
         self._client: Client | None = None
         self._following: asyncio.Task[None] | None = None
+        if viewer.of == "course":
+            bar = CourseBar(viewer, live, self.after_showing)
+            self.panel("course", "", bar.draw, kind="wide bar")
+            self.acts |= bar.acts
 
     def panel(self, id_: str, title: str, draw: Draw, *, kind: str = "", live: bool = True) -> None:
         """Have one more panel."""

@@ -15,6 +15,7 @@ from fairlead.client.errors import ClientError, Refused
 from fairlead.web.changes import ways
 from fairlead.web.colours import Colours, trees_of
 from fairlead.web.frame import Given, Gone, Page, act_button, found, table
+from fairlead.web.happened_page import happened
 from fairlead.web.html import EMPTY, Html, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
 from fairlead.web.job_acts import add_acts, buttons
 from fairlead.web.live import Live
@@ -46,6 +47,8 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         page.besides.append(one.output.follow)
     if viewer.of == "cluster":
         page.panel("elsewhere", "What the cluster knows of it", one.elsewhere, live=False)
+    elif viewer.of == "course":
+        page.panel("happened", "What happened to it", one.happened)
     else:
         page.panel("story", "Its story", one.story)
     page.panel("facts", "What it asked for, what it used", one.facts)
@@ -173,6 +176,10 @@ class _Job:
     async def story(self) -> Html:
         """What happened to it."""
         return story(await self._details())
+
+    async def happened(self) -> Html:
+        """In a recorded course, up to its moment."""
+        return happened(await self.viewer.client.course_events(limit=100, key=self.key))
 
     async def elsewhere(self) -> Html:
         """How to ask the API server for what only that knows of a pod."""

@@ -66,7 +66,7 @@ def _line(
     if not found.line:
         return div(
             p(strong("Nothing waits.")),
-            p("Whatever is submitted now starts at once, if there is room for it."),
+            p("Whatever is submitted now starts at once, if there is room for it.") if viewer.of != "course" else None,
             p(how_to_submit(viewer)),
             class_="empty",
         )

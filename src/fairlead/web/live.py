@@ -35,14 +35,15 @@ SETTLE_S = 0.03
 
 
 class Budget:
-    """Time of the service that looks may take."""
+    """Time of the service that looks may take: the part `share` of it."""
 
     def __init__(self) -> None:
+        self.share = SHARE
         self._owed_s, self._at = 0.0, time.monotonic()
 
     def _settle(self) -> None:
         now = time.monotonic()
-        self._owed_s = max(0.0, self._owed_s - (now - self._at) * SHARE)
+        self._owed_s = max(0.0, self._owed_s - (now - self._at) * self.share)
         self._at = now
 
     async def allowed(self) -> None:
@@ -51,7 +52,7 @@ class Budget:
             self._settle()
             if self._owed_s < BURST_S:
                 return
-            await asyncio.sleep((self._owed_s - BURST_S) / SHARE + 0.01)
+            await asyncio.sleep((self._owed_s - BURST_S) / self.share + 0.01)
 
     def spent(self, seconds: float) -> None:
         """So much was."""

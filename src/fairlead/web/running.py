@@ -35,6 +35,8 @@ def _as_occupant(job: Job) -> Occupant:
 
 def how_to_submit(viewer: Viewer) -> Html:
     """A sentence."""
+    if viewer.of == "course":
+        return span("So it was at this moment; the slider goes to others.")
     if viewer.of == "cluster":
         return span("A pod with ", code("schedulerName: fairlead"), " is scheduled here.")
     return span("Try it: ", code("fairlead submit -- sleep 60"), " or ", a("the form", href="/submit"), ".")

@@ -17,8 +17,10 @@ COOKIE = "fairlead_session"
 SESSION_BEGINS = "fls_"
 
 
-Kind = Literal["machine", "cluster"]
-"""What is looked at. On a cluster jobs are pods, whoever may ask sees all of them, and nothing is changed from here."""
+Kind = Literal["machine", "cluster", "course"]
+"""What is looked at. On a cluster jobs are pods, and a course is what was recorded: of both whoever may ask sees all,
+and nothing is changed from here.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +67,5 @@ class Service:
         """Whoever has this session. Raises `ClientError`: it is over, or the service does not answer."""
         client = self.client(session)
         about = await client.service()
-        return Viewer(session, about.user, about.is_admin, client, "machine" if about.cluster is None else "cluster")
+        of: Kind = "cluster" if about.cluster is not None else "course" if about.course is not None else "machine"
+        return Viewer(session, about.user, about.is_admin, client, of)

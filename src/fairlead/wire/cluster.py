@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from fairlead.wire import fields
 from fairlead.wire.configuration import ConfigStatus
+from fairlead.wire.course import Course
 from fairlead.wire.fields import Amounts, Labels, Line, Name, Page, Request, Shape, said
 from fairlead.wire.jobs import Capability
 
@@ -111,6 +112,12 @@ class Event(Shape, frozen=True, kw_only=True):
     values: dict[str, Any] = {}
 
 
+class EventPage(Page, frozen=True, kw_only=True):
+    """What happened, the newest first."""
+
+    events: list[Event]
+
+
 class Problem(Shape, frozen=True, kw_only=True):
     """What was wrong with a request (RFC 9457, application/problem+json)."""
 
@@ -193,6 +200,7 @@ class Service(Shape, frozen=True, kw_only=True):
     problems: Annotated[list[str], said("What is wrong at the moment; empty when all is well.")]
     machine: Machine | None = None
     cluster: Cluster | None = None
+    course: Annotated[Course | None, said("What is shown is no service but a recorded course (`sim view`).")] = None
 
 
 class Health(Shape, frozen=True, kw_only=True):

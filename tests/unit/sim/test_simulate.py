@@ -158,7 +158,7 @@ def test_the_report_is_the_same_each_time(place: Path) -> None:
     code = (
         "import sys; from fairlead.sim.simulate import *; from fairlead.sim.sources import Source;"
         "p = sys.argv[1]; s = Source(workload='tenants', nodes='5', lasts='3h');"
-        "run(Trial(name='x', source=s, mtbf_ms=7200000), report=p)"
+        "run(Trial(name='x', source=s, mtbf_ms=7200000), files=Files(report=p))"
     )
     for seed in ("0", "4711"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -172,7 +172,7 @@ def test_names_from_outside_are_escaped(place: Path) -> None:
     """A queue file called like a tag does no harm."""
     path = place / "report.html"
     odd = Trial(name="<b>&'\"", queues=str(place / "one.yaml"), source=trial(place).source)
-    assert ran(odd, report=str(path))[0] == 0
+    assert ran(odd, files=Files(report=str(path)))[0] == 0
     assert "<b>" not in path.read_text()
     assert Page(path.read_text()).open == []
 
@@ -215,7 +215,7 @@ def test_plots_are_written_as_files(place: Path) -> None:
 def test_the_folder_for_plots_cannot_be_written(place: Path) -> None:
     """A sentence names it."""
     (place / "file").write_text("")
-    status, _, err = ran(trial(place), images=str(place / "file"))
+    status, _, err = ran(trial(place), files=Files(images=str(place / "file")))
     assert status == 2
     assert "file" in err
 

@@ -81,11 +81,12 @@
     }
     return "";
   }
+  let then = null; // What is shown is of this moment, and not of now.
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
   function sayTime(node) {
     const at = Number(node.dataset.at);
-    const now = Date.now();
+    const now = then ?? Date.now();
     let said;
     switch (node.dataset.how) {
       case "clock":
@@ -180,7 +181,7 @@
   });
   document.addEventListener("change", (event) => {
     const field = event.target;
-    if (field.type === "range" && field.dataset.act) act(field, { value: field.value });
+    if ((field.type === "range" || field.nodeName === "SELECT") && field.dataset.act) act(field, { value: field.value });
     if (field.form && field.form.dataset.submitOnChange !== undefined) field.form.requestSubmit();
   });
   function said(resource, value) {
@@ -231,6 +232,12 @@
       children(place, template.content);
       sayTimes(place);
       place.dispatchEvent(new CustomEvent("shown", { bubbles: true }));
+    },
+    clock(ms) {
+      then = ms;
+      const slider = document.querySelector(".course input[type=range]");
+      if (slider && document.activeElement !== slider) slider.value = ms;
+      sayTimes(document);
     },
     lost(why) {
       const place = document.getElementById("p-lost");

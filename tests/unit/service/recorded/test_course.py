@@ -1,0 +1,179 @@
+"""A recorded course: any moment of it is as it was, whichever way one comes there."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.journal.format import JournalError
+from fairlead.journal.reader import Reader
+from fairlead.journal.replay import replay, state_at
+from fairlead.journal.store import Journal
+from fairlead.scheduler import Scheduler
+from fairlead.service.http.app import make_app
+from fairlead.service.recorded import course as module
+from fairlead.service.recorded.course import Course
+from fairlead.service.recorded.place import RecordedPlace
+from fairlead.sim.simulate import Files, run
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial
+from fairlead.wire.course import Go
+
+TASKS = """job,queue,user,time,run,resources.vcore
+a,root.low,ann,0,100,4
+b,root.high,bob,10,50,4
+c,root.low,ann,20,30,2
+"""
+QUEUES = """partitions:
+- name: default
+  preemption: {rule: priority}
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: low}
+    - {name: high, properties: {priority.offset: "10"}}
+"""
+
+
+def _make(state: Any) -> Scheduler:
+    return Scheduler.load(dict(state)) if state else Scheduler()
+
+
+def recorded(folder: Path, workload: str, nodes: str, queues: str = "", tasks: int | None = None) -> Path:
+    """The course of a simulation."""
+    path = folder / "course.db"
+    trial = Trial(name="x", queues=queues, source=Source(workload=workload, nodes=nodes, tasks=tasks))
+    err = io.StringIO()
+    assert run(trial, io.StringIO(), err, files=Files(course=str(path))) == 0, err.getvalue()
+    return path
+
+
+@pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("tenants"), "tenants", "3", tasks=120)
+
+
+def test_what_a_simulation_recorded_is_decided_again(tenants: Path) -> None:
+    with Reader(tenants) as reader:
+        found = replay(reader, _make)
+    assert found.ok
+    assert found.decisions > 200
+
+
+def test_a_course_that_is_there_is_not_written_to(tenants: Path) -> None:
+    before, err = tenants.read_bytes(), io.StringIO()
+    trial = Trial(name="x", source=Source(workload="tenants", nodes="3", tasks=10))
+    assert run(trial, io.StringIO(), err, files=Files(course=str(tenants))) == 2
+    assert "is there already" in err.getvalue()
+    assert tenants.read_bytes() == before
+
+
+@pytest.mark.parametrize("keep_each_s", [0.0, 1000.0])
+def test_any_moment_is_as_it_was(tenants: Path, keep_each_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On and back, from states that are kept and from the begin."""
+    monkeypatch.setattr(module, "KEEP_EACH_S", keep_each_s)
+    course, chance = Course(tenants), Random(1)
+    moments = [
+        course.last_seq,
+        course.first_seq,
+        *(chance.randint(course.first_seq, course.last_seq) for _ in range(8)),
+    ]
+    for seq in moments:
+        for _ in course.move(seq):
+            pass
+        assert course.seq == seq
+        then = state_at(tenants, _make, seq=seq)
+        assert course.at_ms == then.at_ms
+        assert course.scheduler.dump() == then.scheduler.dump()
+    course.close()
+
+
+def test_too_many_kept_states_are_thinned_out(tenants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP_EACH_S", 0.0)
+    monkeypatch.setattr(module, "KEPT_BYTES", 20_000)
+    monkeypatch.setattr(module, "SLICE", 20)
+    course = Course(tenants)
+    for seq in (course.last_seq, 3, course.last_seq // 2):
+        for _ in course.move(seq):
+            pass
+        assert course.scheduler.dump() == state_at(tenants, _make, seq=seq).scheduler.dump()
+    course.close()
+
+
+def test_what_is_no_course_says_so(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="there is no journal"):
+        Course(tmp_path / "none.db")
+    with Journal(tmp_path / "empty.db"):
+        pass
+    with pytest.raises(JournalError, match="nothing is recorded"):
+        Course(tmp_path / "empty.db")
+
+
+# -- asked over HTTP ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def preempted(tmp_path: Path) -> Iterator[RecordedPlace]:
+    """Of two that need the whole node the second stops the first."""
+    (tmp_path / "tasks.csv").write_text(TASKS)
+    (tmp_path / "queues.yaml").write_text(QUEUES)
+    path = recorded(tmp_path, str(tmp_path / "tasks.csv"), "1x cpu=4", str(tmp_path / "queues.yaml"))
+    course = Course(path)
+    yield RecordedPlace(version="test", started_at_ms=0, course=course, name="course.db", user="ann")
+    course.close()
+
+
+async def test_each_answer_is_about_the_moment_that_one_has_gone_to(preempted: RecordedPlace) -> None:
+    place = preempted
+    text, _ = place.pages.sessions.session("ann", 0)
+    transport = httpx.ASGITransport(make_app(place))
+    headers = {"Authorization": f"Bearer {text}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://x/api/v1", headers=headers) as asking:
+
+        async def get(path: str) -> Any:
+            answer = await asking.get(path)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        assert (await asking.get("/nodes", headers={"Authorization": "Bearer fls_other"})).status_code == 401
+        begin = (await get("/course"))["begin_ms"]
+        assert (await get("/info"))["course"]["name"] == "course.db"
+        await asking.put("/course", json={"at_ms": begin + 5_000})
+        assert [(job["key"], job["state"]) for job in (await get("/jobs"))["jobs"]] == [("a-2", "running")]
+        assert (await get("/nodes"))["nodes"][0]["running"] == 1
+
+        await asking.put("/course", json={"at_ms": begin + 30_000})
+        states = {job["key"]: job["state"] for job in (await get("/jobs"))["jobs"]}
+        assert states == {"a-2": "waiting", "b-3": "running", "c-4": "waiting"}
+        told = (await get("/course/events"))["events"]
+        evicted = next(event for event in told if event["type"] == "job.evicting")
+        assert (evicted["key"], evicted["values"]["rule"]) == ("a-2", "priority")
+        assert evicted["values"]["on_behalf_of"].endswith("b-3")
+        assert {event["key"] for event in (await get("/course/events?key=b-3"))["events"]} == {"b-3"}
+        assert (await get("/line"))["total"] == 2
+        why = await get("/jobs/c-4/why")
+        assert (why["state"], why["verdict"]["state"]) == ("waiting", "waiting")
+        assert (await get("/jobs/a-2"))["queue"] == "root.low"
+        seq = (await get("/course"))["seq"]
+        before = (await asking.put("/course", json={"step": -1})).json()
+        assert before["seq"] < seq
+        assert (await asking.put("/course", json={"step": 1, "seq": 1})).status_code == 422
+        assert (await asking.get("/jobs/z")).status_code == 404
+        end = (await asking.put("/course", json={"at_ms": 10**15})).json()
+        assert (end["seq"], end["at_ms"]) == (end["last_seq"], end["end_ms"])
+        assert (await get("/jobs"))["jobs"] == []
+
+
+async def test_several_wishes_end_where_the_last_one_wants(preempted: RecordedPlace) -> None:
+    import asyncio
+
+    place = preempted
+    await asyncio.gather(*(place.go(Go(seq=seq)) for seq in (place.course.last_seq, 2, 5)))
+    assert place.course.seq == 5
