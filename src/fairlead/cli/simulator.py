@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
+from fairlead.cli.importing import sim_import
 from fairlead.cli.values import parse_duration
 from fairlead.cli.view import view
 from fairlead.places import journal_file
@@ -94,6 +95,7 @@ def _trial_options(function: _F) -> _F:
 
 
 sim = Group("sim", help="Try queue files on workloads, in virtual time.")
+sim.add_command(sim_import)
 
 
 @sim.command("run", examples=_RUN_EXAMPLES)

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 from fairlead.collector import rare_collections
 from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.load import not_yet
+from fairlead.core.model.quantities import is_bytes, people_call
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import Columns, End
@@ -116,10 +117,21 @@ def run_trial(
         engine.run(until_ms, tick)
     outcome = outcome_of(engine, spec)
     return (
-        {"name": trial.name, "workload": workload.name, "notes": list(workload.notes)}
+        {"name": trial.name, "workload": workload.name, "notes": [*workload.notes, *_hardly_used(outcome)]}
         | outcome
         | {"cpu_s": round(time.process_time() - began, 2)}
     )
+
+
+HARDLY = 0.001
+"""Of a resource: what never more of is in use was most likely written in another unit."""
+
+
+def _hardly_used(outcome: dict[str, Any]) -> Iterator[str]:
+    for name, use in outcome["figures"]["use"].items():
+        if use["peak"] < HARDLY and outcome["figures"]["waits"]["started"] is not None:
+            unit = "; 4 means 4 bytes: write 4Gi" if is_bytes(name) else ""
+            yield f"{people_call(name)} is in use to {use['peak']:.1%} at most: is the workload in its unit{unit}?"
 
 
 def outcome_of(engine: Engine, spec: ClusterSpec) -> dict[str, Any]:

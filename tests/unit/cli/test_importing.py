@@ -1,0 +1,121 @@
+"""sim import: what is shown and asked, and when nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.cli import importing
+
+HEAD = "Submit;Elapsed;CPUs;Mem;Queue\n"
+ROWS = "".join(f"2026-05-01 08:{n:02}:00;{10 + n};2;4;batch\n" for n in range(20))
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "jobs.csv"
+    file.write_text(HEAD + ROWS)
+    return file
+
+
+def test_nothing_is_written_unasked(run: Callable[..., Any], table: Path) -> None:
+    """Where nobody can be asked the guess is shown, and how to agree."""
+    result = run("sim", "import", str(table))
+    assert result.exit_code == 1
+    assert "say --yes if this is right" in result.stderr
+    assert "10 = 10s" in result.stdout, "a guess is shown with what it would mean"
+    assert "* guessed" in result.stdout
+    assert not Path("tasks.csv").exists()
+
+
+def test_yes_writes_and_says_what_comes_next(run: Callable[..., Any], table: Path) -> None:
+    """The words that it proposes are a command that runs."""
+    result = run("sim", "import", str(table), "--yes", "--map", "run:min", "--queue-file", "queues.yaml")
+    assert result.exit_code == 0, result.stderr
+    assert "tasks.csv: 20 tasks in 20 rows, from 2026-05-01 to 2026-05-01, in 1 queues" in result.stdout
+    words = result.stdout.splitlines()[-1].removeprefix("next: fairlead ")
+    assert words == "sim run --workload tasks.csv --nodes '1x cpu=32,memory=64Gi'"
+    again = run("sim", "run", "--workload", "tasks.csv", "--nodes", "1x cpu=32,memory=64Gi", "--config", "queues.yaml")
+    assert "submitted 20 = waiting 0 + running 0 + completed 20" in again.stdout
+
+
+def test_a_person_corrects_the_guess(run: Callable[..., Any], table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is typed is a correction until it is yes; nonsense is said and asked again."""
+    monkeypatch.setattr(importing, "_is_terminal", lambda: True)
+    result = run("sim", "import", str(table), stdin="run=Elapsd\nrun:min\nyes\n")
+    assert result.exit_code == 0, result.stderr
+    assert "there is no column 'Elapsd'; was 'Elapsed' meant?" in result.stdout
+    assert Path("tasks.csv").read_text().splitlines()[1] == "2026-05-01T08:00:00Z,600,2,4294967296,batch"
+    Path("tasks.csv").unlink()
+    assert run("sim", "import", str(table), stdin="no\n").exit_code == 1
+    assert not Path("tasks.csv").exists()
+
+
+def test_many_wrong_rows_write_nothing(run: Callable[..., Any], table: Path) -> None:
+    """One kind, with its count and examples; with --skip-bad the others are written."""
+    table.write_text(HEAD + ROWS + "2026-05-01 09:00:00;soon;2;4;batch\n" * 3)
+    result = run("sim", "import", str(table), "--yes")
+    assert result.exit_code == 1
+    told = "wrong: 3 (Elapsed is no duration): line 22 ('soon'), line 23 ('soon'), line 24 ('soon')"
+    assert told in result.stdout
+    assert not Path("tasks.csv").exists()
+    assert not Path("tasks.csv.part").exists()
+    assert run("sim", "import", str(table), "--yes", "--skip-bad").exit_code == 0
+    assert len(Path("tasks.csv").read_text().splitlines()) == 21
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--map", "runtime=Elapsed"), "there is no field 'runtime'"),
+        (("--map", "run=Queue"), "column 'Queue' does not hold a duration: 'batch'"),
+        (("--map", "run:weeks"), "'weeks' is no unit of a duration; write one of ns, us, ms, s, min"),
+        (("--map", "run"), "write FIELD=COLUMN"),
+        (("--set", "queue"), "write FIELD=VALUE"),
+        (("--zone", "Mars/Base"), "there is no zone 'Mars/Base'"),
+    ],
+)
+def test_what_is_said_wrong_is_told(run: Callable[..., Any], table: Path, words: tuple[str, ...], said: str) -> None:
+    """A wrong command line, with what would be right."""
+    result = run("sim", "import", str(table), "--yes", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_what_looks_wrong_is_said(run: Callable[..., Any], table: Path) -> None:
+    """It can be read, and is most likely not meant so."""
+    result = run("sim", "import", str(table), "--yes", "--map", "memory:B", "--map", "run:ms")
+    assert "look at this: half of all rows ask for 4 bytes of memory or less: is B its unit?" in result.stdout
+    assert "look at this: half of all runs last 0.0s or less: is that so?" in result.stdout
+    run("sim", "run", "--workload", "tasks.csv", "--nodes", "1x cpu=8,memory=64Gi")
+    simulated = run("sim", "run", "--workload", "tasks.csv", "--nodes", "1x cpu=8,memory=64Gi").stdout
+    assert "memory is in use to 0.0% at most: is the workload in its unit; 4 means 4 bytes" in simulated
+
+
+def test_standard_input_can_be_read(run: Callable[..., Any], table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the table can go to standard output, alone there."""
+    result = run("sim", "import", "-", "--yes", "--out", "-", "--zone", "Europe/Berlin", stdin=table.read_text())
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[:2] == [
+        "time,run,resources.vcore,resources.memory,queue",
+        "2026-05-01T06:00:00Z,10,2,4294967296,batch",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("just some words\nand more of them here\n", "is no table"),
+        ("[1, 2]", "holds no objects"),
+        ("{", "is not JSON"),
+    ],
+)
+def test_what_is_no_table_is_said(run: Callable[..., Any], table: Path, text: str, said: str) -> None:
+    table.write_text(text)
+    result = run("sim", "import", str(table), "--yes")
+    assert (result.exit_code, said in result.stderr) == (1, True), result.stderr

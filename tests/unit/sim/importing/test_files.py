@@ -1,0 +1,211 @@
+"""Files as people really have them, each with the table that comes of it, and what is said of its rows."""
+
+from __future__ import annotations
+
+import csv
+from datetime import UTC
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from fairlead.sim.importing.importing import Account, sample_of, write
+from fairlead.sim.importing.mapping import Mapped, fixed, guessed, said
+from fairlead.sim.importing.records import opened
+from fairlead.sim.workloads.table import read_table
+
+DATA = Path(__file__).parent / "data"
+
+
+def imported(name: str, *maps: str, sets: tuple[str, ...] = ()) -> tuple[list[dict[str, str]], Account, Mapped, str]:
+    """The rows of the table that comes of a file, what became of its records, the mapping, and its form."""
+    records = opened(str(DATA / name))
+    sample, _ = sample_of(records)
+    mapped = guessed(records.columns, sample)
+    for text in maps:
+        mapped = said(mapped, text, records.columns, sample)
+    for text in sets:
+        mapped = fixed(mapped, text)
+    out = StringIO()
+    account = write(records, mapped, UTC, out)
+    return list(csv.DictReader(StringIO(out.getvalue()))), account, mapped, records.form
+
+
+def short(row: dict[str, str]) -> tuple[str, ...]:
+    """When it came, how long it ran, cores, memory in GiB, and for whom."""
+    memory = int(row.get("resources.memory") or 0) / 2**30
+    return row["time"], row["run"], row.get("resources.vcore", ""), f"{memory:g}", row.get("user", "")
+
+
+DAY = "2026-05-01T08:"
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "rows", "left_out", "wrong"),
+    [
+        (
+            "german.csv",
+            "CSV with semicolons, in cp1252",
+            [
+                (f"{DAY}00:00Z", "2400", "2", "4", "bea"),
+                (f"{DAY}10:00Z", "11130", "4", "16", "bea"),
+                ("2026-05-03T08:10:00Z", "300", "1", "4", "wim"),
+                ("2026-05-13T09:10:00Z", "435", "1", "4", "wim"),
+            ],
+            1,
+            0,
+        ),
+        (
+            "american.csv",
+            "CSV with commas",
+            [
+                (f"{DAY}00:00Z", "10800", "4", "16", "Ann"),
+                ("2026-05-13T13:00:00Z", "1200", "500m", "0.5", "Bob"),
+            ],
+            0,
+            1,
+        ),
+        (
+            "spreadsheet.csv",
+            "CSV with tabs, in utf-16",
+            [
+                ("2026-05-01T07:59:59.997Z", "5400", "4", "0", "ann"),
+                ("2026-05-01T12:00:00Z", "300", "2", "0", "bob"),
+            ],
+            0,
+            0,
+        ),
+        (
+            "service.jsonl",
+            "JSON lines",
+            [
+                (f"{DAY}00:00Z", "90", "500m", "2", "ann"),
+                (f"{DAY}01:00Z", "3600", "4", "16", "bob"),
+            ],
+            0,
+            2,
+        ),
+        (
+            "sacct.txt",
+            "CSV with bars",
+            [
+                (f"{DAY}00:00Z", "7200", "8", "32", "ann"),
+                (f"{DAY}01:00Z", "1800", "32", "128", "bob"),
+                (f"{DAY}02:00Z", "720", "1", "4", "bob"),
+            ],
+            2,
+            0,
+        ),
+        (
+            "sacct.json",
+            "JSON of sacct",
+            [(f"{DAY}00:00Z", "7200", "8", "32", "ann"), (f"{DAY}01:00Z", "300", "32", "128", "bob")],
+            1,
+            0,
+        ),
+        ("pods.json", "JSON of Kubernetes (pods)", [(f"{DAY}00:00Z", "3600", "2", "4.5", "ml")], 1, 1),
+        (
+            "yunikorn.json",
+            "JSON of YuniKorn",
+            [(f"{DAY}00:00Z", "3540", "8", "32", "ann"), (f"{DAY}00:10Z", "3580", "1", "1", "bob")],
+            1,
+            0,
+        ),
+        (
+            "log.swf",
+            "Standard Workload Format",
+            [("0", "3600", "4", "4", "3"), ("120", "30", "8", "16", "4")],
+            1,
+            0,
+        ),
+        (
+            "aligned.txt",
+            "columns below dashes",
+            [(f"{DAY}00:00Z", "600", "4", "8", "ann"), (f"{DAY}00:30Z", "86400", "2", "16", "bob")],
+            0,
+            0,
+        ),
+        (
+            "minutes.csv",
+            "CSV with commas",
+            [
+                (f"{DAY}00:00Z", "3600", "4", "8", ""),
+                ("2026-05-01T09:00:00Z", "1800", "1", "2", ""),
+                ("2026-05-01T10:00:00Z", "600", "1", "2", ""),
+                ("2026-05-01T10:00:00Z", "7800", "1", "2", ""),
+            ],
+            0,
+            0,
+        ),
+        (
+            "ragged.csv",
+            "CSV with commas",
+            [
+                ("0", "600", "1", "0", ""),
+                ("180", "120", "1", "0", ""),
+                ("360", "90", "1", "0", ""),
+                ("420", "7500", "1", "0", ""),
+                ("480", "3", "1", "0", ""),
+            ],
+            0,
+            4,
+        ),
+    ],
+)
+def test_a_file_becomes_a_table(
+    name: str, form: str, rows: list[tuple[str, ...]], left_out: int, wrong: int, tmp_path: Path
+) -> None:
+    """Nothing is said but the file; each record is written, left out or wrong; the simulator reads what is written."""
+    found, account, _, told = imported(name)
+    assert told == form
+    assert [short(row) for row in found] == rows
+    assert (sum(account.left_out.values()), account.wrong) == (left_out, wrong)
+    table = tmp_path / "tasks.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, found[0].keys())
+        writer.writeheader()
+        writer.writerows(found)
+    assert read_table(str(table)).tasks == account.tasks
+
+
+def test_columns_without_names_are_said_by_number() -> None:
+    found, _, _, form = imported("no-names.tsv", "time=1", "run=2:s", "cpu=3", "user=4")
+    assert form == "CSV with tabs, without names of columns"
+    assert short(found[0]) == (f"{DAY}00:00Z", "3600", "8", "0", "ann")
+
+
+def test_further_fields_come_along() -> None:
+    """Gangs over nodes, GPUs, arrays, time limits, priorities."""
+    rows, _, _, _ = imported("sacct.txt")
+    assert [row["resources.gpu"] for row in rows] == ["1", "0", "0"]
+    assert [(row["count"], row["gang"], row["time_limit"]) for row in rows][1] == ("2", "yes", "7200")
+    assert [row["job"] for row in rows] == ["101", "102", "104"]
+    (pod,), _, _, _ = imported("pods.json")
+    assert (pod["queue"], pod["job"], pod["priority"], pod["resources.gpu"]) == ("root.ml.train", "train", "100", "2")
+
+
+def test_a_run_time_says_its_unit_by_its_begin_and_end() -> None:
+    """60 between 08:05 and 09:05 are minutes, and that is known; its limit follows, and is a guess."""
+    _, _, mapped, _ = imported("minutes.csv")
+    assert (mapped["run"].unit.name, mapped["run"].unit.known) == ("min", True)
+    assert (mapped["time_limit"].unit.name, mapped["time_limit"].unit.known) == ("min", False)
+    assert (mapped["resources.memory"].unit.name, mapped["resources.memory"].unit.known) == ("GB", True)
+
+
+def test_what_is_wrong_is_counted_by_kind_with_lines() -> None:
+    _, account, _, _ = imported("ragged.csv")
+    told = {key: (group.count, group.examples) for key, group in account.errors.items()}
+    assert told == {
+        ("", "has not 4 cells, as the line of names has"): (1, [(3, "")]),
+        ("run", "is no duration"): (1, [(4, "ten minutes")]),
+        ("run", "is less than nothing"): (1, [(6, "-5")]),
+        ("resources.vcore", "is no number"): (1, [(7, "x")]),
+    }
+
+
+def test_what_is_said_counts_more() -> None:
+    """Units, columns, what is not to be read, and what is the same for all."""
+    rows, _, mapped, _ = imported("german.csv", "run:h", "memory=Mem:MB", "user=", sets=("queue=root.lab", "gpu=1"))
+    assert "user" not in mapped
+    assert (rows[0]["run"], rows[0]["resources.memory"], rows[0]["queue"]) == ("144000", str(4 * 2**20), "root.lab")
+    assert rows[0]["resources.gpu"] == "1"
