@@ -17,7 +17,7 @@ from fairlead.cli import jobfields, piped, scripts
 from fairlead.cli.app import Status, command, complain, connected, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.follow import wait_for
-from fairlead.cli.submit import command_argument, described_by, send
+from fairlead.cli.submit import command_argument, described_by, say_what_cannot_start, send
 from fairlead.cli.terminal import detach_option, keys_of, stay
 from fairlead.client.sync import Client
 
@@ -56,6 +56,7 @@ def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **
         if path is not None:
             job.body["stdin"] = path
         [row] = send(client, [job])
+        say_what_cannot_start([row])
         if sys.stderr.isatty():
             complain(f"job {row.key}" + (f"; {detach_keys} leaves its terminal" if pty else ""))
         return stay(client, row.key, keys) if pty else wait_for(client, [row.key], copy=True, output="text")

@@ -26,7 +26,7 @@ from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Job, Reason
+    from fairlead.wire.jobs import Reason, SubmittedJob
 
 _LARGEST_FILE = 256 * 2**20
 _WRONG_SHOWN = 50
@@ -253,7 +253,7 @@ def submit(
     keys = [row.key for row in rows]
     told = not quiet and output == "text"
     if told:
-        _say_what_cannot_start(rows)
+        say_what_cannot_start(rows)
     if not wait and not render.write_value(rows, output) and not quiet:
         print("\n".join(keys), flush=True)
         _say_where(jobs, rows)
@@ -286,7 +286,7 @@ def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
     return stated | {"cwd": place if "cwd" in stated else os.getcwd()}
 
 
-def _say_where(jobs: Sequence[Described], rows: Sequence[Job]) -> None:
+def _say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
     """On standard error, the queue of each job that names none or was placed elsewhere; to a person only."""
     if not sys.stderr.isatty():
         return
@@ -302,8 +302,13 @@ _LASTING = frozenset({"selector", "taint"})
 """What keeps a job off nodes whatever runs there."""
 
 
-def _say_what_cannot_start(rows: list[Job]) -> None:
-    """On standard error, the first job that waits for what there is not, and how many more do."""
+def say_what_cannot_start(rows: list[SubmittedJob]) -> None:
+    """On standard error, the first job that is too large, and the first that waits for what there is not."""
+    if too_large := [row for row in rows if row.never is not None]:
+        more = f" (and {len(too_large) - 1} more)" if len(too_large) > 1 else ""
+        never = too_large[0].never.sentence if too_large[0].never is not None else ""
+        complain(f"{too_large[0].key}{more} can never run as it is: {never}")
+    rows = [row for row in rows if row.never is None]
     found = [row for row in rows if row.reason is not None and _is_hopeless(row.reason)]
     if found:
         more = f"; likewise {len(found) - 1} more" if len(found) > 1 else ""
@@ -339,16 +344,16 @@ def check_command(command: Sequence[str]) -> None:
         )
 
 
-def _send_file(client: Client, jobs: list[Described]) -> list[Job]:
+def _send_file(client: Client, jobs: list[Described]) -> list[SubmittedJob]:
     """The jobs of a file, which may wait for each other by name; in the order of the file."""
     order = named_jobs.in_order(jobs)
     sent = send(client, [jobs[number] for number in order])
     return [row for _, row in sorted(zip(order, sent, strict=True), key=lambda pair: pair[0])]
 
 
-def send(client: Client, jobs: list[Described]) -> list[Job]:
+def send(client: Client, jobs: list[Described]) -> list[SubmittedJob]:
     """Submit in requests that the service takes; each of them is accepted as a whole or not at all."""
-    rows: list[Job] = []
+    rows: list[SubmittedJob] = []
     for batch in batches(jobs):
         try:
             keys = [row.key for row in rows]

@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
+from fairlead.insight.never import never
 from fairlead.local import accounts, holding, requests, selection, signals
 from fairlead.local.array_changes import change_whole
 from fairlead.local.callers import Caller, Rights
@@ -33,7 +34,7 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
-from fairlead.service.machine import MachineOf, MachinePlace
+from fairlead.service.machine import EVERYTHING, MachineOf, MachinePlace
 from fairlead.service.orders import A_TURN, order_each, row_of
 from fairlead.service.place import CallerOf
 from fairlead.wire import arrays, orders
@@ -86,11 +87,19 @@ async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobLis
         submitted = await place.do(lambda turn: intake.step(place.local.jobs, turn, A_TURN))
     if submitted.refused:
         raise _refusal(submitted.refused)
-    rows: list[wire.Job] = []
+    rows: list[wire.SubmittedJob] = []
     for begin in range(0, len(submitted.keys), A_TURN):
         keys = submitted.keys[begin : begin + A_TURN]
-        rows += await place.look(lambda scheduler, jobs, keys=keys: [row_of(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
+        rows += await place.look(lambda scheduler, jobs, keys=keys: [_submitted(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
     return wire.JobList(jobs=rows)
+
+
+def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
+    """A job as it is told to whom submitted it; of an array the first part says whether it can run."""
+    row = row_of(jobs, scheduler, key)
+    first = selection.meant(jobs, Rights(EVERYTHING, scheduler), key)[0]
+    told = {name: getattr(row, name) for name in row.__struct_fields__}
+    return wire.SubmittedJob(**told, never=never(scheduler, first.application, first.ask_key))
 
 
 def _refusal(refused: Sequence[RefusedJob]) -> Refusal:

@@ -192,10 +192,21 @@ class Job(Shape, frozen=True, kw_only=True):
     parts: Annotated[arrays.Parts | None, said("Of an array; its state is that of its liveliest part.")] = None
 
 
+class SubmittedJob(Job, frozen=True, kw_only=True):
+    """A job that was taken in."""
+
+    never: Annotated[
+        Reason | None,
+        said(
+            "Why it can never run as it is, and what would have to be otherwise; absent where its size does not say so."
+        ),
+    ] = None
+
+
 class JobList(Shape, frozen=True, kw_only=True):
     """Jobs that were taken in."""
 
-    jobs: list[Job]
+    jobs: list[SubmittedJob]
 
 
 class JobPage(Page, frozen=True, kw_only=True):

@@ -199,3 +199,16 @@ def test_what_cannot_start_as_things_are_is_said_at_once(service: Any, run: Call
     assert (result.exit_code, result.stdout) == (0, "1\n2\n3\n4\n")
     assert result.stderr == f"fairlead: 2 cannot start as things are: {hopeless['sentence']}; likewise 1 more\n"
     assert run("submit", "--quiet", "--", "true").stderr == ""
+
+
+def test_what_can_never_run_is_said_with_what_would_have_to_be_otherwise(service: Any, run: Callable[..., Any]) -> None:
+    """Once for many, on standard error; the jobs are submitted all the same."""
+    never = {
+        "code": "never-as-it-is",
+        "sentence": "it needs cpu 9, and queue root.a may use cpu 3 at most: ask for less",
+    }
+    rows = [service.add(str(i), never=each) for i, each in enumerate((None, never, never), 1)]
+    service.on("POST", "/jobs", {"jobs": rows})
+    result = run("submit", "--cpu", "9", "--", "true")
+    assert (result.exit_code, result.stdout) == (0, "1\n2\n3\n")
+    assert result.stderr == f"fairlead: 2 (and 1 more) can never run as it is: {never['sentence']}\n"
