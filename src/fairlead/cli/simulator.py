@@ -1,6 +1,6 @@
 """Commands in virtual time: sim run, compare (queue files on workloads), view, forecast; scenario run and check, bench.
 
-Decides how the words of a command become trials, and how a journal becomes a workload. Never measures or draws:
+Decides what each command takes beside what it simulates (`trial_options`). Never measures or draws:
 `fairlead.sim` does, prints, and says the exit status; never talks to a service. Invariant: the same files, options and
 seed give the same output.
 """
@@ -8,74 +8,20 @@ seed give the same output.
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.importing import sim_import
+from fairlead.cli.trial_options import trial_of, trial_options
 from fairlead.cli.values import parse_duration
 from fairlead.cli.view import view
-from fairlead.places import journal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from fairlead.scheduler import Scheduler
-    from fairlead.sim.jobs import Workload
-    from fairlead.sim.sources import Source
-    from fairlead.sim.trials import Trial
-    from fairlead.sim.workloads.recorded import Moment
-
-_F = TypeVar("_F", bound="Callable[..., Any]")
-_TRIAL = (
-    click.option(
-        "--workload",
-        "-w",
-        "--tasks",
-        required=True,
-        metavar="WORKLOAD",
-        help="A file (.csv, .jsonl, .swf, .yaml recipe), the state directory of a service, or a name: poisson, "
-        "diurnal, heavy-tails, gangs, tenants.",
-    ),
-    click.option(
-        "--nodes",
-        default="",
-        metavar="NODES",
-        help="A CSV file (id, then resources), words such as '10x cpu=32,memory=128Gi', or for a made-up workload "
-        "how many; else those of the workload.",
-    ),
-    click.option("--seed", type=int, default=1, metavar="N", help="For made-up workloads and faults."),
-    click.option("--tasks-max", type=click.IntRange(1), metavar="N", help="Made-up workloads: so many tasks."),
-    click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
-    click.option(
-        "--load",
-        type=click.FloatRange(0.001),
-        metavar="PART",
-        help="Made-up workloads: part of the nodes that is asked for.",
-    ),
-    click.option(
-        "--since",
-        default="",
-        metavar="TIME",
-        help="Journal: only what waited or ran then, or came later (2026-05-01T08:00).",
-    ),
-    click.option("--before", default="", metavar="TIME", help="Journal: only what was submitted before."),
-    click.option(
-        "--faults", default="", metavar="CSV", help="Nodes lost and back: time (seconds), node, what (lost or back)."
-    ),
-    click.option(
-        "--mtbf", default="", metavar="TIME", help="Lose nodes at random: mean time between failures of each."
-    ),
-    click.option("--mttr", default="", metavar="TIME", help="Mean time until a lost node is back (1h)."),
-    click.option("--until", default="", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d)."),
-    click.option("--skip-bad", is_flag=True, help="Leave out bad rows and count them."),
-    click.option("--no-resubmit", is_flag=True, help="Work that was stopped and has no retries left is given up."),
-    click.option("--report", default="", metavar="FILE", help="Write a report with plots, as one HTML file."),
-    click.option("--images", default="", metavar="DIR", help="Write the plots as SVG files."),
-)
 _RUN_EXAMPLES = """
 fairlead sim run --workload heavy-tails --nodes 50 --report report.html
 fairlead sim run --config queues.yaml --workload tasks.csv --nodes '10x cpu=32,memory=128Gi'
@@ -87,13 +33,6 @@ fairlead sim compare a.yaml b.yaml --workload recipe.yaml --seeds 20
 """
 
 
-def _trial_options(function: _F) -> _F:
-    """What is simulated; arrives as `given`, for `_trial`."""
-    for option in reversed(_TRIAL):
-        function = option(function)
-    return function
-
-
 sim = Group("sim", help="Try queue files on workloads, in virtual time.")
 sim.add_command(sim_import)
 
@@ -102,7 +41,7 @@ sim.add_command(sim_import)
 @click.option(
     "--config", "--queues", default="", metavar="FILE", help="A queue file; one that suits the workload if not given."
 )
-@_trial_options
+@trial_options
 @click.option("--decisions", default="", metavar="FILE", help="Write every decision to this file, a line each.")
 @click.option("--record", default="", metavar="FILE", help="Write the whole course to this new file, for sim view.")
 @report_output
@@ -114,7 +53,7 @@ def sim_run(config: str, decisions: str, record: str, report: str, images: str, 
     """
     from fairlead.sim.simulate import Files, run
 
-    trial = _trial(Path(config).name if config else "default", config, **given)
+    trial = trial_of(Path(config).name if config else "default", config, **given)
     as_json = output == "json"
     files = Files(decisions=decisions, course=record, report=report, images=images)
     return of_files(run(trial, sys.stdout, sys.stderr, files=files, as_json=as_json))
@@ -122,7 +61,7 @@ def sim_run(config: str, decisions: str, record: str, report: str, images: str, 
 
 @sim.command("compare", examples=_COMPARE_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", help="Queue files; the first is compared against.")
-@_trial_options
+@trial_options
 @click.option("--csv", default="", metavar="FILE", help="Write every compared figure to a CSV file.")
 @click.option("--processes", type=click.IntRange(1), default=2, metavar="N", help="How many to run at a time.")
 @click.option(
@@ -130,6 +69,11 @@ def sim_run(config: str, decisions: str, record: str, report: str, images: str, 
     type=click.IntRange(2, 1000),
     metavar="N",
     help="Made-up work or faults: so many draws, and say which file is surely better.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("week", "day")),
+    help="Say in how many weeks (or days) which file is better, and how surely.",
 )
 @report_output
 def sim_compare(
@@ -139,6 +83,7 @@ def sim_compare(
     csv: str,
     processes: int,
     seeds: int | None,
+    by: str | None,
     output: str,
     **given: Any,
 ) -> Status:
@@ -153,10 +98,10 @@ def sim_compare(
 
     if len(files) < 2:
         raise wrong_usage("sim compare needs two queue files or more; one by itself: fairlead sim run --config FILE")
-    trials = [_trial(name, file, **given) for name, file in zip(_names(files), files, strict=True)]
+    trials = [trial_of(name, file, **given) for name, file in zip(_names(files), files, strict=True)]
     if seeds is not None:
-        if report or images or csv:
-            raise wrong_usage("--seeds goes without --report, --images and --csv: those are of one draw")
+        if report or images or csv or by:
+            raise wrong_usage("--seeds goes without --report, --images, --csv and --by: those are of one draw")
         if not (given["workload"] in PRESETS or given["workload"].endswith((".yaml", ".yml")) or given["mtbf"]):
             raise wrong_usage("--seeds is for made-up work, and for --mtbf: recorded work is the same in each draw")
         first = given["seed"]
@@ -164,7 +109,8 @@ def sim_compare(
         status = compare_draws(trials, wanted, sys.stdout, sys.stderr, processes=processes, as_json=output == "json")
         return of_files(status)
     written = Files(report=report, images=images, csv=csv)
-    status = compare(trials, sys.stdout, sys.stderr, files=written, processes=processes, as_json=output == "json")
+    as_json = output == "json"
+    status = compare(trials, sys.stdout, sys.stderr, files=written, processes=processes, as_json=as_json, by=by or "")
     return of_files(status)
 
 
@@ -177,52 +123,6 @@ def _names(files: Sequence[str]) -> Sequence[str]:
         if len(set(names)) == len(names):
             return names
     return files
-
-
-def _trial(
-    name: str, queues: str, *, faults: str, mtbf: str, mttr: str, until: str, no_resubmit: bool, **given: Any
-) -> Trial:
-    """A queue file, tried on what the options say."""
-    from fairlead.sim.trials import Trial
-
-    if faults and mtbf:
-        raise wrong_usage("--faults and --mtbf: give one of them")
-    if mttr and not mtbf:
-        raise wrong_usage("--mttr goes with --mtbf: say how often nodes are lost, too")
-    return Trial(
-        name=name,
-        queues=queues,
-        source=_source(**given),
-        faults=faults,
-        mtbf_ms=parse_duration(mtbf, "--mtbf") if mtbf else None,
-        mttr_ms=parse_duration(mttr or "1h", "--mttr"),
-        until_ms=parse_duration(until, "--until") if until else None,
-        resubmit=not no_resubmit,
-    )
-
-
-def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
-    """Where the work comes from."""
-    from fairlead.sim.sources import Source
-
-    return Source(
-        tasks=tasks_max,
-        since=_moment(since, "--since"),
-        until=_moment(before, "--before"),
-        journal=journal_workload,
-        **given,
-    )
-
-
-def _moment(text: str, where: str) -> int | None:
-    """A time of day in Unix milliseconds; without a zone it is local time."""
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
-    return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
 
 
 sim.add_command(view)
@@ -288,48 +188,6 @@ def sim_forecast(
     wanted = [Wanted(Source(workload=name, nodes=nodes, seed=seed), config, every_node) for name in names]
     plan = Plan(moments=moments, draws=draws, every_ms=parse_duration(every, "--every"), seed=seed)
     return of_files(run(wanted, plan, sys.stdout, sys.stderr, as_json=output == "json"))
-
-
-# -- the journal ---------------------------------------------------------------------------------------------------
-
-
-def journal_workload(source: Source) -> Workload:
-    """What the journal in a state directory recorded, as a workload. Raises `SourceError`."""
-    from fairlead.journal.codec import CodecError
-    from fairlead.journal.format import JournalError
-    from fairlead.sim.sources import SourceError, machines
-    from fairlead.sim.workloads.recorded import NothingRecorded, recorded
-
-    file = journal_file(Path(source.workload))
-    nodes = machines(source.nodes) if source.nodes else ()
-    try:
-        state = _state_at_its_begin(file)
-        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes, state)
-    except (JournalError, CodecError, NothingRecorded) as e:
-        raise SourceError(str(e)) from e
-
-
-def _state_at_its_begin(file: Path) -> Scheduler | None:
-    """What there was before the first record of a journal whose older part was given up; None if it is whole."""
-    from fairlead.journal.reader import Reader
-    from fairlead.journal.replay import scheduler_state
-    from fairlead.scheduler import Scheduler
-
-    with Reader(file) as reader:
-        snapshot = reader.snapshot(reader.first_seq - 1) if reader.first_seq > 1 else None
-    return Scheduler.load(dict(scheduler_state(snapshot))) if snapshot is not None else None
-
-
-def _moments(file: Path) -> Iterator[Moment]:
-    from fairlead.journal.codec import decode_decisions, decode_event
-    from fairlead.journal.format import EVENT, SCHEDULE
-    from fairlead.journal.reader import Reader
-
-    with Reader(file) as reader:
-        for record in reader.records(reader.first_seq):
-            if record.kind in (EVENT, SCHEDULE):
-                event = decode_event(record.payload) if record.kind == EVENT else None
-                yield record.at_ms, event, decode_decisions(record.outcome) if record.outcome else ()
 
 
 # -- scenarios, bench ---------------------------------------------------------------------------------------------

@@ -117,14 +117,17 @@ def slowdown(rows: Rows, chosen: Mask | None = None) -> dict[str, float] | None:
     return summary(np.maximum(took / ran, 1.0))
 
 
-def grouped(rows: Rows, key: Ints, names: list[str]) -> dict[str, Any]:
-    """Waits and mean slowdown by group, the largest groups first when there are too many; sorted by name."""
-    count = np.bincount(key, minlength=len(names)) if len(key) else np.zeros(len(names), dtype=np.int64)
+def grouped(rows: Rows, key: Ints, names: list[str], within: Mask | None = None) -> dict[str, Any]:
+    """Waits and mean slowdown by group of all tasks or those `within`, the largest groups when there are too many; by
+    name.
+    """
+    within = np.ones(len(key), dtype=np.bool_) if within is None else within
+    count = np.bincount(key[within], minlength=len(names)) if len(key) else np.zeros(len(names), dtype=np.int64)
     chosen = sorted(range(len(names)), key=lambda i: (-int(count[i]), names[i]))[:GROUPS_MAX]
     found = {}
     for number in sorted(chosen, key=lambda i: names[i]):
         if count[number]:
-            mask = key == number
+            mask = (key == number) & within
             slow = slowdown(rows, mask)
             found[names[number]] = {"tasks": int(count[number])} | waits(rows, mask) | {"slowdown": slow}
     return found
@@ -178,6 +181,11 @@ def _wasted(rows: Rows) -> Mask:
     return np.asarray(np.isin(rows.how, [End.EVICTED, End.LOST, End.FAILED]), dtype=np.bool_)
 
 
+def lost_run_s(rows: Rows, chosen: Mask) -> float:
+    """The run time of the chosen runs that came to nothing."""
+    return round(float(rows.runs_on[_wasted(rows) & chosen].sum()) / 1000, 3)
+
+
 def stops(rows: Rows) -> dict[str, float]:
     """Runs that were evicted, lost with their node, failed or cut off, and the run time that was lost by them."""
     count = np.bincount(rows.how, minlength=len(End))
@@ -189,7 +197,7 @@ def stops(rows: Rows) -> dict[str, float]:
         "cut_off": int(count[End.CUT_OFF]),
         "tasks_evicted": len(np.unique(rows.task[rows.how == End.EVICTED])),
         "evicted_run_s": round(float(lasted[rows.how == End.EVICTED].sum()), 3),
-        "lost_run_s": round(float(lasted[_wasted(rows)].sum()), 3),
+        "lost_run_s": lost_run_s(rows, np.ones(len(rows.how), dtype=np.bool_)),
     }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.core.model.quantities import people_call
-from fairlead.sim import plots
+from fairlead.sim import gains, plots
 from fairlead.sim.verdicts import BREAKDOWNS, Outcome, Row, breakdown, in_words, rows
 from fairlead.times import span
 
@@ -92,14 +92,16 @@ class Sheet:
 
 
 def write_images(outcomes: Sequence[Outcome], folder: str) -> list[str]:
-    """Write `waits.svg`, `tasks.svg`, `utilisation.svg`, `shares.svg`, `nodes.svg`; returns their paths.
+    """Write `gains.svg` (of a comparison), `waits.svg`, `tasks.svg`, `utilisation.svg`, `shares.svg`, `nodes.svg`.
+
+    Returns their paths.
 
     Raises OSError if the folder cannot be written.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, (_, _, sheet) in SHEETS.items():
+    for name, (_, _, sheet) in sheets_of(outcomes).items():
         path = place / f"{name}.svg"
         path.write_text(sheet(outcomes).svg(), encoding="utf-8")
         written.append(str(path))
@@ -133,6 +135,12 @@ def course(outcomes: Sequence[Outcome], get: Callable[[Any], Any]) -> list[plots
 def longest(outcomes: Sequence[Outcome]) -> float:
     """How long the longest simulation lasted, in seconds: plots that stand above each other have one time axis."""
     return max(float(o["figures"]["end_s"] - o["figures"]["begin_s"]) for o in outcomes)
+
+
+def gains_and_pays(outcomes: Sequence[Outcome]) -> Sheet:
+    """Who waits less and who longer with each of the others."""
+    panels = [Panel(drawn, heading) for heading, drawn in gains.drawings(outcomes)]
+    return Sheet(panels, [("waits less", gains.LESS_COLOUR), ("waits longer", gains.MORE_COLOUR)])
 
 
 def waits(outcomes: Sequence[Outcome]) -> Sheet:
@@ -213,7 +221,13 @@ def queue_fills(outcomes: Sequence[Outcome]) -> dict[str, str]:
     }
 
 
-SHEETS: dict[str, tuple[str, str, Callable[[Sequence[Outcome]], Sheet]]] = {
+Sheets = dict[str, tuple[str, str, Callable[[Sequence[Outcome]], Sheet]]]
+SHEETS: Sheets = {
+    "gains": (
+        "Who gains and who pays",
+        "How the mean wait of each queue and user changes: to the left it gets shorter, to the right longer.",
+        gains_and_pays,
+    ),
     "waits": (
         "Waiting times",
         "Which part of the tasks had started within a time after they were submitted. Higher is better.",
@@ -236,11 +250,18 @@ SHEETS: dict[str, tuple[str, str, Callable[[Sequence[Outcome]], Sheet]]] = {
 """By the name of the file: heading, explanation, plots."""
 
 
+def sheets_of(outcomes: Sequence[Outcome]) -> Sheets:
+    """Those that there are: with one outcome nobody gains and nobody pays."""
+    return {name: sheet for name, sheet in SHEETS.items() if name != "gains" or len(outcomes) > 1}
+
+
 def html_report(outcomes: Sequence[Outcome]) -> str:
     """The whole page."""
     names = ", ".join(o["name"] for o in outcomes)
     parts = [_head(outcomes, names), _words(outcomes), _figures(outcomes)]
-    *plots, on_nodes = (_section(title, about, sheet(outcomes).html()) for title, about, sheet in SHEETS.values())
+    *plots, on_nodes = (
+        _section(title, about, sheet(outcomes).html()) for title, about, sheet in sheets_of(outcomes).values()
+    )
     parts += [*plots, _guarantees(outcomes), *_breakdowns(outcomes), on_nodes, _notes(outcomes)]
     css, script = (
         resources.files("fairlead.sim").joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js")

@@ -22,6 +22,7 @@ from rich.table import Table
 from fairlead.core.model.quantities import format_amount, people_call
 from fairlead.journal.format import JournalError
 from fairlead.sim import spread
+from fairlead.sim.periods import LENGTHS
 from fairlead.sim.recording import recording
 from fairlead.sim.report import html_report, write_images
 from fairlead.sim.rows import sentence
@@ -99,9 +100,14 @@ def compare(
     as_json: bool = False,
     processes: int = 2,
     progress: bool | None = None,
+    by: str = "",
 ) -> int:
-    """Simulate several queue files on the same workload and print how they compare. Status as in `run`."""
+    """Simulate several queue files on the same workload and print how they compare. Status as in `run`.
+
+    `by` (`week` or `day`): also in how many of these which file is better, and how sure that is.
+    """
     out, err = out or sys.stdout, err or sys.stderr
+    trials = [replace(trial, period_ms=LENGTHS[by]) for trial in trials] if by else trials
     try:
         with progress_bars(err, trials, progress) as tick:
             outcomes = run_trials(trials, processes, tick)
@@ -113,13 +119,26 @@ def compare(
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     missing = [t.name for t in trials[len(outcomes) :]]
+    found = _by_period(outcomes) if by and not any(o["interrupted"] for o in outcomes) else []
     if as_json:
-        print(_json({"in_words": in_words(outcomes), "outcomes": [_plain(o) for o in outcomes]}), file=out)
+        said = {"in_words": in_words(outcomes), "outcomes": [_plain(o) for o in outcomes]}
+        print(_json(said | ({f"by_{by}": found} if by else {})), file=out)
     else:
         compare_text(outcomes, out)
+        for comparison in found:
+            print("\n".join(spread.in_words(comparison, by)), file=out)
+        if by and not found:
+            print(f"whether that is sure cannot be told: the work lasts less than two {by}s", file=out)
     if missing:
         print(f"interrupted: not simulated: {', '.join(missing)}", file=err)
     return INTERRUPTED if missing or any(o["interrupted"] for o in outcomes) else 0
+
+
+def _by_period(outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How each differs from the first over the periods that all have; nothing of fewer than two."""
+    periods = zip(*(o["periods"] for o in outcomes), strict=False)
+    draws = [[{"name": o["name"], "figures": f} for o, f in zip(outcomes, each, strict=True)] for each in periods]
+    return spread.compared(draws) if len(draws) > 1 else []
 
 
 def compare_draws(
@@ -160,7 +179,7 @@ def compare_draws(
 
 def _plain(outcome: dict[str, Any]) -> dict[str, Any]:
     """An outcome without what is for plots only, its totals in front."""
-    kept = {name: value for name, value in outcome.items() if name not in ("gantt", "wait_curve", "figures")}
+    kept = {name: value for name, value in outcome.items() if name not in ("gantt", "wait_curve", "figures", "periods")}
     return (
         {"name": outcome["name"], "totals": outcome["figures"]["tasks"], "adds_up": adds_up(outcome)}
         | kept

@@ -73,22 +73,25 @@ def _lost(outcome: Outcome) -> float:
     return float(outcome["figures"]["stops"]["lost_run_s"])
 
 
-def in_words(comparison: dict[str, Any]) -> Iterator[str]:
-    """Three sentences for each: whether it is better, which queues gain and pay, and what it costs in lost work."""
+def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
+    """Three sentences for each: whether it is better, which queues gain and pay, and what it costs in lost work. `noun`
+    is what was compared: a draw, a week, a day.
+    """
     name, than, wait = comparison["name"], comparison["than"], comparison["wait"]
     if wait is None:
         yield f"{name} and {than} cannot be compared: nothing has started."
         return
     sure = _is_sure(wait)
-    few = "" if wait["of"] >= FEWEST else f" ({wait['of']} draws are few: --seeds {2 * FEWEST})"
+    hint = f": --seeds {2 * FEWEST}" if noun == "draw" else ""
+    few = "" if wait["of"] >= FEWEST else f" ({wait['of']} {noun}s are few{hint})"
     if sure:
         times = wait["less"] if wait["mean_s"] < 0 else wait["more"]
         better = "beats" if wait["mean_s"] < 0 else "loses to"
-        yield f"{name} {better} {than} in {times} of {wait['of']} draws: mean wait {_said(wait)}{few}."
+        yield f"{name} {better} {than} in {times} of {wait['of']} {noun}s: mean wait {_said(wait)}{few}."
     else:
         yield (
             f"Between {name} and {than} there is no sure difference: mean wait {_said(wait)}, less in "
-            f"{wait['less']} of {wait['of']} draws{few}."
+            f"{wait['less']} of {wait['of']} {noun}s{few}."
         )
     changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and _is_sure(each)}
     gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
@@ -101,7 +104,7 @@ def in_words(comparison: dict[str, Any]) -> Iterator[str]:
     yield f"With {name}, {' and '.join(told)}." if told else f"With {name}, no queue surely gains or pays."
     lost = comparison["lost_run"]
     if lost is not None and lost["mean_s"]:
-        yield f"Run time that came to nothing: {_said(lost)} in each draw{'' if _is_sure(lost) else ', not surely'}."
+        yield f"Run time that came to nothing: {_said(lost)} in each {noun}{'' if _is_sure(lost) else ', not surely'}."
 
 
 def _is_sure(difference: dict[str, Any]) -> bool:

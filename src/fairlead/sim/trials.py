@@ -31,6 +31,7 @@ from fairlead.sim.columns import Columns, End
 from fairlead.sim.engine import Engine
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
 from fairlead.sim.jobs import Fault, Workload, drawn, known_only, read_faults
+from fairlead.sim.periods import by_period
 from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source, SourceError
 from fairlead.virtual_time import Recorder
@@ -62,6 +63,8 @@ class Trial:
     """Stop so long after the first job; None: when all work is through."""
     resubmit: bool = True
     digest: bool = True
+    period_ms: int | None = None
+    """Also the figures of each period of this length."""
 
 
 def spec_of(trial: Trial, workload: Workload) -> ClusterSpec:
@@ -119,6 +122,7 @@ def run_trial(
     return (
         {"name": trial.name, "workload": workload.name, "notes": [*workload.notes, *_hardly_used(outcome)]}
         | outcome
+        | ({"periods": by_period(engine.columns, trial.period_ms)} if trial.period_ms is not None else {})
         | {"cpu_s": round(time.process_time() - began, 2)}
     )
 

@@ -137,26 +137,16 @@ def _wait(group: dict[str, Any] | None, figure: str) -> float | None:
 
 
 def in_words(outcomes: Sequence[Outcome]) -> list[str]:
-    """What the others do better and worse than the first, and for whom; one outcome has nothing to be compared with."""
+    """Of each of the others three sentences at most: what becomes of waits, who gains and pays, what else changes."""
     first = outcomes[0]
     sentences = []
     for other in outcomes[1:]:
-        better: list[str] = []
-        worse: list[str] = []
-        for row in rows([first, other]):
-            if row.better and row.name in TOLD.get(row.group, (row.name,)) and (said := _difference(row)):
-                (better if _improves(row) else worse).append(said)
-        name, base = other["name"], first["name"]
-        if not better and not worse:
-            if all(o["figures"]["tasks"]["refused"] == o["figures"]["tasks"]["submitted"] for o in (first, other)):
-                continue  # Nothing ran: what was refused is said below.
-            sentences.append(f"{name} makes no difference worth mentioning against {base}.")
-            continue
-        if better:
-            sentences.append(f"{name} is better than {base} in: {'; '.join(better)}.")
-        if worse:
-            sentences.append(f"{name} is worse than {base} in: {'; '.join(worse)}.")
-        sentences += _who(first, other)
+        if all(o["figures"]["tasks"]["refused"] == o["figures"]["tasks"]["submitted"] for o in (first, other)):
+            continue  # Nothing ran: what was refused is said below.
+        told = [_about_waits(first, other), _who(first, other), _else(first, other)]
+        sentences += [said for said in told if said] or [
+            f"{other['name']} makes no difference worth mentioning against {first['name']}."
+        ]
     for o in outcomes:
         sentences += [f"{o['name']} refuses {count:,} tasks: {why}" for why, count in o["refused"].items()]
     sentences += [
@@ -167,6 +157,41 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
     return sentences
 
 
+def _about_waits(first: Outcome, other: Outcome) -> str:
+    changes = [row for row in rows([first, other]) if row.group == "waiting time" and _is_told(row)]
+    if not changes:
+        return ""
+    said = ", ".join(f"{row.name} {row.text(0)} → {row.text(1)}" for row in changes)
+    better = {_improves(row) for row in changes}
+    how = "are another" if len(better) > 1 else "get shorter" if True in better else "get longer"
+    return f"With {other['name']}, waiting times {how}: {said}."
+
+
+def _who(first: Outcome, other: Outcome) -> str:
+    """Which queue gains most and which pays most, by mean wait."""
+    changes = []
+    for row in breakdown([first, other], "queue"):
+        old, new = row.values
+        if old is not None and new is not None and max(old, new) >= 1:
+            changes.append(((new - old) / max(old, new), row))
+    changes.sort(key=lambda c: (c[0], c[1].name))
+    told = []
+    if changes and changes[0][0] < -WORTH_SAYING:
+        told.append(f"{changes[0][1].name} gains most ({changes[0][1].text(0)} → {changes[0][1].text(1)})")
+    if changes and changes[-1][0] > WORTH_SAYING:
+        told.append(f"{changes[-1][1].name} pays most ({changes[-1][1].text(0)} → {changes[-1][1].text(1)})")
+    return f"In the mean {' and '.join(told)}." if told else ""
+
+
+def _else(first: Outcome, other: Outcome) -> str:
+    changes = [row for row in rows([first, other]) if row.group != "waiting time" and _is_told(row)]
+    better = [_changed(row) for row in changes if _improves(row)]
+    worse = [_changed(row) for row in changes if not _improves(row)]
+    parts = [f"better in {'; '.join(better)}"] if better else []
+    parts += [f"worse in {'; '.join(worse)}"] if worse else []
+    return f"Beside that it is {', and '.join(parts)}." if parts else ""
+
+
 def _improves(row: Row) -> bool:
     old, new = row.values
     assert old is not None
@@ -174,29 +199,18 @@ def _improves(row: Row) -> bool:
     return (new < old) == (row.better == LESS)
 
 
-def _difference(row: Row) -> str:
+def _is_told(row: Row) -> bool:
+    """Whether a difference is worth a word."""
     old, new = row.values
+    if not row.better or row.name not in TOLD.get(row.group, (row.name,)):
+        return False
     if old is None or new is None or abs(new - old) <= WORTH_SAYING * max(abs(old), abs(new)):
-        return ""
-    if row.kind == "time" and max(old, new) < 1:
-        return ""
-    return f"{row.group} {row.name} ({row.text(0)} → {row.text(1)})"
+        return False
+    return not (row.kind == "time" and max(old, new) < 1)
 
 
-def _who(first: Outcome, other: Outcome) -> Iterator[str]:
-    """Which queue gains most and which loses most, by mean wait."""
-    changes = []
-    for row in breakdown([first, other], "queue"):
-        old, new = row.values
-        if old is not None and new is not None and max(old, new) >= 1:
-            changes.append(((new - old) / max(old, new), row))
-    changes.sort(key=lambda c: (c[0], c[1].name))
-    if changes and changes[0][0] < -WORTH_SAYING:
-        row = changes[0][1]
-        yield f"With {other['name']}, {row.name} gains most: its mean wait goes from {row.text(0)} to {row.text(1)}."
-    if changes and changes[-1][0] > WORTH_SAYING:
-        row = changes[-1][1]
-        yield f"With {other['name']}, {row.name} pays most: its mean wait goes from {row.text(0)} to {row.text(1)}."
+def _changed(row: Row) -> str:
+    return f"{row.group} {row.name} {row.text(0)} → {row.text(1)}"
 
 
 def write_csv(outcomes: Sequence[Outcome], out: TextIO) -> None:

@@ -1,0 +1,168 @@
+"""What a simulation is of, as options: the workload, the nodes, faults, when to stop; and a journal as a workload.
+
+Decides how the words of a command become a trial. Never runs one. Invariant: the same options give the same trial.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fairlead.cli.app import wrong_usage
+from fairlead.cli.values import parse_duration
+from fairlead.places import journal_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fairlead.scheduler import Scheduler
+    from fairlead.sim.jobs import Workload
+    from fairlead.sim.sources import Source
+    from fairlead.sim.trials import Trial
+    from fairlead.sim.workloads.recorded import Moment
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+_TRIAL = (
+    click.option(
+        "--workload",
+        "-w",
+        "--tasks",
+        required=True,
+        metavar="WORKLOAD",
+        help="A file (.csv, .jsonl, .swf, .yaml recipe), the state directory of a service, or a name: poisson, "
+        "diurnal, heavy-tails, gangs, tenants.",
+    ),
+    click.option(
+        "--nodes",
+        default="",
+        metavar="NODES",
+        help="A CSV file (id, then resources), words such as '10x cpu=32,memory=128Gi', or for a made-up workload "
+        "how many; else those of the workload.",
+    ),
+    click.option("--seed", type=int, default=1, metavar="N", help="For made-up workloads and faults."),
+    click.option("--tasks-max", type=click.IntRange(1), metavar="N", help="Made-up workloads: so many tasks."),
+    click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
+    click.option(
+        "--load",
+        type=click.FloatRange(0.001),
+        metavar="PART",
+        help="Made-up workloads: part of the nodes that is asked for.",
+    ),
+    click.option(
+        "--since",
+        default="",
+        metavar="TIME",
+        help="Journal: only what waited or ran then, or came later (2026-05-01T08:00).",
+    ),
+    click.option("--before", default="", metavar="TIME", help="Journal: only what was submitted before."),
+    click.option(
+        "--faults", default="", metavar="CSV", help="Nodes lost and back: time (seconds), node, what (lost or back)."
+    ),
+    click.option(
+        "--mtbf", default="", metavar="TIME", help="Lose nodes at random: mean time between failures of each."
+    ),
+    click.option("--mttr", default="", metavar="TIME", help="Mean time until a lost node is back (1h)."),
+    click.option("--until", default="", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d)."),
+    click.option("--skip-bad", is_flag=True, help="Leave out bad rows and count them."),
+    click.option("--no-resubmit", is_flag=True, help="Work that was stopped and has no retries left is given up."),
+    click.option("--report", default="", metavar="FILE", help="Write a report with plots, as one HTML file."),
+    click.option("--images", default="", metavar="DIR", help="Write the plots as SVG files."),
+)
+
+
+def trial_options(function: _F) -> _F:
+    """What is simulated; arrives as `given`, for `trial_of`."""
+    for option in reversed(_TRIAL):
+        function = option(function)
+    return function
+
+
+def trial_of(
+    name: str, queues: str, *, faults: str, mtbf: str, mttr: str, until: str, no_resubmit: bool, **given: Any
+) -> Trial:
+    """A queue file, tried on what the options say."""
+    from fairlead.sim.trials import Trial
+
+    if faults and mtbf:
+        raise wrong_usage("--faults and --mtbf: give one of them")
+    if mttr and not mtbf:
+        raise wrong_usage("--mttr goes with --mtbf: say how often nodes are lost, too")
+    return Trial(
+        name=name,
+        queues=queues,
+        source=_source(**given),
+        faults=faults,
+        mtbf_ms=parse_duration(mtbf, "--mtbf") if mtbf else None,
+        mttr_ms=parse_duration(mttr or "1h", "--mttr"),
+        until_ms=parse_duration(until, "--until") if until else None,
+        resubmit=not no_resubmit,
+    )
+
+
+def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
+    """Where the work comes from."""
+    from fairlead.sim.sources import Source
+
+    return Source(
+        tasks=tasks_max,
+        since=_moment(since, "--since"),
+        until=_moment(before, "--before"),
+        journal=journal_workload,
+        **given,
+    )
+
+
+def _moment(text: str, where: str) -> int | None:
+    """A time of day in Unix milliseconds; without a zone it is local time."""
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
+    return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
+
+
+# -- the journal ---------------------------------------------------------------------------------------------------
+
+
+def journal_workload(source: Source) -> Workload:
+    """What the journal in a state directory recorded, as a workload. Raises `SourceError`."""
+    from fairlead.journal.codec import CodecError
+    from fairlead.journal.format import JournalError
+    from fairlead.sim.sources import SourceError, machines
+    from fairlead.sim.workloads.recorded import NothingRecorded, recorded
+
+    file = journal_file(Path(source.workload))
+    nodes = machines(source.nodes) if source.nodes else ()
+    try:
+        state = _state_at_its_begin(file)
+        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes, state)
+    except (JournalError, CodecError, NothingRecorded) as e:
+        raise SourceError(str(e)) from e
+
+
+def _state_at_its_begin(file: Path) -> Scheduler | None:
+    """What there was before the first record of a journal whose older part was given up; None if it is whole."""
+    from fairlead.journal.reader import Reader
+    from fairlead.journal.replay import scheduler_state
+    from fairlead.scheduler import Scheduler
+
+    with Reader(file) as reader:
+        snapshot = reader.snapshot(reader.first_seq - 1) if reader.first_seq > 1 else None
+    return Scheduler.load(dict(scheduler_state(snapshot))) if snapshot is not None else None
+
+
+def _moments(file: Path) -> Iterator[Moment]:
+    from fairlead.journal.codec import decode_decisions, decode_event
+    from fairlead.journal.format import EVENT, SCHEDULE
+    from fairlead.journal.reader import Reader
+
+    with Reader(file) as reader:
+        for record in reader.records(reader.first_seq):
+            if record.kind in (EVENT, SCHEDULE):
+                event = decode_event(record.payload) if record.kind == EVENT else None
+                yield record.at_ms, event, decode_decisions(record.outcome) if record.outcome else ()
