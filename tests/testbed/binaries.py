@@ -21,10 +21,11 @@ PACKAGES = {
     "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
     "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    "job-controller": ("job-controller", "."),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
 }
-FOR_TESTS = ("kube-apiserver", "kube-scheduler", "kubectl", "kwok", "helm", "etcd")
+FOR_TESTS = ("kube-apiserver", "kube-scheduler", "job-controller", "kubectl", "kwok", "helm", "etcd")
 """What the tests need."""
 
 

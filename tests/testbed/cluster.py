@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from testbed.control_plane import ControlPlane, free_ports, node_manifest
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 Manifest = dict[str, Any]
 
 
@@ -216,6 +216,7 @@ class Cluster:
         self.end()
         kubectl = self.plane.kubectl
         now = ("--wait=false", "--grace-period=0", "--force", "--ignore-not-found")
+        kubectl("delete", "jobs", "--all", "-A", "--wait=false", "--cascade=background")
         kubectl("delete", "pods", "--all", "-A", *now)
         kubectl("delete", "poddisruptionbudgets,configmaps,leases,resourcequotas", "--all", "-n", "default", *now[:1])
         kubectl("delete", "nodes", "--all", "--wait=false")

@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 from testbed.binaries import BedError, binary
 
-READY_S = 60.0
+READY_S = 240.0
 CLIENTS = {"KUBE_FEATURE_WatchListClient": "false"}
 """This etcd cannot do what newer clients ask for first; they would try again and again, ever more slowly."""
 STAGES = Path(__file__).parent / "stages.yaml"
@@ -170,16 +170,21 @@ class ControlPlane:
             "--manage-all-nodes=true",
         ])  # fmt: skip
 
+    def start_job_controller(self) -> None:
+        """Start Kubernetes' own controller of jobs; `running` has it."""
+        self._run("job-controller", [str(binary("job-controller"))], KUBECONFIG=str(self.kubeconfig))
+
     def kill(self, name: str) -> None:
         """End a program without a word."""
         self.running.pop(name).stop(signal.SIGKILL)
 
-    def _run(self, name: str, command: Sequence[str]) -> None:
+    def _run(self, name: str, command: Sequence[str], **environ: str) -> None:
         log = self.folder / f"{name}.log"
         with log.open("ab") as out:
             process = subprocess.Popen(
-                command, stdout=out, stderr=out, cwd=self.folder, start_new_session=True, env={**os.environ, **CLIENTS}
-            )
+                command, stdout=out, stderr=out, cwd=self.folder, start_new_session=True,
+                env={**os.environ, **CLIENTS, **environ},
+            )  # fmt: skip
         self.running[name] = Started(process, log)
 
     def _until(self, ready: Any, name: str) -> None:

@@ -72,6 +72,8 @@ class FakeServer:
         self.violations: list[str] = []
         self.requests = 0
         self.up = True
+        self.extensions: list[str] = []
+        """Groups of the API that it has beside Kubernetes' own, as `GROUP/VERSION`."""
         self._news = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._uid = 0
@@ -201,6 +203,8 @@ class FakeServer:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def _serve(self, request: Request) -> dict[str, Any]:
+        if request.path == "/apis":
+            return {"groups": [{"versions": [{"groupVersion": version}]} for version in self.extensions]}
         plural, namespace, name, sub = _split(request.path)
         body = json.loads(request.body) if request.body else {}
         if request.method == "GET":

@@ -5,18 +5,22 @@ Decides the words between the scheduler's decisions and the requests. Never send
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fairlead.kubernetes.kinds import PODS, Kind
 from fairlead.kubernetes.translate.identity import TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """One pod or volume claim, by its name and identity."""
+    """One pod, job or volume claim, by its name and identity."""
 
     namespace: str
     name: str
     uid: str
+    kind: Kind = PODS
+    stands_for: ObjectName | None = None
+    """It is no object at the API server, but keeps room for a pod of this job, which does not exist yet."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -103,6 +107,14 @@ class DropPlaceholder:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspend:
+    """Suspend a job, so that its pods are deleted; or let it go on (`suspend` is False)."""
+
+    job: ObjectName
+    suspend: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SelectNode:
     """Say on a claim on which node its volume is wanted; for a pod that has its place there."""
 
@@ -132,4 +144,19 @@ class KeepVolume:
 
 Placing = Bind | SelectNode | KeepVolume
 """What fails together with a placement."""
-Act = Placing | DeselectNode | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder
+Act = (
+    Placing | DeselectNode | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder
+    | Suspend
+)  # fmt: skip
+
+
+def at_server(act: Act) -> Act | None:
+    """What is to be done of an act at the API server: of one on a stand-in only that its job is told."""
+    if isinstance(act, Record):
+        related = act.related.stands_for or act.related if act.related is not None else None
+        return replace(act, pod=act.pod.stands_for or act.pod, related=related)
+    if isinstance(act, EvictPod) and act.by is not None and act.by.stands_for is not None:
+        act = replace(act, by=act.by.stands_for)
+    if isinstance(act, CreatePlaceholder | DropPlaceholder | DeselectNode | Suspend):
+        return act
+    return None if act.pod.stands_for is not None else act

@@ -14,14 +14,12 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
-from fairlead.kubernetes import acts, bodies
+from fairlead.kubernetes import acts, bodies, volume_requests
 from fairlead.kubernetes import client as api
-from fairlead.kubernetes.kinds import CLAIMS, EVENTS, PODS, VOLUMES
-from fairlead.kubernetes.objects import Pod
-from fairlead.kubernetes.storage import SELECTED_NODE
-from fairlead.kubernetes.storage_objects import PersistentVolume, PersistentVolumeClaim
+from fairlead.kubernetes.event_correlator import EventCorrelator
+from fairlead.kubernetes.kinds import EVENTS, PODS
+from fairlead.kubernetes.objects import Pod, Thing
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -87,9 +85,10 @@ class Binder:
         """Pods with acts that are not done."""
         return len(self._workers)
 
-    def do(self, act: acts.Act) -> None:
-        """Have an act done, after those that were ordered for the same pod before."""
-        if self._stopped:
+    def do(self, wanted: acts.Act) -> None:
+        """Have an act done, after those that were ordered for the same object before."""
+        act = acts.at_server(wanted)
+        if self._stopped or act is None:
             return
         if isinstance(act, acts.Explain | acts.Record) and not self._talk.is_news(
             act, asyncio.get_running_loop().time()
@@ -170,7 +169,7 @@ class Binder:
         if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
-        if isinstance(act, acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder):
+        if isinstance(act, acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend):
             # Rights and quotas may change; meanwhile somebody waits for this.
             return not isinstance(e, api.Invalid)
         self.failed += 1
@@ -178,16 +177,17 @@ class Binder:
         return False
 
     async def _is_there(self, act: acts.Act) -> bool:
-        """Whether the very pod of an act is still there, as far as the server says; if it does not, it may be."""
+        """Whether the very object of an act is still there, as far as the server says; if it does not, it may be."""
         if isinstance(act, acts.CreatePlaceholder | acts.DropPlaceholder | acts.DeselectNode):
             return True
+        name = act.job if isinstance(act, acts.Suspend) else act.pod
         try:
-            found: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
+            found: Thing = await self._client.get(name.kind, name.name, name.namespace)
         except api.NotFound:
             return False
         except (api.ApiError, api.Unreachable):
             return True
-        return found.metadata.uid == act.pod.uid
+        return found.metadata.uid == name.uid
 
     async def _once(self, act: acts.Act) -> None:
         if isinstance(act, acts.Bind):
@@ -196,12 +196,15 @@ class Binder:
             await self._evict(act)
         elif isinstance(act, acts.DeletePod):
             await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid, grace_s=0)
+        elif isinstance(act, acts.Suspend):
+            name, change = act.job, bodies.suspension(act)
+            await self._client.patch(name.kind, name.name, change, name.namespace, content_type=api.MERGE_PATCH)
         elif isinstance(act, acts.SelectNode):
-            await select_node(self._client, act)
+            await volume_requests.select_node(self._client, act)
         elif isinstance(act, acts.DeselectNode):
-            await deselect_node(self._client, act)
+            await volume_requests.deselect_node(self._client, act)
         elif isinstance(act, acts.KeepVolume):
-            await keep_volume(self._client, act)
+            await volume_requests.keep_volume(self._client, act)
         elif isinstance(act, acts.Nominate):
             await self._patch_status(act.pod, bodies.nomination(act))
         elif isinstance(act, acts.Explain):
@@ -251,6 +254,8 @@ def _is_outdated(act: acts.Act, later: Collection[acts.Act]) -> bool:
     """Whether what was ordered later takes this back; should it be wanted anew, that is another order."""
     if isinstance(act, acts.CreatePlaceholder):
         return any(isinstance(other, acts.DropPlaceholder) for other in later)
+    if isinstance(act, acts.Suspend):
+        return any(isinstance(other, acts.Suspend) for other in later)
     return isinstance(act, acts.SelectNode) and any(isinstance(other, acts.DeselectNode) for other in later)
 
 
@@ -259,118 +264,7 @@ def _subject(act: acts.Act) -> str:
         return f"{act.namespace}/{act.name}"
     if isinstance(act, acts.SelectNode | acts.DeselectNode | acts.KeepVolume):
         return act.claim.uid
+    if isinstance(act, acts.Suspend):
+        return act.job.uid
     # What is merely told must not hold up what is done.
     return f"{act.pod.uid}/told" if isinstance(act, acts.Record) else act.pod.uid
-
-
-AGAIN_S = 300.0
-BURST = 25
-REFILL_S = 300.0
-"""A pod gets one more event after this time."""
-RATE = 100
-KEPT = 20_000
-"""So many pods are remembered; the oldest are forgotten first."""
-
-
-class EventCorrelator:
-    """What was said lately."""
-
-    def __init__(self) -> None:
-        self._said: dict[tuple[str, str, str], float] = {}
-        self._left: dict[str, tuple[float, float]] = {}
-        self._second = 0
-        self._in_second = 0
-
-    def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
-        """Whether this is to be said now; then it counts as said."""
-        key = (act.pod.uid, act.reason if isinstance(act, acts.Record) else "", act.message)
-        last = self._said.get(key)
-        if last is not None and now_s - last < AGAIN_S:
-            return False
-        if isinstance(act, acts.Record) and not self._has_budget(act.pod.uid, now_s):
-            return False
-        self._said.pop(key, None)
-        self._said[key] = now_s
-        if len(self._said) > KEPT:
-            del self._said[next(iter(self._said))]
-        return True
-
-    def _has_budget(self, uid: str, now_s: float) -> bool:
-        if int(now_s) != self._second:
-            self._second, self._in_second = int(now_s), 0
-        left, at = self._left.pop(uid, (float(BURST), now_s))
-        left = min(float(BURST), left + (now_s - at) / REFILL_S)
-        allowed = left >= 1 and self._in_second < RATE
-        if allowed:
-            left -= 1
-            self._in_second += 1
-        self._left[uid] = (left, now_s)
-        if len(self._left) > KEPT:
-            del self._left[next(iter(self._left))]
-        return allowed
-
-
-BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""On a volume: its claim was chosen by the machinery, which may take that back. Kubernetes' name."""
-
-
-async def select_node(client: api.Client, act: acts.SelectNode) -> None:
-    """Whoever makes volumes begins when the claim names a node."""
-    claim = await _claim(client, act.claim)
-    chosen = (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
-    if chosen == act.node or claim.spec.volume_name:
-        return
-    if chosen:
-        raise api.Conflict(409, "Selected", f"claim {act.claim} names node {chosen} by now")
-    await _annotate(client, claim, act.claim, act.node)
-
-
-async def deselect_node(client: api.Client, act: acts.DeselectNode) -> None:
-    """Nothing more is begun there."""
-    try:
-        claim = await _claim(client, act.claim)
-    except api.NotFound:
-        return
-    if (claim.metadata.annotations or {}).get(SELECTED_NODE) == act.node:
-        await _annotate(client, claim, act.claim, None)
-
-
-async def keep_volume(client: api.Client, act: acts.KeepVolume) -> None:
-    """The controller of volumes binds the claim to the volume that is kept for it."""
-    volume: PersistentVolume = await client.get(VOLUMES, act.volume)
-    kept = volume.spec.claim_ref
-    if kept is not None and kept.uid == act.claim.uid:
-        return
-    if volume.metadata.uid != act.volume_uid or kept is not None:
-        raise api.Conflict(409, "Taken", f"volume {act.volume} belongs to somebody else by now")
-    await _claim(client, act.claim)
-    name = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": act.claim.namespace}
-    change: dict[str, Any] = {
-        "metadata": {**_this_one(volume), "annotations": {BY_CONTROLLER: "yes"}},
-        "spec": {"claimRef": {**name, "name": act.claim.name, "uid": act.claim.uid}},
-    }
-    try:
-        await client.patch(VOLUMES, act.volume, change)
-    except api.Conflict as e:
-        raise api.ServerFault(500, "Conflict", e.message) from None
-
-
-async def _claim(client: api.Client, name: acts.ObjectName) -> PersistentVolumeClaim:
-    """The claim; `NotFound` when there is another one of that name by now."""
-    claim: PersistentVolumeClaim = await client.get(CLAIMS, name.name, name.namespace)
-    if claim.metadata.uid != name.uid:
-        raise api.NotFound(404, "NotFound", f"claim {name} is another one by now")
-    return claim
-
-
-async def _annotate(client: api.Client, claim: PersistentVolumeClaim, name: acts.ObjectName, node: str | None) -> None:
-    change = {"metadata": {**_this_one(claim), "annotations": {SELECTED_NODE: node}}}
-    try:
-        await client.patch(CLAIMS, name.name, change, name.namespace)
-    except api.Conflict as e:
-        # It changed since it was read: read it again in a moment.
-        raise api.ServerFault(500, "Conflict", e.message) from None
-
-
-def _this_one(thing: PersistentVolume | PersistentVolumeClaim) -> dict[str, str]:
-    return {"uid": thing.metadata.uid or "", "resourceVersion": thing.metadata.resource_version or ""}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record
+from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
 
@@ -52,8 +52,13 @@ def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
     return {"metadata": {"uid": act.pod.uid}, "status": {"conditions": [condition]}}
 
 
+def suspension(act: Suspend) -> dict[str, Any]:
+    """Whether a job may have pods; only for that very job."""
+    return {"metadata": {"uid": act.job.uid}, "spec": {"suspend": act.suspend}}
+
+
 def event(act: Record, number: int, stamp: str, instance: str) -> dict[str, Any]:
-    """An event about a pod."""
+    """An event about a pod or job."""
     body: dict[str, Any] = {
         "metadata": {"name": f"{act.pod.name[:230]}.{number:x}", "namespace": act.pod.namespace},
         "eventTime": stamp,
@@ -122,5 +127,7 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
     }
 
 
-def _reference(pod: ObjectName) -> dict[str, str]:
-    return {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+def _reference(thing: ObjectName) -> dict[str, str]:
+    kind = thing.kind
+    which = {"apiVersion": kind.group_version, "kind": kind.name}
+    return {**which, "namespace": thing.namespace, "name": thing.name, "uid": thing.uid}

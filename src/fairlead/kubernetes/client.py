@@ -31,6 +31,24 @@ class Page(Part, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
+class GroupVersion(Part, frozen=True):
+    """A version of a group of the API."""
+
+    group_version: str = ""
+
+
+class Group(Part, frozen=True):
+    """A group of the API."""
+
+    versions: tuple[GroupVersion, ...] = ()
+
+
+class Groups(Part, frozen=True):
+    """What a server has beside its core."""
+
+    groups: tuple[Group, ...] = ()
+
+
 class WatchLine(msgspec.Struct, frozen=True):
     """One line of a watch: its object is decoded by type, for an error is no object of the kind that is watched."""
 
@@ -61,6 +79,7 @@ class Status(Part, frozen=True):
 
 
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 REQUEST_S = 30.0
 """A request that is not answered by then has failed; whether it was carried out is not known."""
@@ -194,6 +213,11 @@ class Client:
             raise refusal(answer.status, answer.body, answer.headers)
         return answer.body
 
+    async def served(self) -> frozenset[str]:
+        """The groups of the API that this server has, each with a version: `batch/v1`."""
+        found = msgspec.json.decode(await self.send("GET", "/apis"), type=Groups)
+        return frozenset(version.group_version for group in found.groups for version in group.versions)
+
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Any:
         """One object."""
         return msgspec.json.decode(await self.send("GET", kind.path(namespace, name)), type=kind.type)
@@ -219,10 +243,17 @@ class Client:
         return msgspec.json.decode(await self.send("PUT", kind.path(namespace, name), body=named), type=kind.type)
 
     async def patch(
-        self, kind: Kind, name: str, change: Mapping[str, Any], namespace: str = "", *, sub: str = ""
+        self,
+        kind: Kind,
+        name: str,
+        change: Mapping[str, Any],
+        namespace: str = "",
+        *,
+        sub: str = "",
+        content_type: str = STRATEGIC_PATCH,
     ) -> None:
-        """Change some fields of an object or of its part `sub`."""
-        await self.send("PATCH", kind.path(namespace, name, sub), body=change, content_type=STRATEGIC_PATCH)
+        """Change some fields of an object or of its part `sub`; of a custom resource by `MERGE_PATCH`."""
+        await self.send("PATCH", kind.path(namespace, name, sub), body=change, content_type=content_type)
 
     async def delete(
         self, kind: Kind, name: str, namespace: str = "", *, uid: str = "", grace_s: int | None = None

@@ -21,7 +21,7 @@ from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, Explain, Record
 from fairlead.kubernetes.binder import Binder, BindFailed, Report
-from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.pod_store import Books, News
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
@@ -84,6 +84,8 @@ class Explainer:
         known = informer.pod_store.by_uid.get(uid)
         if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
             return
+        if known.name.stands_for is not None and not informer.workloads.speaks(known):
+            return
         reason = self._driver.scheduler.why(known.application, uid, informer.partition)
         if reason is None:
             return
@@ -102,8 +104,10 @@ log = logging.getLogger("fairlead.kubernetes")
 
 WATCHED = (
     kinds.CSI_NODES, kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES,
-    kinds.VOLUMES, kinds.CLAIMS, kinds.PODS,
+    kinds.VOLUMES, kinds.CLAIMS, kinds.JOBS, kinds.JOB_SETS, kinds.POD_GROUPS, kinds.VOLCANO_GROUPS, kinds.PODS,
 )  # fmt: skip
+DISCOVER_S = 30.0
+"""How often it is looked whether the server has one of the optional kinds by now."""
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""
 PLACE_AT_ONCE = 100
@@ -187,25 +191,42 @@ class ControlLoop:
         self._began_ms = self._turned_ms = now_ms()
         self._changes: deque[Change] = deque()
         self._news = asyncio.Event()
-        self._missing = {kind.plural: None for kind in WATCHED}
+        self._missing = dict.fromkeys(WATCHED)
         self._pauses: dict[str, int] = {}
         self.explainer = Explainer(self.driver, binder.do)
         self._orders: deque[Callable[[Driver, int], None]] = deque()
-        self.reflectors = {kind.plural: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
+        self.reflectors = {kind: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
 
     async def run(self) -> None:
         """List, rebuild, and schedule until cancelled. What goes wrong in a reflector or a turn ends it with that."""
-        watching = [asyncio.create_task(r.run(), name=f"watch {name}") for name, r in self.reflectors.items()]
-        steering = asyncio.create_task(self._steer(), name="steer")
         try:
-            done, _ = await asyncio.wait([*watching, steering], return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            async with asyncio.TaskGroup() as duties:
+                for kind, reflector in self.reflectors.items():
+                    if not kind.optional:
+                        duties.create_task(reflector.run(), name=f"watch {kind.title}")
+                duties.create_task(self._discover(duties), name="discover")
+                duties.create_task(self._steer(), name="steer")
+        except BaseExceptionGroup as faults:
+            raise faults.exceptions[0] from None
         finally:
-            for task in [*watching, steering]:
-                task.cancel()
-            await asyncio.gather(*watching, steering, return_exceptions=True)
             await self._binder.stop()
+
+    async def _discover(self, duties: asyncio.TaskGroup) -> None:
+        """Watch the optional kinds that the server has, also those that it gets later."""
+        left = [kind for kind in WATCHED if kind.optional]
+        while True:
+            try:
+                served = await self._client.served()
+            except (ApiError, Unreachable) as problem:
+                log.warning("which kinds the server has is not known yet: %s", problem)
+                await asyncio.sleep(AGAIN_S[0])
+                continue
+            for kind in [kind for kind in left if kind.group_version in served]:
+                left.remove(kind)
+                duties.create_task(self.reflectors[kind].run(), name=f"watch {kind.title}")
+            for kind in [kind for kind in left if kind in self._missing]:
+                self._take_note(Synced(kind))
+            await asyncio.sleep(DISCOVER_S)
 
     def order(self, act: Callable[[Driver, int], None]) -> None:
         """Have something done with the driver at the beginning of the next turn."""
@@ -290,7 +311,8 @@ class ControlLoop:
                 self._measure(time.perf_counter() - began)
                 if decided and not self.timings.first_decided:
                     self.timings.first_decided = self._now_ms() - self._began_ms
-                if decided >= limit:
+                if decided:
+                    # There may be more; and members of a gang that has all its room by now are in line.
                     self._news.set()
             else:
                 asyncio.get_running_loop().call_later(0.01, self._news.set)
@@ -301,10 +323,11 @@ class ControlLoop:
             self._tell(now, is_told)
 
     def _pause_given_up(self) -> None:
-        pauses = self.driver.informer.volume_binder.pauses
-        for uid in pauses:
-            self._pause(uid)
-        pauses.clear()
+        informer = self.driver.informer
+        for pauses in (informer.volume_binder.pauses, informer.workloads.pauses):
+            for uid in pauses:
+                self._pause(uid)
+            pauses.clear()
 
     def _tell(self, now_ms: int, is_told: bool) -> None:
         """`is_told`: the cluster said something, though nothing may have followed."""
@@ -327,9 +350,9 @@ class ControlLoop:
         A list is in the order of names; work must not come before older work because of its name.
         """
         for change in self._changes:
-            if isinstance(change, Synced) and change.kind.plural in self._missing:
-                del self._missing[change.kind.plural]
-                self.timings.listed[change.kind.plural] = self._now_ms() - self._began_ms
+            if isinstance(change, Synced) and change.kind in self._missing:
+                del self._missing[change.kind]
+                self.timings.listed[change.kind.title] = self._now_ms() - self._began_ms
         if not self._missing:
             self._changes = deque(sorted(self._changes, key=_order_of_start))
 

@@ -63,7 +63,7 @@ class Orders:
             elif isinstance(decision, AskRejected):
                 self._ask_refused(decision)
             elif isinstance(decision, ApplicationAccepted):
-                self._informer.complete_gang(decision.id)
+                self._informer.placeholders.complete(decision.id)
             elif isinstance(decision, ApplicationRejected):
                 self._application_over(decision.id, decision.reason.sentence())
             elif isinstance(decision, ApplicationChanged):
@@ -75,13 +75,16 @@ class Orders:
             return
         self._informer.stand(known, Books.PLACED, decision.node)
         known.stopping = ""
-        yield from self._informer.count_in(known)
+        yield from self._informer.placeholders.count_in(known)
         if not known.bound:
             yield from self._informer.volume_binder.place(known)
 
     def _evicted(self, decision: Evict) -> Iterator[Event]:
         known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None:
+            return
+        if known.name.stands_for is not None:
+            yield from self._informer.workloads.told_to_go(known, decision)
             return
         known.stopping = str(decision.cause)
         if decision.rule == TAINT:
@@ -94,6 +97,8 @@ class Orders:
             return
         if self._informer.volume_binder.waits(known):
             yield from self._informer.volume_binder.retreat(known, f"somebody else gets its room on {decision.node}")
+            return
+        if self._informer.workloads.stops(known, decision):
             return
         by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
         name = by.name if by is not None else None
@@ -135,13 +140,19 @@ class Orders:
             self._informer.tell(known.name, decision.reason.code, known.flaw)
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
+        if self._informer.workloads.is_one(decision.id):
+            if decision.state == "Failing":
+                yield from self._informer.workloads.gave_up(decision.id)
+            elif decision.state in OVER_STATES:
+                self._informer.applications.pop(decision.id, None)
+            return
         if decision.state == "Failing" or (
             decision.state == "Resuming" and decision.id in self._informer.gangs.declared
         ):
             self._informer.gangs.give_up(decision.id)
-            self._informer.drop_placeholders(self._informer.gangs.declared.get(decision.id))
+            self._informer.placeholders.drop(self._informer.gangs.declared.get(decision.id))
             self._end_placeholders(decision.id)
-            yield from self._informer.release_members(decision.id)
+            yield from self._informer.placeholders.release_members(decision.id)
         if decision.state == "Failed":
             self._application_over(decision.id, f"the application has failed: {decision.cause}")
         elif decision.state in OVER_STATES:

@@ -39,11 +39,13 @@ class Declared:
     """All of them had one: members enter from now on."""
     given_up: bool = False
     """It was not to be had: placeholders that turn up now are of no use."""
+    stand_ins: int = 0
+    """So many keep its room that are no pods (`workloads`)."""
 
     @property
     def size(self) -> int:
         """How many placeholders it takes."""
-        return sum(group.min_member for group in self.gang.groups)
+        return self.stand_ins + sum(group.min_member for group in self.gang.groups)
 
     def placeholders(self) -> Iterator[CreatePlaceholder]:
         """All the placeholder pods of the gang."""
@@ -75,6 +77,10 @@ class Gangs:
         )
         self.declared[application.id] = found
         return found
+
+    def reserve(self, application: ApplicationSpec, size: int, owner: ObjectName) -> None:
+        """A workload of this application begins when so many stand-ins have a node."""
+        self.declared[application.id] = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size)
 
     def holds_back(self, pod: KnownPod) -> bool:
         """Whether the gang of the pod's application reserves its room still: then only placeholders are placed.

@@ -17,21 +17,19 @@ from dataclasses import replace
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.acts import Act, DeletePod, DropPlaceholder, Explain, Nominate, ObjectName, Record
+from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
-from fairlead.kubernetes.gangs import Declared, Gangs
+from fairlead.kubernetes.gangs import Gangs
 from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.placeholders import Placeholders
 from fairlead.kubernetes.pod_reader import UNREADABLE, PodReader
 from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, is_older
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.pods import (
-    Standing,
-    application_of,
-    standing,
-)
+from fairlead.kubernetes.translate.pods import Standing, application_of, standing
 from fairlead.kubernetes.volume_binder import VolumeBinder
+from fairlead.kubernetes.workloads import KINDS, Workloads
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -52,6 +50,8 @@ class Informer:
         self.volume_binder = VolumeBinder(self)
         self.reader = PodReader(self)
         self.gangs = Gangs()
+        self.placeholders = Placeholders(self)
+        self.workloads = Workloads(self)
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
         self.news: list[News] = []
@@ -74,9 +74,11 @@ class Informer:
         if isinstance(change, Changed) and change.kind is kinds.PODS:
             yield from self._pod_changed(change.object)
         elif isinstance(change, Deleted) and change.kind is kinds.PODS:
-            yield from self._gone(self.pod_store.by_uid.get(change.uid))
+            yield from self.remove(self.pod_store.by_uid.get(change.uid))
         elif change.kind in STORED:
             yield from self.volume_binder.take(change)
+        elif change.kind in KINDS:
+            yield from self.workloads.take(change)
         else:
             yield from self.around.take(change)
             if isinstance(change, Changed) and change.kind is kinds.NODES:
@@ -95,7 +97,7 @@ class Informer:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
                 return
             # An earlier one of this name is gone: its end was missed.
-            yield from self._gone(self.pod_store.named(name.namespace, name.name))
+            yield from self.remove(self.pod_store.named(name.namespace, name.name))
         elif stands is Standing.OVER:
             yield from self._over(known, pod)
             return
@@ -122,6 +124,7 @@ class Informer:
                 yield from self._foreign(known)
         else:
             yield from self._ours(known, pod, before)
+            yield from self.workloads.came(known)
 
     def _unreadable(self, name: ObjectName, stands: Standing, why: str) -> None:
         if stands is Standing.FOREIGN:
@@ -183,7 +186,7 @@ class Informer:
         """The first pod of an application says what it is."""
         notes = self.around.namespace_notes(known.name.namespace)
         try:
-            application = application_of(pod, notes)
+            application = self.workloads.declared_by(application_of(pod, notes), known.application)
             gang = identity.gang_of(pod)
         except UNREADABLE as e:
             known.flaw = str(e)
@@ -212,8 +215,11 @@ class Informer:
         if refused is not None:
             self.tell(known.name, "application-refused", refused)
             return False
-        if self.gangs.holds_back(known):
-            self.tell(known.name, *self.gangs.obstacle(known))
+        obstacle = self.workloads.obstacle(known)
+        if obstacle is None and self.gangs.holds_back(known):
+            obstacle = self.gangs.obstacle(known)
+        if obstacle is not None:
+            self.tell(known.name, *obstacle)
             return False
         return self.reader.has_storage(known)
 
@@ -236,7 +242,7 @@ class Informer:
             self.stand(known, Books.WAITING)
         yield AddAsks((self.reader.ask(known),), self.partition)
         if known.books is Books.PLACED:
-            yield from self.count_in(known)
+            yield from self.placeholders.count_in(known)
             yield from self._note_leaving(known)
 
     def _note_leaving(self, known: KnownPod) -> Iterator[Event]:
@@ -245,20 +251,6 @@ class Informer:
             cause = Cause.PREEMPTED_BY_SCHEDULER if known.disrupted else Cause.STOPPED_BY_RM
             known.stopping = str(cause)
             yield Leaving(known.application, known.name.uid, cause, self.partition)
-
-    def count_in(self, known: KnownPod) -> Iterator[Event]:
-        """A placeholder has a node: when it was the last one, the members of its gang enter."""
-        if known.foreign:
-            return
-        begins = self.gangs.stands(known) if known.spec.placeholder else self.gangs.has_begun(known)
-        if begins:
-            yield from self.release_members(known.application)
-
-    def release_members(self, application: str) -> Iterator[Event]:
-        """Pods of an application that were held back enter, as far as they may."""
-        for member in self.pod_store.members(application):
-            if member.books is Books.OUT and self.may_enter(member):
-                yield from self.enter(member)
 
     def stand(self, known: KnownPod, books: Books, node: str = "") -> None:
         """Note where the pod stands in the scheduler's books from now on."""
@@ -276,14 +268,16 @@ class Informer:
         """It ended, or was deleted before it had a node."""
         how = _ENDS.get(pod.status.phase or "", "deleted")
         cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
-        yield from self._gone(known, how, cause, 1 if how == "failed" else 0)
+        yield from self.remove(known, how, cause, 1 if how == "failed" else 0)
 
-    def _gone(
+    def remove(
         self, known: KnownPod | None, how: str = "deleted", cause: Cause = Cause.STOPPED_BY_RM, exit_code: int = 0
     ) -> Iterator[Event]:
+        """A pod is no more: it leaves the books, and nothing of it is remembered."""
         if known is not None:
             yield from self._leave(known, cause, exit_code)
             self._forget(known, how)
+            yield from self.workloads.left(known)
 
     def _leave(self, known: KnownPod, cause: Cause, exit_code: int = 0) -> Iterator[Event]:
         """A pod uses nothing any more. What the scheduler told to stop is confirmed with its cause."""
@@ -305,12 +299,12 @@ class Informer:
         self.pod_store.forget(known)
         self.gangs.gone(known)
         if self.gangs.lacks(known):
-            self.complete_gang(known.application, known.name.name)
+            self.placeholders.complete(known.application, known.name.name)
         if not known.foreign and known.application not in self.pod_store.by_application:
             # Its name may be used anew by somebody who does better.
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)
-            self.drop_placeholders(self.gangs.forget(known.application))
+            self.placeholders.drop(self.gangs.forget(known.application))
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -330,7 +324,7 @@ class Informer:
         """Everything that was there at the start has been taken: what was under way is held again, gangs completed."""
         self.live = True
         for application in self.gangs.declared:
-            self.complete_gang(application)
+            self.placeholders.complete(application)
         waiting = [self.pod_store.by_uid[uid] for uid in self.waiting]
         for known in sorted(waiting, key=lambda k: -k.spec.priority):
             told, known.nominated = known.nominated, ""
@@ -342,28 +336,13 @@ class Informer:
                 self.acts.remove(Nominate(known.name, told))  # the server has it so
             elif told and not known.nominated:
                 self.acts.append(Nominate(known.name, ""))
-
-    def complete_gang(self, application: str, only: str = "") -> None:
-        """Create the placeholders that a gang lacks, or of these `only` the one of this name."""
-        declared = self.gangs.declared.get(application)
-        if not self.live or declared is None or declared.begun:
-            return
-        for placeholder in declared.placeholders():
-            wanted = only in ("", placeholder.name)
-            if wanted and self.pod_store.named(placeholder.namespace, placeholder.name) is None:
-                self.acts.append(placeholder)
-
-    def drop_placeholders(self, gang: Declared | None) -> None:
-        """Those that are not there yet need not be made any more."""
-        for placeholder in gang.placeholders() if gang is not None else ():
-            if self.pod_store.named(placeholder.namespace, placeholder.name) is None:
-                self.acts.append(DropPlaceholder(placeholder.namespace, placeholder.name))
+        yield from self.workloads.begin()
 
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""
         for application in list(self.refused):
             del self.refused[application]
-            yield from self.release_members(application)
+            yield from self.placeholders.release_members(application)
 
     # -- what the binder reports ------------------------------------------------------------------------------------
 
@@ -382,16 +361,17 @@ class Informer:
         yield self._release(known, cause)
 
     def try_again(self, uid: str) -> Iterator[Event]:
-        """After a pause: a pod whose placement was refused waits once more."""
+        """After a pause: a pod whose placement was refused, or a workload, waits once more."""
         known = self.pod_store.by_uid.get(uid)
         if known is None:
+            yield from self.workloads.try_again(uid)
             return
         known.pausing = False
         if known.books is Books.OUT and not known.leaving and self.may_enter(known):
             yield from self.enter(known)
 
     def _tell_of(self, known: KnownPod, what: str) -> None:
-        if not known.foreign:
+        if not known.foreign and known.name.stands_for is None:
             self.news.append(News(known, what))
 
     def tell(self, name: ObjectName, code: str, why: str) -> None:

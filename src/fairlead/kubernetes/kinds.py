@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes import objects, storage_objects
+from fairlead.kubernetes import job_objects, objects, storage_objects
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -22,6 +22,13 @@ class Kind(msgspec.Struct, frozen=True):
     """`v1` or `scheduling.k8s.io/v1`."""
     plural: str
     namespaced: bool
+    optional: bool = False
+    """Some clusters do not have it: its definition comes with an extension."""
+
+    @property
+    def title(self) -> str:
+        """How it is called in logs and figures: `pods`, `podgroups.scheduling.volcano.sh`."""
+        return f"{self.plural}.{self.group_version.partition('/')[0]}" if self.optional else self.plural
 
     def path(self, namespace: str = "", name: str = "", sub: str = "") -> str:
         """The path of all objects, those of a namespace, one object, or a part of it such as `status`."""
@@ -46,3 +53,9 @@ STORAGE_CLASSES = Kind(storage_objects.StorageClass, "StorageClass", "storage.k8
 CSI_NODES = Kind(storage_objects.CSINode, "CSINode", "storage.k8s.io/v1", "csinodes", False)
 LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)
+JOBS = Kind(job_objects.Job, "Job", "batch/v1", "jobs", True)
+JOB_SETS = Kind(job_objects.JobSet, "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", True, optional=True)
+POD_GROUPS = Kind(job_objects.PodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", "podgroups", True, optional=True)
+VOLCANO_GROUPS = Kind(
+    job_objects.PodGroup, "PodGroup", "scheduling.volcano.sh/v1beta1", "podgroups", True, optional=True
+)

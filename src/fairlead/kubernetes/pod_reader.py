@@ -34,12 +34,14 @@ class PodReader:
         self._informer = informer
 
     def spec_of(self, pod: Pod, known: KnownPod | None, foreign: bool) -> AskSpec:
-        """What a pod means by itself. Raises `UNREADABLE`. It stays in the application that it came with."""
+        """What a pod means by itself. Raises `UNREADABLE`. It stays in the application and group that it came with."""
         around = self._informer.around
         if foreign or (known is not None and known.foreign):
             return foreign_ask(pod, around.namespaces_of)
         spec = ask_of(pod, around.namespaces_of, around.classes)
-        return spec if known is None else replace(spec, application=known.application)
+        if known is None:
+            return self._informer.workloads.joined(pod, spec)
+        return replace(spec, application=known.application, task_group=known.spec.task_group)
 
     def ask(self, known: KnownPod) -> AskSpec:
         """What is asked for with its volumes: where they can be used counts only for a pod that has no node yet."""

@@ -14,6 +14,7 @@ from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
+from fairlead.kubernetes.translate.identity import pod_group_of
 from fairlead.kubernetes.translate.pods import claims_of, is_disrupted, not_understood, seconds
 
 
@@ -68,6 +69,8 @@ class KnownPod:
     """What it asks for by a field that is not understood, as a sentence that names it."""
     endless: bool = False
     """It is started again whenever it ends, and nothing limits it."""
+    group: str = ""
+    """The pod group that it says it belongs to."""
     pod: Pod | None = None
     """Its latest version, where what that means depends on the labels of namespaces."""
     since_ms: int = 0
@@ -79,6 +82,7 @@ class KnownPod:
         self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
         self.claims, self.not_understood = claims_of(pod), not_understood(pod)
         self.pod = pod if selects_namespaces(pod) else None
+        self.group = pod_group_of(pod)
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"

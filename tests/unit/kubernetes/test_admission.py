@@ -204,6 +204,26 @@ def test_the_submitter_is_written_into_templates(kind: str) -> None:
     assert "labels" not in found["metadata"]
 
 
+def test_a_job_that_is_to_start_as_a_whole_is_suspended_and_ours() -> None:
+    """By its label, also in a namespace that takes no part; one that names another scheduler keeps its name."""
+    a_job = {
+        "metadata": {"name": "train", "labels": {"fairlead.io/queue": "root.a"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},
+    }
+    stored = review(copy.deepcopy(a_job), kind="Job", namespace="kube-system")
+    assert stored["spec"]["suspend"] is True
+    assert stored["spec"]["template"]["spec"]["schedulerName"] == "fairlead"
+    a_job["spec"]["template"]["spec"]["schedulerName"] = "other"
+    stored = review(copy.deepcopy(a_job), kind="Job")
+    assert "suspend" not in stored["spec"]
+
+
+def test_a_pod_of_a_group_or_of_a_known_owner_keeps_its_application() -> None:
+    """Another one is not written into it: the scheduler knows it by that."""
+    for labels in ({"scheduling.x-k8s.io/pod-group": "ring"}, {"ray.io/cluster": "c"}):
+        assert APP_ID not in review(a_pod(labels))["metadata"]["labels"]
+
+
 def test_pods_of_controllers_keep_the_submitter_of_their_template() -> None:
     """And where the template names none, nobody is made up."""
     told = review(a_pod(notes={USER_INFO: ADA}), user=JOB_CONTROLLER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.kubernetes.acts import Explain, ObjectName, Record
-from fairlead.kubernetes.binder import AGAIN_S, BURST, RATE, EventCorrelator
+from fairlead.kubernetes.event_correlator import AGAIN_S, BURST, RATE, EventCorrelator
 
 POD = ObjectName("default", "a", "u")
 

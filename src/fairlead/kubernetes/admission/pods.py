@@ -26,6 +26,7 @@ from fairlead.kubernetes.objects import Pod, Reference
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.identity import IdentityError, Submitter
+from fairlead.kubernetes.translate.workloads import QUEUE
 
 ENABLED = "fairlead.io/enabled"
 """Label or annotation of a namespace: `true` or `false` whatever the patterns say."""
@@ -141,7 +142,8 @@ def review(question: Question, rules: AdmissionRules, notes: Mapping[str, str]) 
     except msgspec.ValidationError as e:
         return Verdict(False, f"{kind} cannot be read: {e}", INVALID)
     namespace = question.namespace or pod.metadata.namespace or "default"
-    ours = is_ours(pod, namespace, rules, notes)
+    whole = kind == "Job" and question.operation == "CREATE" and bool(_note(question.object, QUEUE))
+    ours = is_ours(pod, namespace, rules, notes) or (whole and _names_no_other(pod, rules))
     changes = Changes(question.object)
     if rules.write_users:
         before = _as_pod(_part(question.old_object, at)) if question.operation == "UPDATE" else None
@@ -154,6 +156,10 @@ def review(question: Question, rules: AdmissionRules, notes: Mapping[str, str]) 
             changes.put((*at, "metadata", "annotations", identity.USER_INFO), text)
     if not ours:
         return ALLOWED
+    if whole:
+        # It is let go on when all of it has room.
+        changes.put(("spec", "suspend"), True)
+        changes.put((*at, "spec", "schedulerName"), rules.scheduler_name)
     if kind == "Pod" and question.operation == "CREATE":
         _belonging(question, rules, notes, pod, namespace, changes)
     return Verdict(patch=tuple(changes.operations), warnings=_warnings(pod))
@@ -173,6 +179,16 @@ def is_ours(pod: Pod, namespace: str, rules: AdmissionRules, notes: Mapping[str,
         return False
     named = pod.spec.scheduler_name or DEFAULT_SCHEDULER
     return named == rules.scheduler_name or (named == DEFAULT_SCHEDULER and rules.takes_part(namespace, notes))
+
+
+def _names_no_other(pod: Pod, rules: AdmissionRules) -> bool:
+    return (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in (rules.scheduler_name, DEFAULT_SCHEDULER)
+
+
+def _note(thing: Any, name: str) -> str:
+    """What a label or annotation of this name says."""
+    found = (_part(thing, ("metadata", where)) for where in ("labels", "annotations"))
+    return next((str(notes[name]) for notes in found if notes and notes.get(name)), "")
 
 
 def _part(thing: Any, at: tuple[str, ...]) -> dict[str, Any] | None:
@@ -263,7 +279,8 @@ def application_name(question: Question, how: Applications, pod: Pod, namespace:
 
 def _names_application(pod: Pod) -> bool:
     labels, notes = pod.metadata.labels or {}, pod.metadata.annotations or {}
-    return any(labels.get(name) for name in identity.APP_ID_LABELS) or bool(notes.get(identity.APP_ID))
+    named = any(labels.get(name) for name in identity.APP_ID_LABELS) or bool(notes.get(identity.APP_ID))
+    return named or bool(identity.pod_group_of(pod) or identity.owner_application(pod))
 
 
 def _mark(owner: Reference) -> str:

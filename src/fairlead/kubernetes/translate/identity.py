@@ -39,6 +39,19 @@ NOBODY = "nobody"
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
 APP_ID_LABELS = (APP_ID, *APP_ID_OLD_LABELS)
 QUEUE_OLD_LABELS = ("queue",)
+POD_GROUP_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
+"""The pod group of the scheduler-plugins that a pod belongs to."""
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+"""The same of Volcano, as an annotation."""
+OWNER_KINDS = frozenset(
+    ("JAXJob", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "SparkApplication", "TFJob", "XGBoostJob")
+)
+"""Whose pods are one application each."""
+OWNER_LABELS = (
+    "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "ray.io/cluster",
+    "sparkoperator.k8s.io/app-name", "volcano.sh/job-name",
+)  # fmt: skip
+"""They name that owner, also where something else stands between it and its pods."""
 EACH_ITS_OWN = "-uniqueautogen"
 """At the end of an application's name it stands for the pod's identity: YuniKorn's webhook cannot know it yet."""
 LONGEST = 64 * 1024
@@ -96,11 +109,29 @@ class Gang:
 
 
 def application_id(pod: Pod) -> str:
-    """The application that the pod names; without a name one for all such pods of its namespace."""
+    """The application that the pod names, else that of its owner, else one for all such pods of its namespace."""
     named = _named(pod, APP_ID, APP_ID_OLD_LABELS)
     if named.endswith(EACH_ITS_OWN):
         return f"{named.removesuffix(EACH_ITS_OWN)}-{pod.metadata.uid or ''}"
-    return named or f"yunikorn-{pod.metadata.namespace or 'default'}-autogen"
+    return named or owner_application(pod) or f"yunikorn-{pod.metadata.namespace or 'default'}-autogen"
+
+
+def group_application(namespace: str, name: str) -> str:
+    """The application of all pods of one pod group, or of one owner such as a RayCluster."""
+    return f"{namespace}-{name}"
+
+
+def owner_application(pod: Pod) -> str:
+    """The application of a pod that is part of a known kind of job of several pods; else nothing."""
+    meta = pod.metadata
+    owner = next((o.name for o in meta.owner_references or () if o.controller and o.kind in OWNER_KINDS), None)
+    name = owner or _label(pod, OWNER_LABELS)
+    return group_application(meta.namespace or "default", name) if name else ""
+
+
+def pod_group_of(pod: Pod) -> str:
+    """The name of the pod group that a pod says it belongs to, Volcano's word first; may be nothing."""
+    return (pod.metadata.annotations or {}).get(VOLCANO_GROUP, "") or _label(pod, POD_GROUP_LABELS)
 
 
 def queue_of(pod: Pod) -> str:
@@ -161,7 +192,7 @@ def gang_of(pod: Pod) -> Gang | None:
     if not any(group.min_member for group in groups):
         return None
     words = parameters(notes.get(PARAMETERS, ""))
-    return Gang(groups, words.get("gangSchedulingStyle") == "Hard", _timeout_ms(words))
+    return Gang(groups, words.get("gangSchedulingStyle") == "Hard", timeout_ms(words))
 
 
 def parameters(text: str) -> Mapping[str, str]:
@@ -178,7 +209,8 @@ def preempt_self(pod: Pod, class_annotations: Mapping[str, str] | None) -> bool:
     return True
 
 
-def _timeout_ms(words: Mapping[str, str]) -> int:
+def timeout_ms(words: Mapping[str, str]) -> int:
+    """How long placeholders wait for their gang, by its `parameters`; 0: not given."""
     text = words.get("placeholderTimeoutInSeconds", "")
     return int(text) * 1000 if text.isdigit() and len(text) < 10 else 0
 

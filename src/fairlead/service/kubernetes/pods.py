@@ -51,7 +51,7 @@ def state_of(known: KnownPod) -> wire.Stoppable:
     """`waiting`, `running` or `stopping`."""
     if known.leaving or (known.stopping and known.books is Books.PLACED):
         return "stopping"
-    placed = known.books is Books.PLACED and known.obstacle is None
+    placed = known.books is Books.PLACED and known.obstacle is None and known.name.stands_for is None
     return "running" if placed or known.bound else "waiting"
 
 

@@ -1,0 +1,55 @@
+"""The event correlator: what is told about pods and jobs, held back where it was told lately or too often.
+
+Decides whether an event or a reason is news. Never sends it. Invariant: nothing is said twice within `AGAIN_S`, and no
+object takes more of the server's events than its budget.
+"""
+
+from __future__ import annotations
+
+from fairlead.kubernetes import acts
+
+AGAIN_S = 300.0
+BURST = 25
+REFILL_S = 300.0
+"""A pod gets one more event after this time."""
+RATE = 100
+KEPT = 20_000
+"""So many pods are remembered; the oldest are forgotten first."""
+
+
+class EventCorrelator:
+    """What was said lately."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str, str], float] = {}
+        self._left: dict[str, tuple[float, float]] = {}
+        self._second = 0
+        self._in_second = 0
+
+    def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
+        """Whether this is to be said now; then it counts as said."""
+        key = (act.pod.uid, act.reason if isinstance(act, acts.Record) else "", act.message)
+        last = self._said.get(key)
+        if last is not None and now_s - last < AGAIN_S:
+            return False
+        if isinstance(act, acts.Record) and not self._has_budget(act.pod.uid, now_s):
+            return False
+        self._said.pop(key, None)
+        self._said[key] = now_s
+        if len(self._said) > KEPT:
+            del self._said[next(iter(self._said))]
+        return True
+
+    def _has_budget(self, uid: str, now_s: float) -> bool:
+        if int(now_s) != self._second:
+            self._second, self._in_second = int(now_s), 0
+        left, at = self._left.pop(uid, (float(BURST), now_s))
+        left = min(float(BURST), left + (now_s - at) / REFILL_S)
+        allowed = left >= 1 and self._in_second < RATE
+        if allowed:
+            left -= 1
+            self._in_second += 1
+        self._left[uid] = (left, now_s)
+        if len(self._left) > KEPT:
+            del self._left[next(iter(self._left))]
+        return allowed

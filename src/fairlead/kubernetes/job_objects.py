@@ -1,0 +1,88 @@
+"""Jobs and groups of pods as the API server says them: the fields that matter to starting them as a whole.
+
+Decides how they are read and what is left out. Never interprets a field; the invariant of `objects` holds here too.
+"""
+
+from __future__ import annotations
+
+from fairlead.kubernetes.objects import Condition, Metadata, Part, PodSpec, Text, Thing
+
+
+class PodTemplate(Part, frozen=True):
+    """What the pods of a job are made of."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+
+
+class JobSpec(Part, frozen=True):
+    """How many pods a job runs, and whether it may make any."""
+
+    suspend: bool | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class JobStatus(Part, frozen=True):
+    """How far a job has come."""
+
+    conditions: list[Condition] | None = None
+    succeeded: int | None = None
+
+
+class Job(Thing, frozen=True):
+    """A job."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class JobTemplate(Part, frozen=True):
+    """What the jobs of a set are made of."""
+
+    metadata: Metadata = Metadata()
+    spec: JobSpec = JobSpec()
+
+
+class ReplicatedJob(Part, frozen=True):
+    """So many equal jobs of a set."""
+
+    name: str = ""
+    replicas: int | None = None
+    template: JobTemplate = JobTemplate()
+
+
+class JobSetSpec(Part, frozen=True):
+    """The jobs of a set, and whether any may be made."""
+
+    suspend: bool | None = None
+    replicated_jobs: list[ReplicatedJob] | None = None
+
+
+class JobSetStatus(Part, frozen=True):
+    """How far a set has come."""
+
+    conditions: list[Condition] | None = None
+
+
+class JobSet(Thing, frozen=True):
+    """Several jobs that belong together."""
+
+    spec: JobSetSpec = JobSetSpec()
+    status: JobSetStatus = JobSetStatus()
+
+
+class PodGroupSpec(Part, frozen=True):
+    """How many pods of a group must start together."""
+
+    min_member: int | None = None
+    queue: Text = None
+    """Volcano's: the queue of its pods."""
+    schedule_timeout_seconds: int | None = None
+
+
+class PodGroup(Thing, frozen=True):
+    """Pods that start together, as the scheduler-plugins and Volcano declare them."""
+
+    spec: PodGroupSpec = PodGroupSpec()

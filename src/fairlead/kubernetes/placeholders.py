@@ -1,0 +1,58 @@
+"""Placeholders: what the gangs of one informer lack, and what enters when a gang has all of its room.
+
+Decides when placeholder pods are made, when they need not be made any more, and when members enter. Never places
+anything. Invariant: a member enters only when every placeholder of its gang has a node, or the gang is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.events import Event
+from fairlead.kubernetes.acts import DropPlaceholder
+from fairlead.kubernetes.gangs import Declared
+from fairlead.kubernetes.pod_store import Books, KnownPod
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.informer import Informer
+
+
+class Placeholders:
+    """The placeholders of one informer."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+
+    def count_in(self, known: KnownPod) -> Iterator[Event]:
+        """A placeholder has a node: when it was the last one, the members of its gang enter."""
+        if known.foreign:
+            return
+        gangs = self._informer.gangs
+        begins = gangs.stands(known) if known.spec.placeholder else gangs.has_begun(known)
+        if begins:
+            self._informer.workloads.has_room(known.application)
+            yield from self.release_members(known.application)
+
+    def release_members(self, application: str) -> Iterator[Event]:
+        """Pods of an application that were held back enter, as far as they may."""
+        for member in self._informer.pod_store.members(application):
+            if member.books is Books.OUT and self._informer.may_enter(member):
+                yield from self._informer.enter(member)
+
+    def complete(self, application: str, only: str = "") -> None:
+        """Create the placeholders that a gang lacks, or of these `only` the one of this name."""
+        informer = self._informer
+        declared = informer.gangs.declared.get(application)
+        if not informer.live or declared is None or declared.begun:
+            return
+        for placeholder in declared.placeholders():
+            wanted = only in ("", placeholder.name)
+            if wanted and informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
+                informer.acts.append(placeholder)
+
+    def drop(self, gang: Declared | None) -> None:
+        """Those that are not there yet need not be made any more."""
+        for placeholder in gang.placeholders() if gang is not None else ():
+            if self._informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
+                self._informer.acts.append(DropPlaceholder(placeholder.namespace, placeholder.name))

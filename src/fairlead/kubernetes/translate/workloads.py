@@ -1,0 +1,186 @@
+"""Workloads: jobs and groups of pods that start as a whole, as they declare it.
+
+Decides which jobs are ours to admit, of how many pods of which kind they consist, and to which pod group a pod says it
+belongs. Never decides when one starts. Invariant: a job without our label is none of our business, suspended or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.kubernetes.acts import ObjectName
+from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, PodGroup
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, Kind
+from fairlead.kubernetes.objects import Condition, Metadata, Pod, PriorityClass
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.constraints import NamespacesOf
+from fairlead.kubernetes.translate.pods import application_of, ask_of
+
+QUEUE = "fairlead.io/queue"
+"""On a job: it is started as a whole, in this queue."""
+LEAST = "fairlead.io/min-parallelism"
+"""On a job: with so many pods it may start; the others come when there is room."""
+JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+OVER = frozenset({"Complete", "Completed", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Equal pods of a workload."""
+
+    name: str
+    template: Pod
+    count: int
+    """So many must have room for the workload to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """What a workload declares."""
+
+    name: ObjectName
+    application: str
+    queue: str
+    created: str
+    """As the API writes it."""
+    suspended: bool | None = None
+    """Whether it may have pods; None: a pod group, whose pods are there before it starts."""
+    pod_sets: tuple[PodSet, ...] = ()
+    min_member: int = 0
+    """Of a pod group: so many of its pods start together."""
+    timeout_ms: int = 0
+    """How long its room may be incomplete; 0: as long as for a gang."""
+    flaw: str = ""
+    """Why it cannot be admitted, as a sentence."""
+
+    @property
+    def least(self) -> int:
+        """With fewer pods it cannot run."""
+        return self.min_member + sum(pods.count for pods in self.pod_sets)
+
+    @property
+    def shape(self) -> object:
+        """What its reservation depends on."""
+        return self.pod_sets, self.queue, self.min_member, self.timeout_ms, self.flaw
+
+
+def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str) -> WorkloadSpec | None:
+    """What a job or pod group declares; None when it is over, about to go, or not ours to admit."""
+    meta = thing.metadata
+    if meta.deletion_timestamp:
+        return None
+    name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "", kind)
+    if isinstance(thing, PodGroup):
+        timeout = thing.spec.schedule_timeout_seconds or 0
+        return WorkloadSpec(
+            name,
+            identity.group_application(name.namespace, name.name),
+            queue=_queue(meta) or thing.spec.queue or "",
+            created=meta.creation_timestamp or "",
+            min_member=max(thing.spec.min_member or 1, 1),
+            timeout_ms=max(timeout, 0) * 1000,
+        )
+    queue = _queue(meta)
+    if not queue or _is_over(thing.status.conditions):
+        return None
+    pod_sets = tuple(_pod_sets(thing))
+    notes = meta.annotations or {}
+    return WorkloadSpec(
+        name,
+        f"{name.namespace}-{name.name}-{name.uid[:8]}",
+        queue,
+        meta.creation_timestamp or "",
+        suspended=bool(thing.spec.suspend),
+        pod_sets=tuple(pods for pods in pod_sets if pods.count),
+        timeout_ms=identity.timeout_ms(identity.parameters(notes.get(identity.PARAMETERS, ""))),
+        flaw=_flaw(notes, pod_sets, scheduler_name),
+    )
+
+
+def part_of(pod: Pod, spec: WorkloadSpec) -> str:
+    """The name of the pod set that a pod of the workload belongs to; of a pod group each pod is one by itself."""
+    if spec.name.kind is JOBS:
+        return spec.name.name
+    if spec.name.kind is JOB_SETS:
+        return (pod.metadata.labels or {}).get(REPLICATED_JOB, "")
+    return pod.metadata.uid or ""
+
+
+def application_spec(spec: WorkloadSpec, pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationSpec:
+    """The application of a workload, one of whose pods (or templates) is this. Raises `IdentityError`."""
+    application = application_of(pod, namespace_notes)
+    return replace(application, id=spec.application, queue=spec.queue or application.queue)
+
+
+def asks_of(spec: WorkloadSpec, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass]) -> Iterator[AskSpec]:
+    """One ask for each pod of a job that must have room, without a key. Raises what `ask_of` does."""
+    for pods in spec.pod_sets:
+        ask = ask_of(pods.template, namespaces_of, classes)
+        ask = replace(ask, priority=_priority(pods.template, classes), priority_resolved=True, task_group=pods.name)
+        for _ in range(pods.count):
+            yield ask
+
+
+def _queue(meta: Metadata) -> str:
+    return (meta.labels or {}).get(QUEUE) or (meta.annotations or {}).get(QUEUE, "")
+
+
+def _is_over(conditions: list[Condition] | None) -> bool:
+    return any(c.type in OVER and c.status == "True" for c in conditions or ())
+
+
+def _pod_sets(thing: Job | JobSet) -> Iterator[PodSet]:
+    meta = thing.metadata
+    if isinstance(thing, Job):
+        left = thing.spec.completions
+        count = _parallelism(thing.spec, left - (thing.status.succeeded or 0) if left is not None else None)
+        least = (meta.annotations or {}).get(LEAST, "")
+        count = min(count, max(int(least), 1)) if least.isdecimal() else count
+        yield PodSet(meta.name, _template(meta, thing.spec), count)
+        return
+    for jobs in thing.spec.replicated_jobs or ():
+        spec = jobs.template.spec
+        replicas = 1 if jobs.replicas is None else jobs.replicas
+        yield PodSet(jobs.name, _template(meta, spec), replicas * _parallelism(spec, spec.completions))
+
+
+def _parallelism(spec: JobSpec, left: int | None) -> int:
+    most = 1 if spec.parallelism is None else spec.parallelism
+    return max(most if left is None else min(most, left), 0)
+
+
+def _template(meta: Metadata, spec: JobSpec) -> Pod:
+    """A pod as the job makes them, but for its identity."""
+    own = spec.template.metadata
+    made = Metadata(
+        name=meta.name,
+        namespace=meta.namespace,
+        labels=own.labels,
+        annotations=own.annotations,
+        creation_timestamp=meta.creation_timestamp,
+    )
+    return Pod(metadata=made, spec=spec.template.spec)
+
+
+def _priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
+    """As the API server will resolve it."""
+    named = classes.get(pod.spec.priority_class_name or "")
+    if pod.spec.priority is not None:
+        return pod.spec.priority
+    if named is None and not pod.spec.priority_class_name:
+        named = next((each for each in classes.values() if each.global_default), None)
+    return named.value if named is not None else 0
+
+
+def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name: str) -> str:
+    least = notes.get(LEAST, "")
+    if least and not (least.isdecimal() and int(least) > 0):
+        return f"annotation {LEAST} must be a whole number of at least 1, not {least[:60]!r}"
+    for pods in pod_sets:
+        named = pods.template.spec.scheduler_name or "default-scheduler"
+        if named != scheduler_name:
+            return f"its pods name the scheduler {named}: set schedulerName: {scheduler_name} in its pod template"
+    return ""

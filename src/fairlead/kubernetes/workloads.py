@@ -1,0 +1,367 @@
+"""Workloads: jobs that are suspended until all their pods have room, and pod groups that start together.
+
+Decides when a workload's room is reserved, when it starts, and when a job is suspended again because it loses room.
+Never chooses a node: room is kept by stand-ins, which are placeholders of a gang without a pod at the API server.
+Invariants: a job has pods or stand-ins that wait, never both; a stand-in that is told to go is gone at once; room that
+does not come together in time is given back, and tried for again after a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+from uuid import NAMESPACE_OID, uuid5
+
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import Cause, Event, RemoveApplication
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.kubernetes.acts import ObjectName, Record, Suspend
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
+from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.pod_reader import UNREADABLE
+from fairlead.kubernetes.pod_store import Books, KnownPod
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.workloads import (
+    JOB_SET_NAME,
+    WorkloadSpec,
+    application_spec,
+    asks_of,
+    part_of,
+    workload_of,
+)
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.informer import Informer
+
+KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
+GROUP_WAITS = "group-waits"
+"""The code of a pod whose pod group is not complete."""
+
+SHOWN = 5
+"""So many nodes are named."""
+
+
+class Phase(Enum):
+    """Where a workload is."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    """It was told to go on; the API server has yet to say so."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """It was told to suspend; the API server has yet to say so."""
+
+
+@dataclass(slots=True)
+class Workload:
+    """One job or pod group."""
+
+    spec: WorkloadSpec
+    phase: Phase = Phase.WAITING
+    stand_ins: dict[str, KnownPod] = field(default_factory=dict)
+    """What keeps its room, by identity."""
+    pausing: bool = False
+    """Its room was given back, and is tried for again after a while."""
+    made: int = 0
+    """Stand-ins so far."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether its pods may be placed."""
+        return self.phase is not Phase.WAITING
+
+
+class Workloads:
+    """The workloads of one informer."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+        self.by_uid: dict[str, Workload] = {}
+        self._by_name: dict[tuple[Kind, str, str], Workload] = {}
+        self._by_application: dict[str, Workload] = {}
+        self.pauses: list[str] = []
+        """Workloads that gave their room back; whoever keeps the time has them tried again after a while."""
+
+    # -- jobs and groups change ---------------------------------------------------------------------------------------
+
+    def take(self, change: Change) -> Iterator[Event]:
+        """The events that follow from a change of a job or pod group."""
+        if isinstance(change, Deleted):
+            yield from self._end(self.by_uid.get(change.uid))
+        elif isinstance(change, Changed):
+            spec = workload_of(change.object, change.kind, self._informer.scheduler_name)
+            known = self.by_uid.get(change.object.metadata.uid or "")
+            if spec is None:
+                yield from self._end(known)
+            elif known is None:
+                yield from self._consider(self._add(spec))
+            else:
+                yield from self._changed(known, spec)
+
+    def _add(self, spec: WorkloadSpec) -> Workload:
+        found = Workload(spec, Phase.RUNNING if spec.suspended is False else Phase.WAITING)
+        self.by_uid[spec.name.uid] = found
+        self._by_name[spec.name.kind, spec.name.namespace, spec.name.name] = found
+        self._by_application[spec.application] = found
+        return found
+
+    def _changed(self, known: Workload, spec: WorkloadSpec) -> Iterator[Event]:
+        before, known.spec = known.spec, spec
+        if spec.suspended is False and known.phase in (Phase.WAITING, Phase.STARTING):
+            # What has room already keeps it for the pods to come, also when somebody else let the job go on.
+            yield from self._drop(known, [s for s in known.stand_ins.values() if s.books is not Books.PLACED])
+            known.phase = Phase.RUNNING
+        elif spec.suspended and known.phase in (Phase.RUNNING, Phase.STOPPING):
+            known.phase = Phase.WAITING
+            yield from self._drop(known)
+        elif not known.begun and before.shape != spec.shape:
+            yield from self._drop(known)
+        yield from self._consider(known)
+
+    def _end(self, known: Workload | None) -> Iterator[Event]:
+        if known is None:
+            return
+        spec = known.spec
+        name = spec.name.kind, spec.name.namespace, spec.name.name
+        del self.by_uid[spec.name.uid]
+        if self._by_name.get(name) is known:
+            del self._by_name[name]
+        if self._by_application.get(spec.application) is known:
+            del self._by_application[spec.application]
+        yield from self._drop(known)
+        for member in self._members(known):
+            # Of a group that is no more: they wait, and are told so.
+            if member.books is Books.OUT:
+                self._informer.may_enter(member)
+
+    # -- reserving ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> Iterator[Event]:
+        """Everything that was there at the start has been taken."""
+        for known in sorted(self.by_uid.values(), key=lambda w: w.spec.created):
+            yield from self._consider(known)
+
+    def try_again(self, uid: str) -> Iterator[Event]:
+        """The pause of a workload is over."""
+        known = self.by_uid.get(uid)
+        if known is not None:
+            known.pausing = False
+            yield from self._consider(known)
+
+    def _consider(self, known: Workload) -> Iterator[Event]:
+        """Reserve the room of a workload if it is time for that."""
+        informer, spec = self._informer, known.spec
+        if not informer.live or known.begun or known.stand_ins or known.pausing:
+            return
+        members = list(self._members(known))
+        if spec.suspended is None:
+            if any(member.bound for member in members):
+                known.phase = Phase.RUNNING
+                yield from informer.placeholders.release_members(spec.application)
+                return
+            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_storage(m)]
+            if len(ready) < spec.min_member:
+                for member in members:
+                    informer.may_enter(member)
+                return
+            asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
+            yield from self._reserve(known, asks, informer.specs[spec.application])
+            for member in members:
+                if member.books is Books.OUT and not known.begun:
+                    informer.may_enter(member)
+        elif spec.flaw:
+            informer.acts.append(Record(spec.name, "NotAdmitted", spec.flaw, warning=True))
+        elif spec.pod_sets and not members:
+            around = informer.around
+            notes = around.namespace_notes(spec.name.namespace)
+            try:
+                application = application_spec(spec, spec.pod_sets[0].template, notes)
+                asks = list(asks_of(spec, around.namespaces_of, around.classes))
+            except UNREADABLE as e:
+                informer.acts.append(Record(spec.name, "NotAdmitted", str(e), warning=True))
+                return
+            yield from self._reserve(known, asks, application)
+
+    def _reserve(self, known: Workload, asks: Sequence[AskSpec], application: ApplicationSpec) -> Iterator[Event]:
+        informer, spec = self._informer, known.spec
+        if application.id in informer.applications:
+            del informer.applications[application.id]
+            yield RemoveApplication(application.id, informer.partition)
+        total = NOTHING
+        for ask in asks:
+            total += ask.resources
+        application = replace(
+            application, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
+        )
+        informer.refused.pop(application.id, None)
+        informer.specs[application.id] = application
+        informer.gangs.reserve(application, len(asks), spec.name)
+        for ask in asks:
+            self._stand_in(known, ask)
+        for stand_in in list(known.stand_ins.values()):
+            if informer.may_enter(stand_in):
+                yield from informer.enter(stand_in)
+
+    def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
+        spec, number = known.spec, known.made
+        known.made += 1
+        uid = str(uuid5(NAMESPACE_OID, f"{spec.name.uid}/{number}"))
+        name = ObjectName(spec.name.namespace, f"{spec.name.name}[{number}]", uid, spec.name.kind, spec.name)
+        ask = replace(ask, application=spec.application, key=uid, placeholder=True)
+        found = known.stand_ins[uid] = KnownPod(name, spec.application, ask)
+        self._informer.pod_store.add(found)
+        return found
+
+    def _drop(self, known: Workload, stand_ins: Sequence[KnownPod] | None = None) -> Iterator[Event]:
+        """Take stand-ins back: these, or all."""
+        for stand_in in list(known.stand_ins.values()) if stand_ins is None else stand_ins:
+            yield from self._gone(known, stand_in)
+
+    def _gone(self, known: Workload, stand_in: KnownPod) -> Iterator[Event]:
+        if known.stand_ins.pop(stand_in.name.uid, None) is not None:
+            yield from self._informer.remove(stand_in)
+
+    # -- what the scheduler says --------------------------------------------------------------------------------------
+
+    def has_room(self, application: str) -> None:
+        """All of a workload has a node: a job goes on, the pods of a group may enter."""
+        known = self._by_application.get(application)
+        if known is None or known.begun:
+            return
+        spec, informer = known.spec, self._informer
+        known.phase = Phase.RUNNING
+        if spec.suspended is not None:
+            known.phase = Phase.STARTING
+            informer.acts.append(Suspend(spec.name, suspend=False))
+            nodes = sorted({stand_in.node for stand_in in known.stand_ins.values()})
+            where = ", ".join(nodes) if len(nodes) <= SHOWN else f"{len(nodes)} nodes"
+            text = f"there is room for {len(known.stand_ins)} of its pods on {where}"
+            informer.acts.append(Record(spec.name, "Admitted", text))
+
+    def told_to_go(self, stand_in: KnownPod, decision: Evict) -> Iterator[Event]:
+        """A stand-in makes place: for its pod, or for something else; then the workload needs that room anew."""
+        known = self._by_application.get(stand_in.application)
+        if known is None:
+            yield from self._informer.remove(stand_in)
+            return
+        stand_in.stopping = str(decision.cause)
+        yield from self._gone(known, stand_in)
+        if decision.cause in (Cause.PLACEHOLDER_REPLACED, Cause.TIMEOUT):
+            return
+        if known.begun:
+            self._stop(known, decision)
+        else:
+            yield from self._informer.enter(self._stand_in(known, stand_in.spec))
+
+    def stops(self, pod: KnownPod, decision: Evict) -> bool:
+        """Whether a pod that loses its room takes its whole job along; then the job is told to suspend."""
+        known = self._by_application.get(pod.application)
+        if known is None or known.spec.suspended is None:
+            return False
+        if known.phase is not Phase.STOPPING:
+            stay = [m for m in self._members(known) if m.books is Books.PLACED and not m.stopping and not m.leaving]
+            if len(stay) >= known.spec.least:
+                return False
+            self._stop(known, decision)
+        return True
+
+    def _stop(self, known: Workload, decision: Evict) -> None:
+        name = known.spec.name
+        if known.spec.suspended is None or known.phase is Phase.STOPPING:
+            return
+        known.phase = Phase.STOPPING
+        by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
+        whom = f" by {by.name.stands_for or by.name}" if by is not None else ""
+        text = f"Preempted{whom} on node {decision.node} (rule {decision.rule}): {decision.message}"
+        self._informer.acts.append(Suspend(name, suspend=True))
+        self._informer.acts.append(Record(name, "Preempted", text, related=by.name if by is not None else None))
+
+    def gave_up(self, application: str) -> Iterator[Event]:
+        """The room of a workload did not come together in time."""
+        known = self._by_application.get(application)
+        if known is None or known.begun:
+            return
+        has = len(self._informer.gangs.declared[application].standing)
+        known.pausing = True
+        self.pauses.append(known.spec.name.uid)
+        text = f"only {has} of {len(known.stand_ins)} pods had room in time; it is given back and tried for again"
+        self._informer.acts.append(Record(known.spec.name, "GaveUp", text, warning=True))
+        yield from self._drop(known)
+
+    def speaks(self, stand_in: KnownPod) -> bool:
+        """Whether this is the one of several that wait alike whose reason its job is told."""
+        known = self._by_application.get(stand_in.application)
+        waiting = (s for s in known.stand_ins.values() if s.books is Books.WAITING) if known is not None else iter(())
+        return next(waiting, None) is stand_in
+
+    def is_one(self, application: str) -> bool:
+        """Whether this is the application of a workload."""
+        return application in self._by_application
+
+    # -- pods ---------------------------------------------------------------------------------------------------------
+
+    def joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
+        """The ask of a pod as that of its workload, if it has one."""
+        group = identity.pod_group_of(pod)
+        if group:
+            application = identity.group_application(pod.metadata.namespace or "default", group)
+            return replace(spec, application=application, task_group=pod.metadata.uid or "")
+        known = self._owner(pod)
+        if known is None:
+            return spec
+        return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
+
+    def _owner(self, pod: Pod) -> Workload | None:
+        for owner in pod.metadata.owner_references or ():
+            if owner.controller and owner.uid in self.by_uid:
+                return self.by_uid[owner.uid]
+        name = (pod.metadata.labels or {}).get(JOB_SET_NAME)
+        return self._by_name.get((JOB_SETS, pod.metadata.namespace or "default", name)) if name else None
+
+    def declared_by(self, application: ApplicationSpec, name: str) -> ApplicationSpec:
+        """How a pod declares the application of this name, with what its workload says of it."""
+        known = self._by_application.get(name)
+        queue = known.spec.queue if known is not None else ""
+        return replace(application, id=name, queue=queue or application.queue)
+
+    def obstacle(self, pod: KnownPod) -> tuple[str, str] | None:
+        """Why a pod of a group may not enter yet: a code and a sentence."""
+        if not pod.group or pod.name.stands_for is not None:
+            return None
+        known = self._by_application.get(pod.application)
+        if known is None:
+            return GROUP_WAITS, f"there is no PodGroup {pod.group} in namespace {pod.name.namespace}"
+        if known.begun:
+            return None
+        size, there = known.spec.min_member, sum(1 for _ in self._members(known))
+        if there < size:
+            return GROUP_WAITS, f"{there} of the {size} pods are there with which pod group {pod.group} starts"
+        return GROUP_WAITS, f"pod group {pod.group} waits for room for {size} pods"
+
+    def came(self, pod: KnownPod) -> Iterator[Event]:
+        """A pod of a group is there, or another one than before."""
+        known = self._by_application.get(pod.application) if pod.group else None
+        if known is not None:
+            yield from self._consider(known)
+
+    def left(self, pod: KnownPod) -> Iterator[Event]:
+        """A pod is no more: a job that was suspended waits again with the last of them, and so does a group."""
+        known = self._by_application.get(pod.application)
+        if known is None or pod.name.stands_for is not None:
+            return
+        if known.spec.suspended is None:
+            if not known.begun:
+                yield from self._drop(known)
+            elif not any(True for _ in self._members(known)):
+                known.phase = Phase.WAITING
+                yield from self._drop(known)
+        yield from self._consider(known)
+
+    def _members(self, known: Workload) -> Iterator[KnownPod]:
+        """The pods of a workload that are there."""
+        members = self._informer.pod_store.members(known.spec.application)
+        return (member for member in members if member.name.stands_for is None)

@@ -1,0 +1,322 @@
+"""Jobs admitted as a whole by `suspend`, and pod groups, with the real scheduler behind a driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driven_cluster import PRIORITY, Cluster, binds
+
+from fairlead.kubernetes.acts import EvictPod, Explain, Record, Suspend, at_server
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, POD_GROUPS, PRIORITY_CLASSES
+from fairlead.kubernetes.reflector import Deleted
+
+QUEUES = PRIORITY.replace(
+    "queues: [{name: default}]", "queues: [{name: default}, {name: a, resources: {max: {vcore: 4}}}]"
+)
+
+
+def template(cpu: str, priority_class: str = "", scheduler: str = "fairlead") -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "schedulerName": scheduler,
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    return {"metadata": {"labels": {"app": "train"}}, "spec": spec}
+
+
+class Jobs(Cluster):
+    """A cluster with jobs; its job controller is `make_pods`."""
+
+    def job(
+        self,
+        name: str,
+        parallelism: int = 2,
+        cpu: str = "2",
+        *,
+        suspend: bool = True,
+        queue: str = "root.default",
+        **more: Any,
+    ) -> None:
+        meta = {"name": name, "namespace": "default", "uid": f"j-{name}", "labels": {"fairlead.io/queue": queue}}
+        meta |= {"annotations": more.pop("notes", {})}
+        spec = {"suspend": suspend, "parallelism": parallelism, "template": template(cpu, **more.pop("template", {}))}
+        self.put(JOBS, {"metadata": meta, "spec": spec, "status": more.pop("status", {})})
+
+    def member(self, job: str, number: int, cpu: str = "2", node: str = "", priority: int = 0) -> None:
+        owner = {"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}
+        self.pod(f"{job}-{number}", cpu, priority, node, ownerReferences=[owner])
+
+    def in_group(self, name: str, group: str, cpu: str = "1", **more: Any) -> None:
+        self.pod(name, cpu, labels={"scheduling.x-k8s.io/pod-group": group}, **more)
+
+    def group(self, name: str, size: int) -> None:
+        meta = {"name": name, "namespace": "default", "uid": f"g-{name}"}
+        self.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
+
+    def acts(self) -> list[Any]:
+        """As the API server hears of them, until nothing more follows."""
+        found = []
+        while acts := super().acts():
+            found += [act for act in map(at_server, acts) if act is not None]
+        return found
+
+    def waiting(self) -> int:
+        return len(self.driver.informer.waiting)
+
+
+def suspensions(acts: list[Any]) -> dict[str, bool]:
+    return {act.job.name: act.suspend for act in acts if isinstance(act, Suspend)}
+
+
+def records(acts: list[Any], reason: str) -> list[str]:
+    return [act.message for act in acts if isinstance(act, Record) and act.reason == reason]
+
+
+def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -> None:
+    """Half of it has room: it stays suspended. All of it has: it goes on, and nothing else gets the room meanwhile."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {}
+    assert cluster.waiting() == 1
+    cluster.node("n2", "3")
+    acts = cluster.acts()
+    assert suspensions(acts) == {"train": False}
+    assert records(acts, "Admitted") == ["there is room for 2 of its pods on n1, n2"]
+    cluster.pod("other", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.job("train", suspend=False)
+    cluster.member("train", 0)
+    cluster.member("train", 1)
+    acts = cluster.acts()
+    assert sorted(binds(acts)) == ["train-0", "train-1"]
+    assert sorted(binds(acts).values()) == ["n1", "n2"]
+    assert (cluster.used("n1"), cluster.used("n2")) == (2000, 2000)
+
+
+def test_a_job_without_our_label_is_left_alone() -> None:
+    """Whatever it is suspended for."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    meta = {"name": "mine", "namespace": "default", "uid": "j-mine"}
+    cluster.put(JOBS, {"metadata": meta, "spec": {"suspend": True, "template": template("1")}})
+    assert suspensions(cluster.acts()) == {}
+    assert cluster.waiting() == 0
+
+
+def test_a_job_beyond_the_maximum_of_its_queue_waits_though_there_is_room() -> None:
+    """A second job of the queue is let go when the first has ended."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "16")
+    cluster.job("first", queue="root.a")
+    assert suspensions(cluster.acts()) == {"first": False}
+    cluster.job("first", queue="root.a", suspend=False)
+    cluster.job("second", queue="root.a")
+    assert suspensions(cluster.acts()) == {}
+    ended = {"conditions": [{"type": "Complete", "status": "True"}]}
+    cluster.job("first", queue="root.a", suspend=False, status=ended)
+    assert suspensions(cluster.acts()) == {"second": False}
+
+
+def _running(cluster: Jobs, name: str, **job: Any) -> None:
+    """A job whose two pods run on n1."""
+    cluster.job(name, suspend=False, **job)
+    for number in range(2):
+        cluster.member(name, number, node="n1")
+
+
+def test_a_job_that_loses_room_is_suspended_as_a_whole_and_waits_again() -> None:
+    """One pod has to go: the job is told to suspend, and nothing of it is deleted here. Then it waits."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.pod("high", "2", priority=10)
+    acts = cluster.acts()
+    assert suspensions(acts) == {"low": True}
+    assert not [act for act in acts if isinstance(act, EvictPod)]
+    (said,) = records(acts, "Preempted")
+    assert "default/high" in said
+    assert suspensions(cluster.acts()) == {}
+    cluster.job("low", suspend=True)
+    cluster.gone("low-0")
+    assert cluster.waiting() <= 1, "not before all its pods are gone"
+    cluster.gone("low-1")
+    acts = cluster.acts()
+    assert binds(acts) == {"high": "n1"}
+    assert suspensions(acts) == {}
+    cluster.gone("high")
+    assert suspensions(cluster.acts()) == {"low": False}
+
+
+def test_an_elastic_job_starts_with_its_least_and_shrinks_before_it_is_suspended() -> None:
+    """Four pods, two are enough: it starts with room for two, and loses pods one by one down to these."""
+    notes = {"fairlead.io/min-parallelism": "2"}
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "6")
+    cluster.job("flex", parallelism=4, notes=notes)
+    assert suspensions(cluster.acts()) == {"flex": False}
+    cluster.job("flex", parallelism=4, notes=notes, suspend=False)
+    for number in range(4):
+        cluster.member("flex", number)
+    acts = cluster.acts()
+    assert len(binds(acts)) == 3
+    cluster.bind_all(acts)
+    cluster.pod("high", "2", priority=10)
+    acts = cluster.acts()
+    assert len([act for act in acts if isinstance(act, EvictPod)]) == 1
+    assert suspensions(acts) == {}
+    cluster.pod("higher", "2", priority=20)
+    assert suspensions(cluster.acts()) == {"flex": True}
+
+
+def test_a_job_of_higher_priority_makes_room_for_itself() -> None:
+    """Its priority is that of its template's class."""
+    cluster = Jobs(QUEUES)
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "urgent", "uid": "u-urgent"}, "value": 100})
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.job("high", parallelism=1, template={"priority_class": "urgent"})
+    acts = cluster.acts()
+    assert suspensions(acts) == {"low": True}
+    assert "default/high" in records(acts, "Preempted")[0]
+    cluster.job("low", suspend=True)
+    cluster.gone("low-0")
+    cluster.gone("low-1")
+    assert suspensions(cluster.acts()) == {"high": False}
+
+
+def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -> None:
+    """Something smaller runs meanwhile; after the pause the job waits anew."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    notes = {"yunikorn.apache.org/schedulingPolicyParameters": "placeholderTimeoutInSeconds=5"}
+    cluster.job("wide", notes=notes)
+    cluster.acts()
+    cluster.pod("small", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.now = 6_000
+    acts = cluster.acts()
+    (said,) = records(acts, "GaveUp")
+    assert "only 1 of 2" in said
+    assert binds(acts) | binds(cluster.acts()) == {"small": "n1"}
+    assert cluster.driver.informer.workloads.pauses == ["j-wide"]
+    cluster.node("n2", "4")
+    cluster.driver.try_again("j-wide", cluster.now)
+    assert suspensions(cluster.acts()) == {"wide": False}
+
+
+def test_what_is_wrong_with_a_job_is_said_at_the_job() -> None:
+    """Another scheduler's pods, a bad number, a queue that is not there."""
+    cluster = Jobs(QUEUES.replace("{name: default}, {", "{").replace(", {name: fixed, value: root.default}", ""))
+    cluster.node("n1", "16")
+    cluster.job("theirs", template={"scheduler": "somebody"})
+    cluster.job("number", notes={"fairlead.io/min-parallelism": "few"})
+    cluster.job("lost", queue="root.nowhere")
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    wrong = records(acts, "NotAdmitted")
+    assert ["somebody" in said for said in wrong] == [True, False]
+    assert "'few'" in wrong[1]
+    assert "no placement rule matched" in " ".join(records(acts, "FailedScheduling"))
+
+
+def test_a_job_that_changes_while_it_waits_is_reserved_for_anew() -> None:
+    """It asked for too much, and asks for less now."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train", parallelism=4)
+    assert suspensions(cluster.acts()) == {}
+    cluster.job("train", parallelism=2)
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.driver.take(Deleted(JOBS, "default", "train", "j-train"), 0)
+    assert cluster.used("n1") == 0
+
+
+def test_what_was_admitted_before_a_restart_goes_on() -> None:
+    """The job is not suspended: its pods are plain members of its application, and its queue is the job's."""
+    cluster = Jobs(QUEUES)
+    cluster.driver.informer.live = False
+    cluster.node("n1", "16")
+    cluster.job("train", suspend=False, queue="root.a")
+    cluster.member("train", 0, node="n1")
+    cluster.member("train", 1)
+    cluster.driver.begin(0)
+    assert binds(cluster.acts()) == {"train-1": "n1"}
+    (app,) = cluster.driver.scheduler.cluster.partitions["default"].applications.values()
+    assert (app.queue.path, len(app.asks)) == ("root.a", 2)
+
+
+def test_the_jobs_of_a_set_start_together() -> None:
+    """A driver and two workers, each of its own kind."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+
+    def job_set(suspend: bool) -> None:
+        jobs = [
+            {"name": "driver", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": template("1")}}},
+            {"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 1, "template": template("2")}}},
+        ]
+        meta = {"name": "set", "namespace": "default", "uid": "s-set", "labels": {"fairlead.io/queue": "root.default"}}
+        cluster.put(JOB_SETS, {"metadata": meta, "spec": {"suspend": suspend, "replicatedJobs": jobs}})
+
+    job_set(True)
+    assert suspensions(cluster.acts()) == {}
+    cluster.node("n2", "4")
+    assert suspensions(cluster.acts()) == {"set": False}
+    job_set(False)
+    for name, of, cpu in (("d", "driver", "1"), ("w-0", "workers", "2"), ("w-1", "workers", "2")):
+        labels = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": of}
+        cluster.pod(name, cpu, labels=labels)
+    assert sorted(binds(cluster.acts())) == ["d", "w-0", "w-1"]
+
+
+def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() -> None:
+    """Before that each says what it waits for; further members are ordinary pods."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.in_group("a", "ring")
+    acts = cluster.acts()
+    assert ["there is no PodGroup ring" in act.message for act in acts if isinstance(act, Explain)] == [True]
+    cluster.group("ring", 3)
+    cluster.in_group("b", "ring")
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    assert any("2 of the 3 pods are there" in act.message for act in acts if isinstance(act, Explain))
+    cluster.in_group("c", "ring")
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    said = {act.pod.name for act in acts if isinstance(act, Explain) and "waits for room for 3 pods" in act.message}
+    assert said == {"a", "b", "c"}
+    cluster.node("n2", "2")
+    assert sorted(binds(cluster.acts())) == ["a", "b", "c"]
+    cluster.in_group("d", "ring")
+    assert sorted(binds(cluster.acts())) == ["d"]
+
+
+def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -> None:
+    """The others wait for another one."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 2)
+    cluster.in_group("a", "ring")
+    cluster.in_group("b", "ring")
+    cluster.acts()
+    assert cluster.used("n1") == 1000
+    cluster.gone("b")
+    cluster.acts()
+    assert cluster.used("n1") == 0
+    cluster.node("n2", "1")
+    cluster.in_group("c", "ring")
+    assert sorted(binds(cluster.acts())) == ["a", "c"]
+
+
+def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
+    """The stand-in that was there looks for another place, and the job still starts as a whole."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.job("train")
+    cluster.acts()
+    cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
+    cluster.node("n2", "4")
+    assert suspensions(cluster.acts()) == {"train": False}
