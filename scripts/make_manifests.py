@@ -17,6 +17,7 @@ CHART = DEPLOY / "helm" / "fairlead"
 FILES = {
     "base/rights.yaml": "rights.yaml",
     "base/queues.yaml": "queues.yaml",
+    "base/queue-definition.yaml": "queue-definition.yaml",
     "base/scheduler.yaml": "scheduler.yaml",
     "webhook/rights.yaml": "webhook-rights.yaml",
     "webhook/webhook.yaml": "webhook.yaml",

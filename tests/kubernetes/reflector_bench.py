@@ -23,8 +23,8 @@ from testbed.load import RUNS
 from fairlead.config import load_text
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.client import Answer, Client, Request
-from fairlead.kubernetes.controller import DEFAULT_QUEUES
 from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
 
 NODES = 5_000

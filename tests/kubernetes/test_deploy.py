@@ -14,7 +14,7 @@ from testbed.cluster import Cluster, pod, priority_class
 from testbed.deployment import CHART, NAMESPACE, helm, kubeconfig_of, kustomized, of_kinds, templated
 
 from fairlead.config import load_text
-from fairlead.kubernetes.controller import DEFAULT_QUEUES
+from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 OWN_POD = "fairlead-0"
@@ -105,12 +105,15 @@ def test_values_reach_what_they_are_for() -> None:
     assert wanted | {"--trust-user=u", "--trust-group=g"} < set(hook["template"]["spec"]["containers"][0]["args"])
     registered = found["MutatingWebhookConfiguration", "", "fairlead"]["webhooks"][0]
     assert registered["failurePolicy"] == "Fail"
+    assert ("CustomResourceDefinition", "", "queues.fairlead.io") in found
+    without = templated("--set", "queueDefinition=false")
+    assert ("CustomResourceDefinition", "", "queues.fairlead.io") not in without
     assert found["ConfigMap", NAMESPACE, "fairlead-queues"]["data"]["queues.yaml"].strip() == queues.strip()
 
 
 def test_two_installations_do_not_share_names() -> None:
     """Nothing that is there once for the whole cluster is called the same."""
-    args = (str(CHART), "--kube-version", "1.34.0", "--namespace", "two", *ALL)
+    args = (str(CHART), "--kube-version", "1.34.0", "--namespace", "two", *ALL, "--set", "queueDefinition=false")
     done = helm("template", "second", *args)
     assert done.returncode == 0, done.stderr
     names = {

@@ -24,10 +24,10 @@ from testbed.random_cluster import RandomCluster, claim_and_volume
 from fairlead.config import load_text
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import WATCHED
-from fairlead.kubernetes.controller import DEFAULT_QUEUES
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
 from fairlead.kubernetes.objects import Thing
+from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 from fairlead.kubernetes.reflector import Changed
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]

@@ -15,38 +15,24 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 
-from fairlead.config import ConfigurationError, load_text
-from fairlead.config.load import homeless
-from fairlead.core.model.decisions import ConfigurationRejected
-from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import bodies, kinds
 from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import ApiError, Client, ServerFault, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.control_loop import ControlLoop
-from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.lease import Election
-from fairlead.kubernetes.objects import ConfigMap
-from fairlead.kubernetes.reflector import Change, Changed, Reflector
+from fairlead.kubernetes.queue_file import QueueFile
+from fairlead.kubernetes.queue_status import write_statuses
 from fairlead.runtime.process import Clock
 
 log = logging.getLogger("fairlead.kubernetes")
 
-DEFAULT_QUEUES = resources.files("fairlead.kubernetes").joinpath("queues.yaml").read_text("utf-8")
-"""A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
-FILE_S = 5.0
-"""How often a queue file is looked at."""
 ROLE = "fairlead.io/role"
 """A label of the pods of this scheduler: which of them schedules."""
 LEADER, STANDBY = "leader", "standby"
-KEY = "queues.yaml"
-"""The name of the queue file in a ConfigMap."""
-
-
 MEET_S = 2.0
 """Between two tries to reach the API server at the start."""
 SAY_EACH = 15
@@ -96,10 +82,13 @@ class Controller:
         self.when_rebuilt: Callable[[ControlLoop], None] = lambda _: None
         """Called once by each control loop, when all that was there is in the books."""
         self.election: Election | None = None
-        self.queues_error = ""
-        """What is wrong with the newest queue file; the one before counts on."""
+        self.queue_file: QueueFile | None = None
         self._clock = Clock()
-        self._checksum = ""
+
+    @property
+    def queues_error(self) -> str:
+        """What is wrong with the newest queue file; the one before counts on."""
+        return self.queue_file.error if self.queue_file is not None else ""
 
     @property
     def ready(self) -> bool:
@@ -164,7 +153,9 @@ class Controller:
 
     async def _control_loop(self, client: Client) -> None:
         await self._show_role(client, LEADER)
-        spec = await self._first_queues(client)
+        queue_file = QueueFile(client, self.options.config_map, self.options.queues)
+        spec = await queue_file.first()
+        self.queue_file = queue_file
         binder = Binder(
             client,
             lambda report: control_loop.report(report),
@@ -179,85 +170,13 @@ class Controller:
         )
         control_loop.when_rebuilt = self.when_rebuilt
         self.control_loop = control_loop
-        watching = asyncio.create_task(self._watch_queues(client, control_loop))
+        watching = [
+            asyncio.create_task(queue_file.watch(control_loop)),
+            asyncio.create_task(write_statuses(client, queue_file, control_loop, stamp)),
+        ]
         try:
             await control_loop.run()
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-
-    # -- the queue file -------------------------------------------------------------------------------------------
-
-    async def _first_queues(self, client: Client) -> ClusterSpec:
-        """The queue file to begin with; one that cannot be used ends the start with its errors."""
-        if self.options.config_map:
-            namespace, _, name = self.options.config_map.partition("/")
-            found: ConfigMap = await client.get(kinds.CONFIG_MAPS, name, namespace)
-            return _queues_of(_text_of(found), f"configmap {self.options.config_map}")
-        if self.options.queues is not None:
-            return _queues_of(self.options.queues.read_text(), str(self.options.queues))
-        return _queues_of(DEFAULT_QUEUES, "the built-in queues")
-
-    async def _watch_queues(self, client: Client, control_loop: ControlLoop) -> None:
-        if self.options.config_map:
-            namespace, _, name = self.options.config_map.partition("/")
-
-            def take(change: Change) -> None:
-                if isinstance(change, Changed):
-                    self._offer(control_loop, _text_of(change.object), f"configmap {self.options.config_map}")
-
-            fields = f"metadata.name={name}"
-            await Reflector(client, kinds.CONFIG_MAPS, take, namespace=namespace, fields=fields).run()
-        elif self.options.queues is not None:
-            path, seen = self.options.queues, _mark(self.options.queues)
-            while True:
-                await asyncio.sleep(FILE_S)
-                mark = _mark(path)
-                if mark != seen and mark is not None:
-                    seen = mark
-                    self._offer(control_loop, path.read_text(), str(path))
-
-    def _offer(self, control_loop: ControlLoop, text: str, source: str) -> None:
-        """Put a queue file in force; a wrong one changes nothing but what is said about it."""
-        try:
-            spec = _queues_of(text, source)
-        except ConfigurationError as e:
-            self.queues_error = str(e)
-            log.error("%s is not taken, the queues stay as they are: %s", source, e)
-            return
-        if spec.checksum and spec.checksum == control_loop.driver.scheduler.cluster.checksum:
-            self.queues_error = ""
-            return
-        control_loop.order(self._put_in_force(spec, source))
-
-    def _put_in_force(self, spec: ClusterSpec, source: str) -> Callable[[Driver, int], None]:
-        def act(driver: Driver, now_ms: int) -> None:
-            refused = [d for d in driver.configure(spec, now_ms, source=source) if isinstance(d, ConfigurationRejected)]
-            self.queues_error = refused[0].reason.sentence() if refused else ""
-            if refused:
-                log.error("%s is not taken, the queues stay as they are: %s", source, self.queues_error)
-            else:
-                log.info("%s is in force", source)
-
-        return act
-
-
-def _queues_of(text: str, source: str) -> ClusterSpec:
-    """The queue file of a text. Raises `ConfigurationError` also for one without the partition of the cluster."""
-    spec = load_text(text, source=source)
-    if missing := homeless(spec, source):
-        raise ConfigurationError(missing)
-    return spec
-
-
-def _text_of(found: ConfigMap) -> str:
-    """The queue file in a ConfigMap; one without it is no queue file, and says so where it is read."""
-    return (found.data or {}).get(KEY) or f"# the ConfigMap has no {KEY}\n[]"
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)

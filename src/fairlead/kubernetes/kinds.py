@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.kubernetes import job_objects, objects, storage_objects
+from fairlead.kubernetes.translate.queues import QueueObject
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -59,3 +60,4 @@ POD_GROUPS = Kind(job_objects.PodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha
 VOLCANO_GROUPS = Kind(
     job_objects.PodGroup, "PodGroup", "scheduling.volcano.sh/v1beta1", "podgroups", True, optional=True
 )
+QUEUES = Kind(QueueObject, "Queue", "fairlead.io/v1alpha1", "queues", False, optional=True)

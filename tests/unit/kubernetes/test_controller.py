@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.fake_server import FakeServer
 
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes import controller as controller_module
@@ -14,6 +15,7 @@ from fairlead.kubernetes.access import Access, AccessError
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.controller import Controller, ControllerOptions, UnknownCaller
+from fairlead.kubernetes.queue_file import QueueFile
 
 
 class Server:
@@ -86,9 +88,8 @@ async def test_a_queue_file_without_the_partition_of_the_cluster_ends_the_start(
     """With the place of the name; nothing would ever be scheduled."""
     file = tmp_path / "q.yaml"
     file.write_text("partitions:\n  - name: gpu\n    queues: [{name: root}]\n")
-    controller = Controller(Access("https://away"), ControllerOptions(queues=file))
     with pytest.raises(ConfigurationError, match=r"q.yaml:2:11: partitions.0..name: no partition is named default, "):
-        await controller._first_queues(Client(Server()))
+        await QueueFile(Client(FakeServer()), path=file).first()
 
 
 async def test_its_pod_shows_which_process_schedules() -> None:

@@ -1,0 +1,174 @@
+"""The queue file in force: that of a ConfigMap or a file, with the queues that are objects of the API server.
+
+Decides when another one is offered to the control loop, and what is said about it. Never interprets one. Invariant: a
+wrong file changes nothing; a wrong object changes nothing but what its own status says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fairlead.config import ConfigurationError
+from fairlead.core.model.decisions import ConfigurationRejected
+from fairlead.core.model.specs import ClusterSpec
+from fairlead.kubernetes import kinds
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.objects import ConfigMap
+from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
+from fairlead.kubernetes.translate.queues import QueueObject, with_queues
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.control_loop import ControlLoop
+
+log = logging.getLogger("fairlead.kubernetes")
+
+DEFAULT_QUEUES = resources.files("fairlead.kubernetes").joinpath("queues.yaml").read_text("utf-8")
+"""A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
+KEY = "queues.yaml"
+"""The name of the queue file in a ConfigMap."""
+FILE_S = 5.0
+"""How often a queue file is looked at."""
+SERVED_S = 30.0
+"""How often it is looked whether the server knows queues as objects by now."""
+TOGETHER_S = 0.2
+"""Changes of objects within this time are put in force as one."""
+
+
+class QueueFile:
+    """Where one controller has its queues from."""
+
+    def __init__(self, client: Client, config_map: str = "", path: Path | None = None) -> None:
+        """`config_map` is `NAMESPACE/NAME`; with neither the built-in queues count."""
+        self._client = client
+        self._map_namespace, _, self._map_name = config_map.partition("/")
+        self._path = path
+        self.source = "the built-in queues"
+        if config_map or path is not None:
+            self.source = f"configmap {config_map}" if config_map else str(path)
+        self._text = DEFAULT_QUEUES
+        self.error = ""
+        """What is wrong with the newest queue file; the one before counts on."""
+        self.objects: dict[str, QueueObject] = {}
+        self.flaws: Mapping[str, str] = {}
+        """Objects that are left out, and why."""
+        self._checksum = ""
+        self._due: asyncio.TimerHandle | None = None
+
+    async def first(self) -> ClusterSpec:
+        """What to begin with. Raises `ConfigurationError` for a file that cannot be used, and what `Client` raises."""
+        if self._map_name:
+            self._text = _text_of(await self._client.get(kinds.CONFIG_MAPS, self._map_name, self._map_namespace))
+        elif self._path is not None:
+            self._text = self._path.read_text()
+        if await self._has_objects():
+            query: dict[str, str] = {"limit": "500"}
+            while True:
+                page = await self._client.page(kinds.QUEUES, "", query)
+                for raw in page.items or ():
+                    queue = msgspec.json.decode(raw, type=QueueObject)
+                    self.objects[queue.metadata.name] = queue
+                if not page.metadata.continue_:
+                    break
+                query["continue"] = page.metadata.continue_
+        spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
+        self._checksum = spec.checksum
+        return spec
+
+    async def watch(self, control_loop: ControlLoop) -> None:
+        """Offer every change to the control loop until cancelled."""
+        async with asyncio.TaskGroup() as watching:
+            watching.create_task(self._watch_text(control_loop))
+            watching.create_task(self._watch_objects(control_loop))
+
+    async def _watch_text(self, control_loop: ControlLoop) -> None:
+        def take(change: Change) -> None:
+            if isinstance(change, Changed):
+                self._offer(control_loop, _text_of(change.object))
+
+        if self._map_name:
+            fields = f"metadata.name={self._map_name}"
+            reflector = Reflector(self._client, kinds.CONFIG_MAPS, take, namespace=self._map_namespace, fields=fields)
+            await reflector.run()
+        elif self._path is not None:
+            seen = _mark(self._path)
+            while True:
+                await asyncio.sleep(FILE_S)
+                mark = _mark(self._path)
+                if mark != seen and mark is not None:
+                    seen = mark
+                    self._offer(control_loop, self._path.read_text())
+
+    async def _has_objects(self) -> bool:
+        return kinds.QUEUES.group_version in await self._client.served()
+
+    async def _watch_objects(self, control_loop: ControlLoop) -> None:
+        def take(change: Change) -> None:
+            if isinstance(change, Changed):
+                known = self.objects.get(change.object.metadata.name)
+                self.objects[change.object.metadata.name] = change.object
+                if known is not None and known.spec == change.object.spec:
+                    return
+            elif isinstance(change, Deleted):
+                self.objects.pop(change.name, None)
+            else:
+                return
+            if self._due is None:
+                loop = asyncio.get_running_loop()
+                self._due = loop.call_later(TOGETHER_S, self._offer, control_loop, self._text)
+
+        while not await self._has_objects():
+            await asyncio.sleep(SERVED_S)
+        await Reflector(self._client, kinds.QUEUES, take).run()
+
+    def _offer(self, control_loop: ControlLoop, text: str) -> None:
+        """Put it in force; a wrong file changes nothing but what is said about it."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        try:
+            spec, flaws = with_queues(text, self.source, self.objects.values())
+        except ConfigurationError as e:
+            self.error = str(e)
+            log.error("%s is not taken, the queues stay as they are: %s", self.source, e)
+            return
+        self._text, self.flaws = text, flaws
+        for name, why in flaws.items():
+            log.warning("queue %s is left out: %s", name, why)
+        if spec.checksum == self._checksum:
+            self.error = ""
+            return
+        self._checksum = spec.checksum
+        control_loop.order(self._put_in_force(spec))
+
+    def _put_in_force(self, spec: ClusterSpec) -> Callable[[Driver, int], None]:
+        def act(driver: Driver, now_ms: int) -> None:
+            decisions = driver.configure(spec, now_ms, source=self.source)
+            refused = [d for d in decisions if isinstance(d, ConfigurationRejected)]
+            self.error = refused[0].reason.sentence() if refused else ""
+            if refused:
+                log.error("%s is not taken, the queues stay as they are: %s", self.source, self.error)
+            else:
+                log.info("%s is in force", self.source)
+
+        return act
+
+
+def _text_of(found: ConfigMap) -> str:
+    """The queue file in a ConfigMap; one without it is no queue file, and says so where it is read."""
+    return (found.data or {}).get(KEY) or f"# the ConfigMap has no {KEY}\n[]"
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino

@@ -1,0 +1,173 @@
+"""Queues as objects: put into the tree of the queue file, which comes first."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from testbed.fake_server import FakeServer
+from testbed.virtual_time import run_virtually
+
+from fairlead.config import ConfigurationError
+from fairlead.core.model.specs import QueueSpec
+from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.control_loop import ControlLoop
+from fairlead.kubernetes.kinds import QUEUES
+from fairlead.kubernetes.queue_file import QueueFile
+from fairlead.kubernetes.queue_status import status_of, write_statuses
+from fairlead.kubernetes.translate.queues import QueueObject, with_queues
+
+FILE = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: lab
+            resources: {max: {vcore: 10}}  # of all of it
+"""
+
+
+def queue(name: str, parent: str = "root", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"parent": parent, **spec}}
+
+
+def merged(*queues: dict[str, Any], text: str = FILE) -> tuple[dict[str, QueueSpec], dict[str, str]]:
+    """The queues by path, and what is left out."""
+    spec, flaws = with_queues(text, "test", [msgspec.convert(each, QueueObject) for each in queues])
+    found: dict[str, QueueSpec] = {}
+
+    def enter(queue: QueueSpec, before: str) -> None:
+        found[before + queue.name] = queue
+        for child in queue.queues:
+            enter(child, f"{before}{queue.name}.")
+
+    enter(spec.partitions[0].root, "")
+    return found, dict(flaws)
+
+
+def test_objects_stand_in_the_tree_with_all_they_say() -> None:
+    """A child of a child, whatever order they come in."""
+    found, flaws = merged(
+        queue("deep", "root.team.sub", maxApplications=2),
+        queue("sub", "root.team", maxApplications=3, properties={"priority.offset": "7"}),
+        queue("team", max={"cpu": "4", "memory": "8Gi"}, guaranteed={"cpu": "500m"}, submitACL="ada", adminACL="bob"),
+    )
+    assert flaws == {}
+    team, sub = found["root.team"], found["root.team.sub"]
+    assert team.max is not None
+    assert team.guaranteed is not None
+    assert team.max.as_dict() == {"vcore": 4000, "memory": 8 * 2**30}
+    assert team.guaranteed.as_dict() == {"vcore": 500}
+    assert (team.submit_acl, team.admin_acl) == ("ada", "bob")
+    assert (sub.max_applications, sub.properties["priority.offset"]) == (3, "7")
+    assert "root.team.sub.deep" in found
+
+
+def test_a_queue_without_a_parent_in_the_file_may_be_below_a_leaf_of_it() -> None:
+    """That becomes a parent, as it would in the file."""
+    found, _ = merged(queue("a", "root.lab"))
+    assert "root.lab.a" in found
+
+
+def test_the_file_comes_first_and_one_wrong_object_keeps_no_other_out() -> None:
+    """Each says why it is left out."""
+    found, flaws = merged(
+        queue("lab", max={"cpu": "1"}),
+        queue("lost", "root.nowhere"),
+        queue("large", "root.lab", max={"cpu": "11"}),
+        queue("below", "root.lab.large"),
+        queue("good", "root.lab", max={"cpu": "9"}),
+    )
+    assert found["root.lab"].max is not None
+    assert found["root.lab"].max.as_dict() == {"vcore": 10_000}
+    assert "root.lab.good" in found
+    assert sorted(flaws) == ["below", "lab", "large", "lost"]
+    assert "comes first" in flaws["lab"]
+    assert "no queue root.nowhere" in flaws["lost"]
+    assert "root.lab.large is not accepted" in flaws["below"]
+
+
+def test_a_file_without_a_root_of_its_own_and_one_that_is_wrong() -> None:
+    """The first is one with the root left out; the second is said as it is without objects."""
+    bare = "partitions:\n  - name: default\n    queues: [{name: a}, {name: b}]\n"
+    found, _ = merged(queue("c", "root.a"), queue("d"), text=bare)
+    assert {"root.a", "root.a.c", "root.b", "root.d"} <= set(found)
+    with pytest.raises(ConfigurationError, match="queues"):
+        merged(queue("c"), text="partitions:\n  - name: default\n    queues: 7\n")
+
+
+async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], Any]) -> None:
+    client = Client(server)
+    loop = asyncio.get_running_loop()
+    file = QueueFile(client)
+    binder = Binder(client, lambda r: control_loop.report(r), stamp=lambda: "2026-01-01T00:00:00.0Z")
+    control_loop = ControlLoop(
+        client, binder, await file.first(), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2)
+    )
+    stamp = lambda: "2026-01-01T00:00:00.000000Z"  # noqa: E731
+    tasks = [
+        asyncio.create_task(control_loop.run()),
+        asyncio.create_task(file.watch(control_loop)),
+        asyncio.create_task(write_statuses(client, file, control_loop, stamp)),
+    ]
+    try:
+        await asyncio.sleep(3)
+        await during(file, control_loop)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _pod(name: str, path: str, cpu: str = "1") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": {"applicationId": name, "queue": path}},
+        "spec": {
+            "schedulerName": "fairlead",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def test_objects_are_in_force_at_the_start_and_when_they_change_and_say_what_they_use() -> None:
+    """Used, running, waiting; a queue that comes later counts within seconds; one that goes takes nothing new."""
+    server = FakeServer()
+    server.extensions.append(QUEUES.group_version)
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
+    server.put("queues", {**queue("team", max={"cpu": "2"}), "kind": "Queue"})
+    for name in "abc":
+        server.put("pods", _pod(name, "root.team"))
+
+    def status(name: str) -> dict[str, Any]:
+        found = server.one("queues", name, "")
+        assert found is not None
+        return dict(found["status"])
+
+    async def during(file: QueueFile, control_loop: ControlLoop) -> None:
+        said = status("team")
+        assert (said["path"], said["used"]["cpu"], said["running"], said["waiting"]) == ("root.team", "2", 2, 1)
+        assert said["priority"] == 0
+        assert said["conditions"][0]["status"] == "True"
+        writes = len(server.log.of("patch"))
+        await asyncio.sleep(20)
+        assert len(server.log.of("patch")) == writes, "nothing new, nothing written"
+        server.put("queues", {**server.one("queues", "team", "") | queue("team", max={"cpu": "3"})})  # type: ignore[operator]
+        server.put("queues", queue("lost", "root.nowhere"))
+        await asyncio.sleep(5)
+        assert status("team")["waiting"] == 0
+        assert status("lost")["conditions"][0]["message"] == "there is no queue root.nowhere to be its parent"
+        assert status_of(file.objects["lost"], file, control_loop)["conditions"][0]["reason"] == "LeftOut"
+        server.remove("queues", "lost")
+        await asyncio.sleep(5)
+        assert sorted(file.objects) == ["team"]
+
+    run_virtually(_serve(server, during))
