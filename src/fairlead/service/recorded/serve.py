@@ -18,7 +18,7 @@ from fairlead.local import accounts
 from fairlead.runtime.process import log_to_stderr, loop_factory
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import MOST, Connections, raise_descriptors
-from fairlead.service.http.server import Server, on_signals
+from fairlead.service.http.server import Server, Tcp, on_signals
 from fairlead.service.pages import Pages
 from fairlead.service.place import now_ms
 from fairlead.service.recorded.course import Course
@@ -40,7 +40,7 @@ def serve_course(file: Path, port: int, on_ready: Callable[[str], None]) -> str:
         stack.callback(course.close)
         pages = Pages()
         beside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-"))) / "s"
-        pages.listen("127.0.0.1", port, beside, stack)
+        pages.listen(Tcp(), port, beside, stack)
         if not pages.url:
             return pages.why_none
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
