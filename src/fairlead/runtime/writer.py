@@ -36,6 +36,10 @@ IDLE_MS = 60_000
 RETRY_MS = 1_000
 """Between two tries to write a journal that refused."""
 SNAPSHOT_RECORDS = 20_000
+"""After so many there is a snapshot, however large it is."""
+FEWER_RECORDS = 4_000
+"""After so many there is one if it is `SMALL`: it is written in a moment, and a start has less to do again."""
+SMALL = 4 * 2**20
 SNAPSHOT_MS = 300_000
 
 JOURNAL_FAILURES = (JournalError, sqlite3.Error, OSError)
@@ -82,6 +86,7 @@ class Runtime:
         self._closing = False
         self._no_schedule_before_ms = 0
         self._snapshot_seq = 0
+        self._snapshot_bytes = 0
         self._no_snapshot_before_ms = 0
         try:
             self.recovered = self._recover()
@@ -337,7 +342,7 @@ class Runtime:
                 self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
             except codec.CodecError as fault:
                 raise books.unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
-        self._snapshot_seq = snapshot.seq if snapshot else 0
+        self._snapshot_seq, self._snapshot_bytes = (snapshot.seq, len(snapshot.state)) if snapshot else (0, 0)
         passed = (time.perf_counter() - began) * 1000
         notes = [*self.journal.opening.sentences(), *recovery.passed_over]
         known = snapshot is not None
@@ -356,10 +361,13 @@ class Runtime:
         now = self.clock.now()
         if self.sick or now < self._no_snapshot_before_ms:
             return
+        small = self._snapshot_bytes < SMALL
         # It takes a while when much waits: better between two bursts than in one, as long as that does not last.
-        if not self._inbox.is_empty and written < 5 * SNAPSHOT_RECORDS:
+        if not (small or self._inbox.is_empty or written >= 5 * SNAPSHOT_RECORDS):
             return
-        if written and (written >= SNAPSHOT_RECORDS or now - self._snapshot_ms >= SNAPSHOT_MS):
+        if written >= (FEWER_RECORDS if small else SNAPSHOT_RECORDS) or (
+            written and now - self._snapshot_ms >= SNAPSHOT_MS
+        ):
             self._snapshot()
 
     def _snapshot(self) -> None:
@@ -367,7 +375,9 @@ class Runtime:
         began = time.perf_counter()
         self._snapshot_ms = self.clock.now()
         try:
-            self.journal.save_snapshot(self.journal.last_seq, self.books.last_ms, self.books.dump())
+            state = self.books.dump()
+            self._snapshot_bytes = len(state)
+            self.journal.save_snapshot(self.journal.last_seq, self.books.last_ms, state)
             self._snapshot_seq = self.journal.last_seq
             self.journal.checkpoint()
         except Exception as failure:

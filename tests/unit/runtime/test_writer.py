@@ -437,14 +437,19 @@ def test_decisions_in_the_spelling_of_an_older_version_are_the_same(path: Path) 
         runtime.journal.close()
 
 
-def test_a_snapshot_is_taken_after_many_records(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a start never has to replay more than that."""
-    monkeypatch.setattr("fairlead.runtime.writer.SNAPSHOT_RECORDS", 10)
-    abandon(path, [write(str(n)) for n in range(25)])
+@pytest.mark.parametrize(("small", "most"), [(2**20, 10), (0, 20)])
+def test_a_snapshot_is_taken_after_many_records(
+    path: Path, monkeypatch: pytest.MonkeyPatch, small: int, most: int
+) -> None:
+    """So that a start never has to replay more than that; sooner where one is written in a moment."""
+    monkeypatch.setattr("fairlead.runtime.writer.FEWER_RECORDS", 10)
+    monkeypatch.setattr("fairlead.runtime.writer.SNAPSHOT_RECORDS", 20)
+    monkeypatch.setattr("fairlead.runtime.writer.SMALL", small)
+    abandon(path, [write(str(n)) for n in range(most + most // 2)])
     runtime = Runtime(path, Notebook())
     try:
         assert runtime.recovered.from_snapshot
-        assert runtime.recovered.records <= 10
+        assert 0 < runtime.recovered.records <= most
     finally:
         runtime.journal.close()
 
