@@ -59,7 +59,7 @@ from fairlead.scheduler import Scheduler
 
 STEPS_OF_ONE = 60
 COURSE_S = 60
-"""A course takes less than a second; one that takes so long does not end."""
+"""A course takes less than a second of the processor; one that takes so long does not end."""
 ROUNDS_MAX = 100
 """So many calls at one time have to be enough."""
 MIXTURES = (EVERYTHING, *OTHERS)
@@ -363,10 +363,10 @@ def main(rule: str, first: int, last: int) -> int:
     """Take courses `first` to `last` - 1 and print what they broke; returns how many broke a law."""
     laws: Counter[str] = Counter()
     failed = 0
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)
     for number in range(first, last):
         course = RankCourse(rule, number)
-        signal.alarm(COURSE_S)
+        signal.setitimer(signal.ITIMER_PROF, COURSE_S)
         try:
             course.take()
         except TimeoutError:
@@ -374,7 +374,7 @@ def main(rule: str, first: int, last: int) -> int:
         except Exception as e:
             course.breaks("crash", f"{type(e).__name__}: {e}")
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         for broken in course.broken.values():
             print(f"{rule} course {number}, step {broken.step}: {broken.law}: {broken.how}", flush=True)
             laws[broken.law] += 1
