@@ -1,8 +1,10 @@
 # Everything a developer does, by one name each. `make help` lists the names.
 
-# Which Python a new environment is made with (python3); one that is there keeps its own. JOBS: tests at a time.
+# Which Python a new environment is made with (python3); one that is there keeps its own. JOBS: tests at a time,
+# more than there are processors, since many of them wait for processes most of the time; those of Kubernetes have servers of their own.
 PYTHON ?=
-JOBS ?= 2
+JOBS ?= 4
+KUBERNETES_JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -62,7 +64,7 @@ test-long: $(READY)  ## Every test, the slow ones and ten times the random steps
 .PHONY: test-kubernetes
 test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nodes; needs Go, once, to build it
 	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
-	$(PYTEST) tests/kubernetes -n $(JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
+	$(PYTEST) tests/kubernetes -n $(KUBERNETES_JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
 
 .PHONY: test-pages
 test-pages: $(READY)  ## Walk every page in a real Chromium (Debian: apt-get install chromium)
