@@ -176,6 +176,10 @@ $(FUZZ)/.tried: requirements-fuzz.lock | $(READY)
 fuzz: $(FUZZ)/.tried  ## Fuzz what reads: all targets or TARGET=api, each for SECONDS=60; what is found is in build/fuzz/found
 	@PYTHONPATH=tests:src:$(FUZZ)/atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) --target "$(TARGET)" --first $(FROM)
 
+.PHONY: linear
+linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each reader (BENCH_ARGS=PART)
+	@$(BIN)/python -m benchmarks.linear $(BENCH_ARGS)
+
 .PHONY: sbom
 sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json
 	@PYTHON="$(or $(PYTHON),python3)" scripts/supply sbom $(LOCK) build/sbom.json

@@ -65,7 +65,7 @@ class Answer:
         self.headers: dict[str, str] = {}
         self._parser = HttpResponseParser(self)
         self._content: list[bytes] = []
-        self._refused = b""
+        self._refused = bytearray()
 
     def feed(self, data: bytes) -> bytes:
         """Take what was received (empty: the end); the content in it, which of an error is kept for `check`.
@@ -92,7 +92,7 @@ class Answer:
     def check(self, address: Address) -> None:
         """Raise what an answer with an error says."""
         if self.status >= 400:
-            raise failure(self.status, self._refused, address)
+            raise failure(self.status, bytes(self._refused), address)
 
     @property
     def status(self) -> int:
@@ -167,12 +167,17 @@ class EventReader:
     """Makes events of what is received."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """What came of a line that is not whole."""
         self._id, self._type, self._lines = "", "", list[str]()
 
     def feed(self, content: bytes) -> Iterator[ServerEvent]:
         """The events that are whole now."""
-        *lines, self._rest = (self._rest + content).split(b"\n")
+        *lines, rest = content.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._rest, lines[0]))
+            self._rest = []
+        self._rest.append(rest)
         for line in lines:
             if (event := self._line(line.decode("utf-8", "replace").rstrip("\r"))) is not None:
                 yield event

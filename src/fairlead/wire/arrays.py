@@ -13,6 +13,8 @@ from typing import Annotated, NamedTuple
 
 from fairlead.wire.fields import Shape, said
 
+SHOWN = 60
+"""Of a text that is too long to be said whole, so many characters are."""
 MOST_PARTS = 100_000
 LARGEST = 10**9
 """No index is larger."""
@@ -71,21 +73,23 @@ def checked(text: str) -> str:
 def parse_indices(text: str) -> tuple[int, ...]:
     """The indices that `1,3,5-7` or `1-7:2` names, in order. Raises ValueError with a sentence."""
     found: set[int] = set()
+    named, said = 0, text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
     for piece in text.split(","):
         bounds, colon, step = piece.strip().partition(":")
         first, dash, last = bounds.partition("-")
         if not (_is_number(first) and (_is_number(last) if dash else not colon) and (_is_number(step) if colon else 1)):
-            raise ValueError(f"{piece.strip() or text!r} names no indices; {EXAMPLES}")
+            raise ValueError(f"{piece.strip()[:SHOWN] or said!r} names no indices; {EXAMPLES}")
         begin, end, by = int(first), int(last or first), int(step or 1)
         if end < begin:
-            raise ValueError(f"{piece.strip()} ends before it begins; write {end}-{begin}")
+            raise ValueError(f"{piece.strip()[:SHOWN]} ends before it begins; write {end}-{begin}")
         if by == 0:
-            raise ValueError(f"{piece.strip()} goes on by 0; {EXAMPLES}")
+            raise ValueError(f"{piece.strip()[:SHOWN]} goes on by 0; {EXAMPLES}")
         if end > LARGEST:
             raise ValueError(f"{end} is larger than any index may be, {LARGEST}")
         more = range(begin, end + 1, by)
-        if len(found) + len(more) > MOST_PARTS:
-            raise ValueError(f"{text} has more than {MOST_PARTS} parts; submit several arrays")
+        named += len(more)  # An index that is named again counts again: a short text must not mean much work.
+        if named > MOST_PARTS:
+            raise ValueError(f"{said} has more than {MOST_PARTS} parts; submit several arrays")
         found.update(more)
     return tuple(sorted(found))
 

@@ -9,6 +9,16 @@ import pytest
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "memory.n", "a[3]", "...", ".", "[0]", "a..b"])
+def test_a_name_may_hold_any_sign(served: Any, name: str) -> None:
+    """It was taken for several steps of a path, and the service failed."""
+    body = {"jobs": [{"command": ["true"], "resources": {"cpu": 1, name: [3]}}]}
+    answer = served.call("POST", "/api/v1/jobs", body, "alice")
+    assert (answer.status, answer.error["code"]) == (422, "invalid")
+    assert answer.error["field"] == f"jobs[0].resources.{name}"
+    assert answer.error["detail"] == f"jobs[0].resources.{name}: must be a number, not a list"
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -42,6 +42,8 @@ def test_what_indices_mean(text: str, meant: Array) -> None:
         ("1-5%", "% in '1-5%' is no number"),
         (f"0-{MOST_PARTS}", f"more than {MOST_PARTS} parts; submit several arrays"),
         (f"{LARGEST + 1}", "larger than any index may be"),
+        (",".join(["1-50000"] * 3), "more than 100000 parts; submit several arrays"),
+        (",".join(map(str, range(0, 300_000, 2))), "38,40,42... has more than 100000 parts"),
     ],
 )
 def test_what_means_nothing_says_what_to_write(text: str, said: str) -> None:

@@ -43,18 +43,20 @@ class Pieces:
     """Makes pieces of what arrives."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """The pieces that are whole now: letter and content. Raises `Garbled`."""
         self._rest += data
-        found = []
-        while len(self._rest) >= _HEAD.size:
-            letter, length = _HEAD.unpack_from(self._rest)
+        found, begin = [], 0
+        while len(self._rest) - begin >= _HEAD.size:
+            letter, length = _HEAD.unpack_from(self._rest, begin)
             if length > LARGEST:
                 raise Garbled(f"a piece of {length} bytes")
-            if len(self._rest) < _HEAD.size + length:
+            end = begin + _HEAD.size + length
+            if len(self._rest) < end:
                 break
-            found.append((letter, self._rest[_HEAD.size : _HEAD.size + length]))
-            self._rest = self._rest[_HEAD.size + length :]
+            found.append((letter, bytes(self._rest[begin + _HEAD.size : end])))
+            begin = end
+        del self._rest[:begin]
         return found

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from inspect import isclass
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -184,7 +184,11 @@ def _sentence(problem: Mapping[str, Any]) -> str:
 # -- what is wrong with a body -------------------------------------------------------------------------------------
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
-_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]")
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
+Path: TypeAlias = tuple[str | int, ...]
+"""A place in a body, step by step: names of entries may hold any sign, so it is made a text only to be shown."""
+SOME_ENTRY = "..."
+"""The step into an object of which msgspec does not say the name."""
 _BOUND = re.compile(r"Expected `(?P<kind>\w+)` (?P<length>of length )?(?P<sign>[<>]=?) (?P<bound>.+)")
 _TYPE = re.compile(r"Expected `(?P<wanted>.+)`, got `(?P<got>.+)`")
 _FIELD = re.compile(r"Object (?P<which>contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL)
@@ -233,58 +237,67 @@ def _no_number(text: str) -> None:
 def _told(body: Any, shape: type[Shape], error: msgspec.ValidationError) -> tuple[str, str]:
     split = _PLACE.fullmatch(str(error))
     assert split is not None
-    what, path = split["what"], split["path"] or ""
-    if "[...]" in path or "`key` in" in str(error):
+    what, path = split["what"], _path(split["path"] or "")
+    if SOME_ENTRY in path or "`key` in" in str(error):
         path = _with_name(body, shape, path)
+    place = _text(path)
     if isinstance(error.__cause__, Wrong):
-        return _joined(path, error.__cause__.field), error.__cause__.message
+        return _joined(place, error.__cause__.field), error.__cause__.message
     if found := _FIELD.fullmatch(what):
-        return _joined(path, found["name"]), UNKNOWN if found["which"] == "contains unknown" else "is required"
+        return _joined(place, found["name"]), UNKNOWN if found["which"] == "contains unknown" else "is required"
     if found := _BOUND.fullmatch(what):
         unit = f" {_UNITS[found['kind']]}" if found["length"] else ""
-        return path.removeprefix("."), f"must {'have' if unit else 'be'} {_SIGNS[found['sign']]} {found['bound']}{unit}"
+        return place, f"must {'have' if unit else 'be'} {_SIGNS[found['sign']]} {found['bound']}{unit}"
     there = shown(_at(body, path))
     if found := _TYPE.fullmatch(what):
         wanted = " or ".join(
             _KINDS.get(kind, kind) for kind in found["wanted"].replace("int | float", "float").split(" | ")
         )
-        return path.removeprefix("."), f"must be {wanted}, not {there}"
+        return place, f"must be {wanted}, not {there}"
     if what.startswith("Invalid enum value"):
         choices = ", ".join(str(choice) for offer in _offers(_type_at(shape, path)) for choice in get_args(offer))
-        return path.removeprefix("."), f"must be one of {choices}, not {there}"
-    return path.removeprefix("."), what[:1].lower() + what[1:]
+        return place, f"must be one of {choices}, not {there}"
+    return place, what[:1].lower() + what[1:]
 
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}".strip(".")
 
 
-def _steps(path: str) -> Iterator[str | int]:
-    for step in _STEP.finditer(path):
-        yield step["name"] if step["name"] is not None else int(step["index"])
+def _path(text: str) -> Path:
+    """The place that msgspec names."""
+    return tuple(
+        step["name"] or (SOME_ENTRY if step["index"] == SOME_ENTRY else int(step["index"]))
+        for step in _STEP.finditer(text)
+    )
 
 
-def _at(body: Any, path: str) -> Any:
-    for step in _steps(path):
+def _text(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _at(body: Any, path: Path) -> Any:
+    for step in path:
         body = body[step]
     return body
 
 
-def _with_name(body: Any, shape: type[Shape], path: str) -> str:
+def _with_name(body: Any, shape: type[Shape], path: Path) -> Path:
     """The path with the name of the first wrong entry of an object; msgspec says only which object it is in."""
-    begin, _, end = path.partition("[...]")
+    at = path.index(SOME_ENTRY) if SOME_ENTRY in path else len(path)
+    begin, end = path[:at], path[at + 1 :]
     kinds = get_args(next(each for each in _offers(_type_at(shape, begin)) if get_origin(each) is dict))
     for name, value in _at(body, begin).items():
         try:
             msgspec.convert([name, value], tuple[kinds[0], kinds[1]])  # type: ignore[valid-type]
         except msgspec.ValidationError:
-            return f"{begin}.{name}{end}"
+            return (*begin, name, *end)
     return begin
 
 
-def _type_at(shape: Any, path: str) -> Any:
+def _type_at(shape: Any, path: Path) -> Any:
     """What a place of a shape may hold."""
-    for step in _steps(path):
+    for step in path:
         shape = next(inside for each in _offers(shape) if (inside := _inside(each, step)) is not None)
     return shape
 
