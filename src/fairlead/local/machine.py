@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fairlead.local import devices, launch, runs
+from fairlead.local import devices, launch, orphans, runs
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
 from fairlead.local.gpus import chosen, counted, found_gpus, numbered
@@ -363,13 +363,16 @@ class Machine:
         note = "its supervisor was killed, and with it went the knowledge of how it ended"
         if claim["boot"] != kernel.boot_id():
             note = "the machine was restarted while it ran"
-        elif not tree.end_orphans(claim["marker"], claim["groups"]):
+        elif not (tree.end_orphans(claim["marker"], claim["groups"]) and orphans.end(self._supervisors())):
             note += "; some of its processes could not be killed"
         if words:
             note += f" ({_sentence(words)})"
         cgroups.remove(claim["groups"])
         log.warning("run %s is lost: %s", key, note)
         return self._settle(key, directory, {"lost": True, "note": note})
+
+    def _supervisors(self) -> set[int]:
+        return {live.supervisor for live in self._live.values()}
 
     def _settle(self, key: str, directory: Path, result: run_files.Record) -> RunReport:
         """Write down an end that no supervisor will write. Raises OSError."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlead.local.devices import UNIFIED, Hierarchies, Place
 from fairlead.local.runs import Capability, RunSpec
-from fairlead.local.supervisor import cgroups
+from fairlead.local.supervisor import cgroups, kernel
 
 CONTROLLERS = ("cpu", "memory", "pids")
 SERVICE_LEAF = "fairlead-service"
@@ -25,7 +25,6 @@ WEIGHT_V2, WEIGHT_V1 = "10000", "102400"
 """Of the service on the processor, where a run has 100 and 1024."""
 PERIOD_US = 100_000
 LEAST_QUOTA_US = 1_000
-PR_GET_CHILD_SUBREAPER = 37
 ADVICE = (
     "start the service as root, or in a group that is delegated to it: "
     "systemd-run --user --scope -p Delegate=yes fairlead up"
@@ -104,7 +103,10 @@ class Means:
         if "freezer" in self.older:
             return True, f"frozen and killed in {self.older['freezer']}, which takes detached processes too"
         if self.orphans_return:
-            return True, "detached processes come back to the run's supervisor, which kills until none is left"
+            return True, (
+                "detached processes come back to the run's supervisor, which kills until none is left; if the job "
+                "killed that, to the service, unless it was started again since"
+            )
         return False, "processes are found by a variable in their environment; one that erases it is missed"
 
     def _submitter(self) -> tuple[bool, str]:
@@ -286,7 +288,7 @@ def _orphans_can_return() -> bool:
     except ImportError:
         return False
     answer = ctypes.c_int()
-    return int(ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)) == 0
+    return int(ctypes.CDLL(None).prctl(kernel.PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)) == 0
 
 
 def stand_before_jobs(hierarchies: Hierarchies) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
-from fairlead.local import accounts
+from fairlead.local import accounts, orphans
 from fairlead.local.callers import Whose, whose
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
@@ -143,6 +143,7 @@ def serve(options: ServeOptions) -> int:
                 where = getattr(error, "filename", None) or f"state in {options.state_dir}"
                 raise StartError(f"the service cannot start: {error} ({where})") from error
             stand_before_jobs(read_hierarchies())
+            orphans.take_in()
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 return runner.run(answer(options, place, sockets))
     except (StartError, JournalError, RecoveryError, ListenError, TokensError, ConfigurationError, StateError) as error:

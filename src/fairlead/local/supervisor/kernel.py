@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_GET_CHILD_SUBREAPER = 37
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARKER = "FAIRLEAD_RUN"
@@ -45,6 +46,18 @@ def prctl(option: int, value: int) -> bool:
     except ImportError:
         return False
     return int(ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)) == 0
+
+
+def takes_in_orphans() -> bool:
+    """Whether orphans below the calling process come back to it, and not to the machine's first one."""
+    try:
+        import ctypes
+    except ImportError:
+        return False
+    answer = ctypes.c_int()
+    return (
+        int(ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)) == 0 and answer.value == 1
+    )
 
 
 def process(pid: int) -> Process | None:
