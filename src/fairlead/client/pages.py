@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.client.calls import call, route
+from fairlead.client.calls import call, listed, route
 from fairlead.client.http import Call
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ class PageRoutes:
     def line(self, *, limit: int = 100, after: str | None = None) -> Call[pages.LinePage]:
         """What waits for room, in the order in which it is looked at."""
         return call("GET", "/line", limit=limit, after=after)
+
+    @listed("pages.KeptPage")
+    def kept(self) -> Call[pages.Kept]:
+        """Room that is kept for jobs that wait, by node."""
+        return call("GET", "/kept")
 
     @route
     def recorded(self) -> Call[course.Course]:

@@ -17,6 +17,7 @@ from fairlead.wire.pages import Step
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
 
@@ -49,6 +50,20 @@ def _place(ask: Ask) -> Any:
     if leaf.by_rank:
         return path_of(ask)
     return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), _in_leaf(ask))
+
+
+def kept(partition: Partition) -> Iterator[tuple[Ask, Node]]:
+    """What waits and has room kept for it, with the node: by a nomination, or because the whole node is set aside."""
+    for ask, nomination in partition.nominations.of.items():
+        yield ask, nomination.node
+    for node in partition.nodes.nodes.values():
+        for ask in node.reservations:
+            yield ask, node
+
+
+def leaving(ask: Ask) -> int:
+    """How many that were told to stop for it are still there."""
+    return sum(victim.evict_cause is not None for victim in ask.victims)
 
 
 def steps(ask: Ask) -> list[Step]:

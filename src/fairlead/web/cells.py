@@ -19,6 +19,7 @@ from fairlead.web.words import amount, amounts, counted, job_link, job_path, sho
 from fairlead.web.words import time as moment
 from fairlead.wire.cluster import Node
 from fairlead.wire.occupancy import Occupant
+from fairlead.wire.pages import Kept
 
 MOST_CELLS = 96
 Mine = Callable[[Occupant], bool]
@@ -47,14 +48,21 @@ def shortage(nodes: Sequence[Node]) -> Html:
     return div(rows, class_="uses")
 
 
-def node_card(node: Node, jobs: Sequence[Occupant], colours: Colours, mine: Mine, *, may_drain: bool) -> Html:
-    """One node with its jobs. `mine`: whether a job has a page that the viewer may see."""
+def node_card(
+    node: Node, jobs: Sequence[Occupant], kept: Sequence[Kept], colours: Colours, mine: Mine, *, may_drain: bool
+) -> Html:
+    """One node with its jobs, and with what is kept on it. `mine`: whether a job has a page that the viewer may see."""
     rows = []
     for name, most in sorted(node.capacity.items(), key=lambda each: (is_bytes(each[0]), each[0])):
         if not most or name in ("pods", "ephemeral-storage"):
             continue
         words = f"{amount(name, node.allocated.get(name, 0))} of {amount(name, most)}"
-        picture = _bar(name, most, jobs, colours) if is_bytes(name) else _cells(name, most, jobs, colours, mine)
+        promised = sum(each.resources.get(name, 0) for each in kept)
+        picture = (
+            _bar(name, most, jobs, colours)
+            if is_bytes(name)
+            else _cells(name, most, jobs, colours, mine, promised=promised)
+        )
         rows.append(
             div(div(span(name, class_="name"), span(words, class_="quiet small number"), class_="spread"), picture)
         )
@@ -80,8 +88,27 @@ def node_card(node: Node, jobs: Sequence[Occupant], colours: Colours, mine: Mine
         element("ul", [_row(job, colours, mine(job)) for job in jobs], class_="runs tight")
         if jobs
         else span("Nothing runs here.", class_="quiet small"),
+        kept_list(kept, colours) if kept else None,
         class_="node",
         data_k=node.id,
+    )
+
+
+def kept_list(kept: Sequence[Kept], colours: Colours, *, with_node: bool = False) -> Html:
+    """For whom room is kept."""
+    return element("ul", [_kept(each, colours, with_node=with_node) for each in kept], class_="runs tight")
+
+
+def _kept(each: Kept, colours: Colours, *, with_node: bool) -> Html:
+    what = "the whole node is" if each.whole else f"{amounts(each.resources)} is"
+    where = f" on {each.node}" if with_node else ""
+    waits = f", until {counted(each.leaving, 'job')} that must make room {'has' if each.leaving == 1 else 'have'} gone"
+    return element(
+        "li",
+        div(job_link(each.key, each.name, visible=each.visible), " ", colours.chip(each.queue)),
+        div(f"{each.user} · {what} kept for it{where}{waits if each.leaving else ''}", class_="quiet small"),
+        class_="kept",
+        data_k=f"kept-{each.node}-{each.key}",
     )
 
 
@@ -91,8 +118,10 @@ def _said(job: Occupant) -> str:
     return f"{job.key} {job.name} of {job.user} in {short_queue(job.queue)}{since}{until}"
 
 
-def _cells(name: str, most: int | float, jobs: Sequence[Occupant], colours: Colours, mine: Mine) -> Html:
-    """A cell for each unit, or for each few where there are many; a part of one is paler."""
+def _cells(
+    name: str, most: int | float, jobs: Sequence[Occupant], colours: Colours, mine: Mine, *, promised: int | float
+) -> Html:
+    """A cell for each unit, or for each few where there are many; a part of one is paler; `promised` is kept."""
     unit = max(1, math.ceil(most / MOST_CELLS))
     count = math.ceil(most / unit)
     cells, at, filled = [], 0, 0.0
@@ -120,14 +149,16 @@ def _cells(name: str, most: int | float, jobs: Sequence[Occupant], colours: Colo
             left, filled = left - part, filled + part
             if filled > 1 - 1e-9:
                 at, filled = at + 1, 0.0
-    free = count - len(cells)
-    cells += [span("", class_="cell", title="free")] * max(0, free)
+    free = max(0, count - len(cells))
+    kept = min(free, math.ceil(promised / unit))
+    cells += [span("", class_="cell promised", title="kept for a job that waits")] * kept
+    cells += [span("", class_="cell", title="free")] * (free - kept)
     each = f" (a square is {unit} of them)" if unit > 1 else ""
     return div(
         cells,
         class_="cells",
         role="group",
-        aria_label=f"{name}: {counted(count - max(0, free), 'square')} of {count} in use{each}",
+        aria_label=f"{name}: {counted(count - free, 'square')} of {count} in use{each}",
     )
 
 

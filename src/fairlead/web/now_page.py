@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-from fairlead.web.cells import node_card, share_of, shortage
+from fairlead.web.cells import kept_list, node_card, share_of, shortage
 from fairlead.web.colours import Colours, leaves, trees_of
 from fairlead.web.frame import Given, Page
 from fairlead.web.html import EMPTY, Html, a, div, element, joined, p, span, strong
@@ -22,6 +22,7 @@ from fairlead.web.viewer import Viewer
 from fairlead.web.words import amounts, counted
 from fairlead.wire.cluster import Node
 from fairlead.wire.occupancy import Occupant
+from fairlead.wire.pages import Kept
 
 MANY = 40
 """From so many nodes on they are a map."""
@@ -50,6 +51,23 @@ class _Now:
 
         return await self.live.shared(("occupants", self.viewer.session), ask)
 
+    async def kept(self) -> list[Kept]:
+        async def ask() -> list[Kept]:
+            return [each async for each in self.viewer.client.kept()]
+
+        return await self.live.shared(("kept", self.viewer.session), ask)
+
+    async def kept_for_whom(self) -> Html:
+        """The jobs for which room is kept; where nodes are shown one by one, these say it."""
+        kept = await self.kept()
+        if not kept or len(await self.nodes()) < MANY:
+            return EMPTY
+        colours = Colours(await trees_of(self.viewer, self.live))
+        more = f"and {counted(len(kept) - FULLEST, 'job')} more" if len(kept) > FULLEST else ""
+        return joined(
+            kept_list(kept[:FULLEST], colours, with_node=True), p(more, class_="quiet small") if more else None
+        )
+
     async def summary(self) -> Html:
         """How much of everything is in use, and what is out of it."""
         nodes = await self.nodes()
@@ -68,13 +86,14 @@ class _Now:
         if len(nodes) >= MANY:
             return self._map(nodes)
         colours = Colours(await trees_of(self.viewer, self.live))
-        jobs = await self.occupants()
-        return div([self._card(node, jobs, colours) for node in nodes], class_="nodes")
+        jobs, kept = await self.occupants(), await self.kept()
+        return div([self._card(node, jobs, kept, colours) for node in nodes], class_="nodes")
 
-    def _card(self, node: Node, jobs: Sequence[Occupant], colours: Colours) -> Html:
+    def _card(self, node: Node, jobs: Sequence[Occupant], kept: Sequence[Kept], colours: Colours) -> Html:
         mine = [job for job in jobs if job.node == node.id]
+        promised = [each for each in kept if each.node == node.id]
         sees: Callable[[Occupant], bool] = lambda job: self.viewer.sees(job.user)  # noqa: E731
-        return node_card(node, mine, colours, sees, may_drain=self.viewer.acts and self.viewer.is_admin)
+        return node_card(node, mine, promised, colours, sees, may_drain=self.viewer.acts and self.viewer.is_admin)
 
     def _map(self, nodes: Sequence[Node]) -> Html:
         """As squares, by how much of what is fullest is in use; the squares themselves are drawn in the browser."""
@@ -116,7 +135,9 @@ class _Now:
             if node is None:
                 return p(f"There is no node {self.chosen}.", class_="empty")
             jobs = [each async for each in running(self.viewer, node.id)]
-            return joined(p(a("All nodes", href="/now")), div(self._card(node, jobs, colours), class_="nodes"))
+            return joined(
+                p(a("All nodes", href="/now")), div(self._card(node, jobs, await self.kept(), colours), class_="nodes")
+            )
         fullest = sorted(nodes, key=lambda node: (-share_of(node), node.id))[:FULLEST]
         items = [
             element(
@@ -152,6 +173,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     now = _Now(viewer, live, page, request.query_params.get("node", ""), [])
     page.panel("use", "In use", now.summary, kind="wide")
     page.panel("nodes", "Nodes", now.picture, kind="wide")
+    page.panel("kept", "What is kept for whom", now.kept_for_whom, kind="wide")
     page.panel("one", "", now.one, kind="wide bare")
     page.panel("legend", "Queues", now.legend, kind="wide")
 

@@ -84,6 +84,26 @@ class LineForecast(Shape, frozen=True, kw_only=True):
     starts: list[ExpectedStart]
 
 
+class Kept(Shape, frozen=True, kw_only=True):
+    """Room on a node that is kept for a job that waits."""
+
+    node: str
+    key: str
+    name: str
+    user: str
+    queue: str
+    resources: Annotated[Amounts, said("What the job asks for.")]
+    visible: Annotated[bool, said("The caller may see all of the job, and act on it.")]
+    whole: Annotated[bool, said("The node is set aside for it: nothing else starts there.")]
+    leaving: Annotated[int, said("So many that were told to stop for it are still there.")]
+
+
+class KeptPage(Page, frozen=True, kw_only=True):
+    """What is kept for which job, by node."""
+
+    kept: list[Kept]
+
+
 class LinePage(Page, frozen=True, kw_only=True):
     """What waits for room, in the order in which it is looked at. What is held is not in line."""
 

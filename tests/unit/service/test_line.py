@@ -48,3 +48,21 @@ def test_news_come_when_something_happens_and_not_before(served: Any) -> None:
     told = served.call("GET", f"/api/v1/changes?after={seq}&wait=20").json["seq"]
     assert told > seq
     assert time.monotonic() - begun < 10
+
+
+def test_what_is_kept_for_whom_is_everybodys_to_see(served: Any) -> None:
+    """While what was told to stop ends, room is kept for the job that it was stopped for."""
+    stubborn = "trap '' TERM; while :; do sleep 1; done"
+    low = served.submit("/bin/sh", "-c", stubborn, resources={"cpu": 4}, queue="root.batch", grace_ms=60_000)
+    served.wait(low, "running")
+    high = served.submit("/bin/true", who="alice", resources={"cpu": 3}, priority=100, name="urgent")
+    try:
+        served.wait(low, "stopping")
+        [kept] = served.call("GET", "/api/v1/kept", who="bob").json["kept"]
+        assert (kept["key"], kept["user"], kept["resources"]["cpu"]) == (high, "alice", 3)
+        assert (kept["visible"], kept["whole"], kept["leaving"]) == (False, False, 1)
+    finally:
+        served.call("POST", f"/api/v1/jobs/{high}/cancel", {})
+        served.call("POST", f"/api/v1/jobs/{low}/cancel", {"now": True})
+    served.wait(low, "evicted", "cancelled")
+    assert served.call("GET", "/api/v1/kept", who="bob").json["kept"] == []

@@ -82,6 +82,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/api/v1/unknown-runs/{run}/stop"): (USER, ADMINISTER),
     ("GET", "/api/v1/line"): (USER, READ),
     ("GET", "/api/v1/line/forecast"): (USER, READ),
+    ("GET", "/api/v1/kept"): (USER, READ),
     ("GET", "/api/v1/changes"): (USER, READ),
     ("POST", "/api/v1/tickets"): (USER, ADMINISTER),
     ("POST", "/api/v1/sessions"): (USER, ADMINISTER),

@@ -112,6 +112,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "createSession": ("", {}),
         "getChanges": ("?after=0&wait=0", None),
         "listLine": ("?limit=5", None),
+        "listKept": ("", None),
         "forecastLine": ("?limit=5&seconds=1", None),
         "listOccupants": (f"?node={node}", None),
         "listGpus": ("", None),
@@ -207,6 +208,7 @@ CLUSTER_CASES = {
     "listUsage": "",
     "listLimits": "",
     "listLine": "?limit=5",
+    "listKept": "",
     "forecastLine": "?limit=5&seconds=1",
     "getChanges": "?after=0&wait=0",
 }

@@ -1,4 +1,4 @@
-"""The route about the line: everything that waits for room, everybody's, in the order in which it is looked at.
+"""The routes about the line: everything that waits for room, everybody's, in the order in which it is looked at.
 
 Decides that each may see how what is before him stands, since that is what he waits for: whose it is, what it asks for,
 its priority. What else there is to say of a job is for those whose business it is (`Moment.in_line`).
@@ -16,7 +16,7 @@ from fairlead.insight.forecast import Forecast
 from fairlead.insight.trial import Name
 from fairlead.runtime import Refusal
 from fairlead.service.forecaster import played
-from fairlead.service.http.shaped import MOST, api
+from fairlead.service.http.shaped import MOST, PagesOf, api
 from fairlead.service.place import CallerOf, Moment, PlaceOf, now_ms
 from fairlead.wire import pages as wire
 from fairlead.wire.fields import with_cpu
@@ -24,6 +24,7 @@ from fairlead.wire.questions import SPEND_MAX_S
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.node import Node
 
 router = api("pages")
 MOST_EXPECTED = 200
@@ -52,6 +53,34 @@ async def list_line(
         return wire.LinePage(line=shown, next=str(begin + limit) if total > begin + limit else None, total=total)
 
     return await place.shown(ask, caller)
+
+
+@router.get("/kept")
+async def list_kept(place: PlaceOf, caller: CallerOf, page: PagesOf) -> wire.KeptPage | bytes:
+    """The nodes with room that is kept for a job that waits, and for which."""
+
+    def ask(moment: Moment) -> wire.KeptPage:
+        partition = moment.scheduler.cluster.partitions.get(moment.partition)
+        found = line.kept(partition) if partition is not None else ()
+        shown = [_kept(moment, each, node) for each, node in found]
+        return page.of(wire.KeptPage, shown, lambda each: (each.node, each.key))
+
+    return await place.shown(ask, caller)
+
+
+def _kept(moment: Moment, ask: Ask, node: Node) -> wire.Kept:
+    key, name, _, visible = moment.in_line(ask)
+    return wire.Kept(
+        node=node.id,
+        key=key,
+        name=name,
+        user=ask.app.user,
+        queue=ask.app.queue.path,
+        resources=with_cpu(dict(ask.items)),
+        visible=visible,
+        whole=ask in node.reservations,
+        leaving=line.leaving(ask),
+    )
 
 
 @router.get("/line/forecast")
