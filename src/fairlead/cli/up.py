@@ -130,7 +130,9 @@ fairlead up --host 0.0.0.0 --tls-cert host.pem --tls-key host.key
     help="Kinds of messages that users may have sent about their jobs: command, mail, url; or none.",
 )
 @click.option(
-    "--open-reads", is_flag=True, help="Let anyone who reaches the port read /ws/v1 and /metrics without a token."
+    "--open-reads",
+    is_flag=True,
+    help="Let anyone who reaches the port read /ws/v1 and /metrics without a token, and look at the pages as a guest.",
 )
 @click.option(
     "--private-names",

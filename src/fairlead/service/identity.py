@@ -31,6 +31,7 @@ from fairlead.service.scopes import covers, is_within_queues, needed
 from fairlead.service.sessions import SESSION, TICKET, Pass, Sessions
 from fairlead.service.whole_files import read_whole, write_whole
 from fairlead.wire.declarations import TokenScope
+from fairlead.wire.pages import GUEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,13 +187,16 @@ class Gate:
         admins: Collection[str] = (),
         own_uid: int,
         everybody: bool,
+        guests: bool = False,
         sessions: Sessions | None = None,
         account_of: Callable[[int], accounts.Account] = accounts.by_uid,
     ) -> None:
-        """`everybody`: serve all users of the machine (needs root's rights); otherwise only `own_uid`."""
+        """`everybody`: serve all users of the machine (needs root's rights); otherwise only `own_uid`. `guests`:
+        strangers may look.
+        """
         self._tokens, self._sessions, self._admins = tokens, sessions, frozenset(admins)
         self._account_of = account_of
-        self.own_uid, self.everybody = own_uid, everybody
+        self.own_uid, self.everybody, self._guests = own_uid, everybody, guests
         self.own_name = accounts.by_uid(own_uid).name
 
     def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
@@ -209,8 +213,19 @@ class Gate:
                 "FAIRLEAD_TOKEN, or send `Authorization: Bearer TOKEN`",
             )
         if self._sessions is not None and text.strip().startswith((TICKET, SESSION)):
-            return self._of_session(self._sessions.recognise(text.strip()))
+            session = self._sessions.recognise(text.strip())
+            return self._guest(scope) if session is not None and not session.user else self._of_session(session)
+        if text.strip() == GUEST:
+            return self._guest(scope)
         return self._of_token(self._tokens.recognise(text.strip()), scope)
+
+    def _guest(self, scope: Mapping[str, Any]) -> Caller:
+        """Nobody in particular, who may look at what everybody may see, and begin and end a session for that."""
+        if not self._guests:
+            raise Refusal("unauthorized", "strangers see nothing here (`fairlead up --open-reads`); sign in")
+        if scope["method"] not in ("GET", "HEAD") and scope["path"] != "/api/v1/sessions":
+            raise Refusal("forbidden", "a guest may look and change nothing; sign in")
+        return Caller("", -1, may_submit=False)
 
     def _of_session(self, session: Pass | None) -> Caller:
         account = self._account_of(session.uid) if session is not None else None

@@ -36,6 +36,8 @@ class Pages:
 
     sessions: Sessions = field(default_factory=lambda: Sessions(None))
     changes: Changes = field(default_factory=Changes)
+    guests: bool = False
+    """Strangers may look: whoever is nobody is offered that."""
     url: str = ""
     """Where they are; empty: nowhere."""
     why_none: str = TURNED_OFF
@@ -108,5 +110,6 @@ class Pages:
         command = [sys.executable, "-m", "fairlead.web", "--fd", str(fd), "--service", where]
         if (certificate := self._tcp.certificate) is not None:
             command += ["--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key)]
+        command += ["--guests"] if self.guests else []
         # It ends when its standard input does: with this process, however that ends.
         return subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(fd,))

@@ -87,7 +87,7 @@ class ServeOptions:
     admins: tuple[str, ...] = ()
     """Users who may see and stop everybody's jobs, beside root and the service's own user."""
     open_reads: bool = False
-    """Let everybody read /ws/v1 and /metrics over TCP without a token."""
+    """Let everybody read /ws/v1 and /metrics over TCP without a token, and look at the pages as a guest."""
     private_names: bool = False
     """Show the names of jobs to nobody but their owners and administrators."""
     resources: Mapping[str, int] | None = field(default_factory=dict)
@@ -187,7 +187,14 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     _say_recovered(runtime)
     tcp, sockets, pages = _listen(options, state_dir, stack)
     tokens = Tokens(state_dir / "tokens.json")
-    gate = Gate(tokens, admins=options.admins, own_uid=os.geteuid(), everybody=as_root, sessions=pages.sessions)
+    gate = Gate(
+        tokens,
+        admins=options.admins,
+        own_uid=os.geteuid(),
+        everybody=as_root,
+        guests=options.open_reads,
+        sessions=pages.sessions,
+    )
 
     def whose_key(key: str) -> Whose | None:
         return whose(runtime.books.scheduler, found[0]) if (found := local.jobs.of(key)) else None
@@ -251,7 +258,7 @@ def _listen(options: ServeOptions, state_dir: Path, stack: ExitStack) -> tuple[T
         sockets.append(over_tcp)
     if not sockets:
         raise StartError("there is neither a socket nor a port to listen on; give one of them")
-    pages = Pages(Sessions(state_dir / "sessions.json"))
+    pages = Pages(Sessions(state_dir / "sessions.json"), guests=options.open_reads)
     pages.listen(tcp, options.pages_port if options.port is not None else None, options.socket, stack)
     return tcp, [*sockets, *pages.inside], pages
 

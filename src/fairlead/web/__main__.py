@@ -27,12 +27,13 @@ def main() -> None:
     parser.add_argument("--service", required=True, help="The Unix socket of the service, or its URL.")
     parser.add_argument("--tls-cert", type=Path, help="The certificate of the socket, if it speaks TLS.")
     parser.add_argument("--tls-key", type=Path, help="Its key.")
+    parser.add_argument("--guests", action="store_true", help="Strangers may look: offer it.")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     listening = socket.socket(fileno=given.fd)
     server = TlsServer(
         uvicorn.Config(
-            make_app(given.service),
+            make_app(given.service, guests=given.guests),
             access_log=False,
             log_config=None,
             log_level="warning",

@@ -19,24 +19,26 @@ from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
 from fairlead.web import happened_page, job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
-from fairlead.web.frame import NOT_THERE, PLACES, Page
+from fairlead.web.frame import PLACES, Page, not_there
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import Html, code, div, element, h1, joined, p
 from fairlead.web.live import Live
 from fairlead.web.viewer import COOKIE, Service, Viewer
+from fairlead.wire.pages import GUEST
 
 ALL_OF_IT = 1.0
 """A recorded course has nothing else to do than to be looked at."""
 STATIC = Path(__file__).with_name("static")
 
 
-def make_app(where: str) -> FastAPI:
-    """The pages of the service that is there."""
+def make_app(where: str, *, guests: bool = False) -> FastAPI:
+    """The pages of the service that is there; `guests`: strangers are offered to look."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.service, app.state.live = Service(where), Live()
+    app.state.service, app.state.live, app.state.guests = Service(where), Live(), guests
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_api_route("/sign-in", sign_in, methods=["GET"], response_class=Response)
     app.add_api_route("/sign-in", sign_in_with, methods=["POST"], response_class=Response)
+    app.add_api_route("/look", look, methods=["POST"], response_class=Response)
     app.add_api_route("/enter", enter, methods=["GET"], response_class=Response)
     app.add_api_route("/sign-out", sign_out, methods=["POST"], response_class=Response)
     app.add_api_route("/healthz", healthz, methods=["GET"], response_class=Response)
@@ -86,7 +88,7 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
         if viewer.of == "course":
             app.state.live.budget.share = ALL_OF_IT
         ui.add_head_html(HEAD)
-        why_not = NOT_THERE[viewer.of].get(path)
+        why_not = not_there(viewer).get(path)
         await (show(viewer, app.state.live, request) if why_not is None else _only_say(viewer, app, path, why_not))
         return None
 
@@ -127,7 +129,6 @@ def _alone(title: str, *content: Any) -> str:
 
 async def sign_in(request: Request, problem: str = "") -> Response:
     """How to get in."""
-    del request
     field = element("input", id="token", name="token", type="password", autocomplete="off", required=True)
     return HTMLResponse(
         _alone(
@@ -148,10 +149,21 @@ async def sign_in(request: Request, problem: str = "") -> Response:
                 method="post",
                 action="/sign-in",
             ),
+            _look_around() if request.app.state.guests else None,
             p(problem, class_="failed", role="alert") if problem else None,
         ),
         401 if problem else 200,
     )
+
+
+def _look_around() -> Html:
+    button = element("button", "Look around as a guest", type="submit")
+    return element("form", p("You may also look without saying who you are."), button, method="post", action="/look")
+
+
+async def look(request: Request) -> Response:
+    """Without a name, where the service lets strangers look."""
+    return await _begin(request, GUEST)
 
 
 async def sign_in_with(request: Request, token: str = Form(default="", max_length=500)) -> Response:

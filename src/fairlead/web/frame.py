@@ -50,6 +50,11 @@ NOT_THERE: dict[Kind, dict[str, str]] = {
     },
 }
 """Pages that what is looked at does not have, and what is there instead."""
+NOT_OF_A_GUEST = {
+    "/submit": "Sign in to submit jobs.",
+    "/past": "What ran is told to those whose it was; sign in.",
+    "/policy": "The queue file is for those who are known here; sign in.",
+}
 AT_LEAST_EVERY_S = 15.0
 Draw = Callable[[], Awaitable[Html]]
 Given = Mapping[str, Any]
@@ -125,12 +130,17 @@ class Page:
         links = [
             a(name, href=path, aria_current=path == self.here and "page")
             for path, name in PLACES
-            if path not in NOT_THERE[self.viewer.of]
+            if path not in not_there(self.viewer)
         ]
         who = div(
             span(self.viewer.user or "a guest", class_="user"),
             span(" administrator", class_="quiet") if self.viewer.is_admin else None,
-            element("form", button("Sign out", type="submit", class_="plain"), method="post", action="/sign-out"),
+            element(
+                "form",
+                button("Sign in" if self.viewer.is_guest else "Sign out", type="submit", class_="plain"),
+                method="post",
+                action="/sign-out",
+            ),
             class_="who",
         )
         theme = button("◐", class_="plain", data_theme_button=True, aria_label="Light or dark", title="Light or dark")
@@ -268,6 +278,11 @@ def table(heads: Heads, rows: Sequence[Row], caption: str) -> Html:
         role="region",
         aria_label=caption,
     )
+
+
+def not_there(viewer: Viewer) -> dict[str, str]:
+    """The pages that are not there for a viewer, each with what there is instead."""
+    return NOT_THERE[viewer.of] | (NOT_OF_A_GUEST if viewer.is_guest else {})
 
 
 @contextlib.contextmanager

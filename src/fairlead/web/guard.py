@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead.web.viewer import COOKIE, SESSION_BEGINS
 
-OPEN = frozenset({"/sign-in", "/enter", "/favicon.ico", "/healthz"})
+OPEN = frozenset({"/sign-in", "/enter", "/look", "/favicon.ico", "/healthz"})
 STATIC = "/static/"
 ASSETS = "/_nicegui/"
 """Program text of NiceGUI, which everybody can download; its connection (`/_nicegui_ws/`) is not among it."""

@@ -39,4 +39,6 @@ def how_to_submit(viewer: Viewer) -> Html:
         return span("So it was at this moment; the slider goes to others.")
     if viewer.of == "cluster":
         return span("A pod with ", code("schedulerName: fairlead"), " is scheduled here.")
+    if viewer.is_guest:
+        return span("Who signs in can submit jobs.")
     return span("Try it: ", code("fairlead submit -- sleep 60"), " or ", a("the form", href="/submit"), ".")

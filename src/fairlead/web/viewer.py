@@ -36,7 +36,12 @@ class Viewer:
     @property
     def acts(self) -> bool:
         """Whether anything can be changed from here."""
-        return self.of == "machine"
+        return self.of == "machine" and not self.is_guest
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether this is nobody in particular, who may look."""
+        return not self.user
 
     def sees(self, user: str) -> bool:
         """Whether jobs of that user have pages that the viewer may see."""

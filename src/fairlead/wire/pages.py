@@ -14,6 +14,10 @@ from fairlead.wire.jobs import Reason
 # -- who looks ------------------------------------------------------------------------------------------------------
 
 
+GUEST = "guest"
+"""What whoever has no token shows instead of one, where strangers may look (`--open-reads`)."""
+
+
 class Ticket(Shape, frozen=True, kw_only=True):
     """What opens the pages for whoever asked for it, once."""
 

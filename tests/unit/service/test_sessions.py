@@ -15,6 +15,7 @@ from fairlead.runtime import Refusal
 from fairlead.service import sessions as module
 from fairlead.service.identity import PEER, Gate, Peer, Tokens, peer_of
 from fairlead.service.sessions import SESSION_S, TICKET_S, Sessions
+from fairlead.wire.pages import GUEST
 
 
 @pytest.fixture
@@ -111,3 +112,23 @@ def test_the_front_says_how_to_get_the_pages(served: Any) -> None:
     front = served.call("GET", "/", who="alice")
     assert front.status == 404
     assert b"turned off" in front.body
+
+
+def test_a_guest_may_look_where_strangers_may_and_change_nothing(tmp_path: Path, sessions: Sessions) -> None:
+    """Whoever shows the word, or a session that was begun with it."""
+    own, tokens = os.geteuid(), Tokens(tmp_path / "tokens.json")
+    shut = Gate(tokens, own_uid=own, everybody=True, sessions=sessions)
+    opened = Gate(tokens, own_uid=own, everybody=True, guests=True, sessions=sessions)
+    session, _ = sessions.session("", -1)
+    look, begin, act = (
+        {"method": method, "path": path}
+        for method, path in (("GET", "/api/v1/line"), ("POST", "/api/v1/sessions"), ("POST", "/api/v1/tokens"))
+    )
+    for shown in (GUEST, session):
+        for scope in (look, begin):
+            caller = opened.caller(scope, f"Bearer {shown}")
+            assert (caller.user, caller.is_admin, caller.may_submit) == ("", False, False)
+        with pytest.raises(Refusal, match="may look and change nothing"):
+            opened.caller(act, f"Bearer {shown}")
+        with pytest.raises(Refusal, match="strangers see nothing"):
+            shut.caller(look, f"Bearer {shown}")

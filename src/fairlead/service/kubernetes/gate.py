@@ -25,6 +25,7 @@ from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.service.http import errors
 from fairlead.service.sessions import SESSION, TICKET, Sessions
+from fairlead.wire.pages import GUEST
 
 log = logging.getLogger("fairlead.service")
 
@@ -180,9 +181,11 @@ class Entrance:
             found = self._sessions.recognise(token)
             if found is None:
                 raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
-            if not found.token:
+            if not found.token and found.user == LOCALHOST.user:
                 return LOCALHOST
-            token = found.token
+            token = found.token or GUEST
+        if token == GUEST:
+            raise Refusal("unauthorized", "strangers see nothing here (--open-reads); send a token of the cluster")
         scope[TOKEN] = token
         asked = ("GET", INFO) if scope["path"] in BEGINNING else (scope["method"], scope["path"])
         return await self._judge.caller(token, *asked)

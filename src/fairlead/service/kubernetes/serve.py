@@ -74,7 +74,7 @@ def serve_cluster(options: ClusterServiceOptions) -> int:
         tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
         sockets = [tcp.listen(options.port)] if options.port is not None else []
         with ExitStack() as stack, asyncio.Runner(loop_factory=loop_factory()) as runner:
-            pages = Pages()
+            pages = Pages(guests=options.open_reads)
             pages.listen(tcp, options.pages_port if sockets else None, None, stack)
             return runner.run(_live(options, access, tcp, sockets, pages))
     except (AccessError, ListenError) as problem:

@@ -158,3 +158,20 @@ async def test_a_ticket_of_this_host_opens_the_pages_as_this_host() -> None:
         async with asking.get("/", allow_redirects=False) as answer:
             assert answer.status == 404
             assert "turned off" in await answer.text()
+
+
+async def test_a_guest_is_not_this_host() -> None:
+    """A session without a token stands for whoever began it: where everybody may read, for nobody in particular."""
+    async with serving() as service, aiohttp.ClientSession(service.url) as asking:
+        for opened in (False, True):
+            service.place.open_reads = opened
+            headers = {"Authorization": "Bearer guest"}
+            async with asking.post("/api/v1/sessions", headers=headers) as answer:
+                assert answer.status == (201 if opened else 401)
+                session = (await answer.json()).get("session", "")
+        headers = {"Authorization": f"Bearer {session}"}
+        assert (await service.get("/api/v1/info", **headers))["user"] == ""
+        async with asking.post("/api/v1/whatif", json={"drain": ["n0"]}, headers=headers) as answer:
+            assert answer.status == 403, await answer.text()
+        service.place.open_reads = False
+        await service.get("/api/v1/info", 401, **headers)
