@@ -210,6 +210,32 @@ def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: Pages
 
 
 @pytest.mark.slow
+def test_all_jobs_are_listed_the_newest_first_and_filtered_by_the_service(
+    service: PagesService, watched: Watched
+) -> None:
+    page = watched.page
+    keys = [service.submit("true", name=f"many-{number % 2}", hold=True) for number in range(60)]
+    page.goto(f"{service.url}/jobs?name=many-*")
+    rows = page.locator("#p-jobs tbody tr")
+    rows.first.wait_for()
+    assert [rows.nth(at).get_attribute("data-k") for at in (0, 49)] == [keys[-1], keys[-50]]
+    assert rows.count() == 50
+    watched.check()
+    page.get_by_role("link", name="Older ones").click()
+    page.locator(f"tr[data-k='{keys[0]}']").wait_for()
+    assert rows.count() == 10
+    page.get_by_label("Name").fill("many-1")
+    page.get_by_label("State").select_option("waiting")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("30 jobs in all").wait_for()
+    page.goto(f"{service.url}/jobs?queue=root.default&name=none")
+    page.get_by_text("No job that you may see is like this.").wait_for()
+    watched.check()
+    for key in keys:
+        service.client.cancel(key)
+
+
+@pytest.mark.slow
 def test_the_past_shows_who_was_stopped_for_whom(service: PagesService, watched: Watched) -> None:
     page = watched.page
     batch = service.submit("sleep", "100", name="long", resources={"cpu": 4}, queue="root.batch", grace_ms=0)

@@ -74,7 +74,7 @@ def test_pods_stand_in_line_run_on_nodes_and_say_why_they_wait(
     assert told.reason.sentence[1:] in row.inner_text()
     watched.check()
     names = page.locator("header nav a").all_inner_texts()
-    assert names == ["The line", "Now", "Queues"]
+    assert names == ["The line", "Now", "Jobs", "Queues"]
 
     row.get_by_role("link").click()
     page.wait_for_url("**/job/**")

@@ -11,6 +11,8 @@ from fairlead.client.calls import call, listed, route
 from fairlead.client.http import Call
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fairlead.wire import cluster, course, jobs, pages
 
 
@@ -61,6 +63,13 @@ class PageRoutes:
     def course_events(self, *, limit: int = 100, key: str | None = None) -> Call[cluster.EventPage]:
         """What happened in a recorded course up to the moment, the newest first."""
         return call("GET", "/course/events", limit=limit, key=key)
+
+    @route
+    def newest_jobs(
+        self, filters: Mapping[str, str], *, limit: int = 50, after: str | None = None
+    ) -> Call[jobs.JobPage]:
+        """A page of jobs, the newest first, with the filters of `jobs`."""
+        return Call("GET", "/jobs", {**filters, "limit": limit, "after": after, "newest": "true"})
 
     @route
     def line_forecast(self, *, limit: int = 30, seconds: float = 2.0) -> Call[pages.LineForecast]:

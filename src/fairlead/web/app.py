@@ -18,7 +18,17 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from fairlead.client.errors import ClientError, Refused
-from fairlead.web import happened_page, job_page, line_page, now_page, past_page, policy_page, queues_page, submit_page
+from fairlead.web import (
+    happened_page,
+    job_page,
+    jobs_page,
+    line_page,
+    now_page,
+    past_page,
+    policy_page,
+    queues_page,
+    submit_page,
+)
 from fairlead.web.frame import PLACES, Page, not_there
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import Html, code, div, element, h1, joined, p
@@ -65,6 +75,7 @@ def make_app(where: str, *, guests: bool = False) -> FastAPI:
 PAGES: dict[str, Callable[..., Awaitable[None]]] = {
     "/line": line_page.show,
     "/now": now_page.show,
+    "/jobs": jobs_page.show,
     "/queues": queues_page.show,
     "/submit": submit_page.show,
     "/past": past_page.show,

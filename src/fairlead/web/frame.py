@@ -29,6 +29,7 @@ log = logging.getLogger("fairlead.web")
 PLACES = (
     ("/line", "The line"),
     ("/now", "Now"),
+    ("/jobs", "Jobs"),
     ("/queues", "Queues"),
     ("/submit", "Submit"),
     ("/past", "The past"),
@@ -51,6 +52,7 @@ NOT_THERE: dict[Kind, dict[str, str]] = {
 }
 """Pages that what is looked at does not have, and what is there instead."""
 NOT_OF_A_GUEST = {
+    "/jobs": "Jobs are listed for those whose they are; sign in.",
     "/submit": "Sign in to submit jobs.",
     "/past": "What ran is told to those whose it was; sign in.",
     "/policy": "The queue file is for those who are known here; sign in.",

@@ -37,6 +37,15 @@ def test_what_stays_is_seen_once(begin: list[int], changes: list[list[int]], lim
     assert len(seen) == len(set(seen))
 
 
+def test_backwards_each_thing_is_seen_once_too() -> None:
+    """From the last to the first."""
+    seen, after = list[int](), None
+    for _ in range(3):
+        page = Pages(2, after).of(Things, [3, 1, 5, 2, 4], lambda n: n, backwards=True)
+        seen, after = seen + page.things, page.next
+    assert (seen, after) == ([5, 4, 3, 2, 1], None)
+
+
 @pytest.mark.parametrize("after", ["x", "{}", "[", '"a"', "[[1]]", ""])
 def test_what_is_no_cursor_is_refused(after: str) -> None:
     """With the name of the parameter."""

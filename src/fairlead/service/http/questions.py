@@ -58,6 +58,7 @@ async def list_jobs(
     namespace: Annotated[str | None, Query(description="On a cluster: only pods of this namespace.")] = None,
     array: Annotated[str | None, Query(description="Only parts of an array: `12`, or `12.5-9`.")] = None,
     parts: Annotated[bool, Query(description="The parts of arrays in their place.")] = False,
+    newest: Annotated[bool, Query(description="What was submitted last comes first.")] = False,
 ) -> JobPage | bytes:
     """The jobs that the caller may see, in the order of submission, page by page; an array as one; on a cluster the
     pods.
@@ -70,7 +71,7 @@ async def list_jobs(
     wanted = JobFilter(frozenset(state or ()), queues, users, names, tags, namespace, array, parts)
 
     def ask(moment: Moment) -> JobPage:
-        return page.of(JobPage, moment.found(wanted), moment.order, moment.row)
+        return page.of(JobPage, moment.found(wanted), moment.order, moment.row, backwards=newest)
 
     return await place.shown(ask, caller)
 

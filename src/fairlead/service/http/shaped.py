@@ -143,15 +143,21 @@ class Pages(NamedTuple):
     after: str | None
 
     def of(
-        self, page: type[P], found: Iterable[T], order: Callable[[T], Any], show: Callable[[T], Any] = lambda each: each
+        self,
+        page: type[P],
+        found: Iterable[T],
+        order: Callable[[T], Any],
+        show: Callable[[T], Any] = lambda each: each,
+        *,
+        backwards: bool = False,
     ) -> P:
         """The page of what was found, each thing as `show` has it. Raises `Refusal` for a cursor that is none."""
-        things = sorted(found, key=order)
+        things = sorted(found, key=order, reverse=backwards)
         rest = things
         if self.after is not None:
             try:
                 begin = msgspec.json.decode(self.after, type=Order)
-                rest = [thing for thing in things if order(thing) > begin]
+                rest = [thing for thing in things if (order(thing) < begin if backwards else order(thing) > begin)]
             except (msgspec.DecodeError, TypeError):
                 said = f"{self.after[:60]!r} is no cursor; give `next` of the page before"
                 raise Refusal("invalid", said, field="after") from None
