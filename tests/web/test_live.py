@@ -12,22 +12,52 @@ from fairlead.web import live as module
 from fairlead.web.live import BURST_S, FRESH_S, SHARE, Budget, Live
 
 
+class Clock:
+    """Time that passes while somebody sleeps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=self._sleep))
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 async def test_what_is_spent_has_to_be_earned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a quiet time nobody waits; then as long as the share takes to pay for what was too much."""
-    now, slept = 100.0, 0.0
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now, slept
-        now, slept = now + seconds, slept + seconds
-
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
+    clock = Clock(monkeypatch)
     budget = Budget()
-    await budget.allowed()
-    assert slept == 0
-    budget.spent(BURST_S + 0.4)
-    await budget.allowed()
-    assert 0.4 / SHARE <= slept < 1.1 * 0.4 / SHARE
+    await budget.allowed("x")
+    assert clock.now == 100
+    budget.spent("x", BURST_S + 0.4)
+    await budget.allowed("x")
+    assert 0.4 / SHARE <= clock.now - 100 < 1.1 * 0.4 / SHARE
+
+
+async def test_a_cheap_question_is_not_kept_waiting_by_a_dear_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It pays for itself alone, and both together never take more than the share."""
+    clock = Clock(monkeypatch)
+    budget = Budget()
+    budget.spent("dear", 10.0)
+    budget.spent("cheap", BURST_S + 0.02)
+    await budget.allowed("cheap")
+    assert clock.now - 100 <= 2 * 0.02 / SHARE + 0.1
+    await budget.allowed("dear")
+    assert clock.now - 100 >= (10.0 - BURST_S + 0.02) / SHARE
+
+
+async def test_all_looks_together_take_no_more_than_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often each is asked."""
+    clock = Clock(monkeypatch)
+    budget = Budget()
+    costs, spent = {"a": 0.01, "b": 0.1, "c": 0.4}, 0.0
+    while clock.now < 400:
+        for question, cost in costs.items():
+            await budget.allowed(question)
+            budget.spent(question, cost)
+            spent += cost
+    assert spent <= SHARE * (clock.now - 100) + sum(costs.values()) + len(costs) * BURST_S
 
 
 async def test_pages_that_ask_the_same_share_one_answer_until_something_changes() -> None:

@@ -18,9 +18,9 @@ class OccupancyRoutes:
     """They are methods of both clients."""
 
     @listed("occupancy.OccupantPage")
-    def occupants(self, *, node: str | None = None) -> Call[occupancy.Occupant]:
-        """Everybody's jobs that have room, on one node or all."""
-        return call("GET", "/occupants", node=node)
+    def occupants(self, *, node: str | None = None, limit: int | None = None) -> Call[occupancy.Occupant]:
+        """Everybody's jobs that have room, on one node or all; at most `limit`."""
+        return Call("GET", "/occupants", {"node": node}, most=limit)
 
     @listed("occupancy.GpuPage")
     def gpus(self) -> Call[occupancy.Gpu]:

@@ -37,12 +37,12 @@ async def list_occupants(
 ) -> wire.OccupantPage:
     """The jobs that have room, everybody's: on which node, since when, and until when at most."""
 
-    def ask(scheduler: Scheduler, jobs: Jobs) -> list[wire.Occupant]:
+    def ask(scheduler: Scheduler, jobs: Jobs) -> wire.OccupantPage:
         names = _Names(place, caller, scheduler)
-        return [names.occupant(job) for job in _running(jobs) if node in (None, job.node)]
+        found = (job for job in _running(jobs) if node in (None, job.node))
+        return page.of(wire.OccupantPage, found, lambda job: (job.node, *order(job.key)), names.occupant)
 
-    found = await place.look(ask)
-    return page.of(wire.OccupantPage, found, lambda each: (each.node, *order(each.key)))
+    return await place.look(ask)
 
 
 @router.get("/gpus")

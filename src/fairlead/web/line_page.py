@@ -6,6 +6,8 @@ is waited for.
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import Request
 
 from fairlead.client.errors import ClientError
@@ -47,8 +49,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         async def ask() -> LinePage:
             return await viewer.client.line(limit=ROWS, after=after)
 
-        found = await live.shared(("line", viewer.session, after), ask)
-        trees = await trees_of(viewer, live)
+        found, trees = await asyncio.gather(live.shared(("line", viewer.session, after), ask), trees_of(viewer, live))
         return _line(found, Colours(trees), line_forecast(live, viewer), viewer)
 
     async def runs() -> Html:
@@ -130,12 +131,7 @@ def _use(trees: list[Queue]) -> Html:
 
 async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
     async def ask() -> list[Occupant]:
-        found = []
-        async for each in running(viewer):
-            found.append(each)
-            if len(found) >= RUNNING:
-                break
-        return found
+        return [each async for each in running(viewer, most=RUNNING)]
 
     try:
         found = await live.shared(("running", viewer.session), ask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -18,10 +18,12 @@ from fairlead.client.asynchronous import AsyncClient
 from fairlead.client.errors import ClientError, Refused
 
 T = TypeVar("T")
+A = TypeVar("A")
 SHARE = 0.04
 """Part of the time that the service may spend on looks of open pages."""
-BURST_S = 0.4
-"""So much may be spent at once after a quiet time."""
+BURST_S = 0.05
+"""So much may be owed for a question that is asked again."""
+LOOK_AGAIN_S = 1.0
 POLL_S = 25.0
 LOST_AGAIN_S = 1.0
 REMEMBERED = 5
@@ -35,29 +37,41 @@ SETTLE_S = 0.03
 
 
 class Budget:
-    """Time of the service that looks may take: the part `share` of it."""
+    """Time of the service that looks may take: the part `share` of it, which what is owed for each question is paid
+    from. All that is owed is paid off at the same pace, so that a question that costs little is soon free again,
+    however much others cost.
+    """
 
     def __init__(self) -> None:
         self.share = SHARE
-        self._owed_s, self._at = 0.0, time.monotonic()
+        self._owed_s: dict[Hashable, float] = {}
+        self._at = time.monotonic()
 
     def _settle(self) -> None:
         now = time.monotonic()
-        self._owed_s = max(0.0, self._owed_s - (now - self._at) * self.share)
-        self._at = now
+        left, self._at = (now - self._at) * self.share, now
+        owed = sorted(self._owed_s.items(), key=lambda each: each[1])
+        self._owed_s = {}
+        for at, (question, seconds) in enumerate(owed):
+            paid = min(seconds, left / (len(owed) - at))
+            left -= paid
+            if seconds > paid:
+                self._owed_s[question] = seconds - paid
 
-    async def allowed(self) -> None:
-        """Wait until another look is allowed."""
+    async def allowed(self, question: Hashable) -> None:
+        """Wait until this may be asked again."""
         while True:
             self._settle()
-            if self._owed_s < BURST_S:
+            over = self._owed_s.get(question, 0.0) - BURST_S
+            if over <= 0:
                 return
-            await asyncio.sleep((self._owed_s - BURST_S) / self.share + 0.01)
+            # At this pace; sooner if others are paid off meanwhile.
+            await asyncio.sleep(min(LOOK_AGAIN_S, over * len(self._owed_s) / self.share + 0.01))
 
-    def spent(self, seconds: float) -> None:
+    def spent(self, question: Hashable, seconds: float) -> None:
         """So much was."""
         self._settle()
-        self._owed_s += seconds
+        self._owed_s[question] = self._owed_s.get(question, 0.0) + seconds
 
 
 class Live:
@@ -78,6 +92,7 @@ class Live:
         machine had to do.
         """
         self._shared: dict[tuple[Any, ...], tuple[int, float, asyncio.Task[Any]]] = {}
+        self._derived: dict[str, tuple[object, asyncio.Task[Any]]] = {}
 
     def join(self, page: object, client: AsyncClient) -> None:
         """A page is open: as long as one is, the service is asked for news."""
@@ -134,6 +149,14 @@ class Live:
                 self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
         return cast(T, await asyncio.shield(known[2]))
 
+    async def derived(self, name: str, answer: A, work_out: Callable[[A], T]) -> T:
+        """What follows from an answer that pages share, worked out once for all of them, beside what else goes on."""
+        known = self._derived.get(name)
+        if known is None or known[0] is not answer:
+            known = (answer, asyncio.create_task(asyncio.to_thread(work_out, answer)))
+            self._derived[name] = known
+        return cast(T, await asyncio.shield(known[1]))
+
     def _is_of_now(self, seq: int, begun: float, task: asyncio.Task[Any]) -> bool:
         """Whether nothing can have changed since this was asked, as far as pages are told."""
         if task.done() and (task.cancelled() or task.exception() is not None):
@@ -143,11 +166,13 @@ class Live:
 
     async def _asked(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]]) -> T:
         if not SOMEBODY_WAITS.get():
-            await self.budget.allowed()
+            # What costs little goes first: what it would wait for else takes longer than itself.
+            await asyncio.sleep(min(self._took.get(key[0], (0.0,))))
+            await self.budget.allowed(key)
         begun = time.monotonic()
         try:
             return await ask()
         finally:
             took = self._took.setdefault(key[0], deque(maxlen=REMEMBERED))
             took.append(time.monotonic() - begun)
-            self.budget.spent(min(took))
+            self.budget.spent(key, min(took))

@@ -77,14 +77,14 @@ class _Now:
         running = sum(node.running for node in nodes)
         words = f"{counted(len(nodes), 'node')}, {counted(running, 'job')} running"
         out = f"{counted(len(drained), 'node')} drained: {', '.join(drained[:8])}{' …' if len(drained) > 8 else ''}"
-        uses = shortage(nodes) if len(nodes) > 1 else None
+        uses = await self.live.derived("shortage", nodes, shortage) if len(nodes) > 1 else None
         return joined(p(words), uses, p(out, class_="warn") if drained else None)
 
     async def picture(self) -> Html:
         """The nodes."""
         nodes = await self.nodes()
         if len(nodes) >= MANY:
-            return self._map(nodes)
+            return await self._map(nodes)
         colours = Colours(await trees_of(self.viewer, self.live))
         jobs, kept = await self.occupants(), await self.kept()
         return div([self._card(node, jobs, kept, colours) for node in nodes], class_="nodes")
@@ -95,12 +95,9 @@ class _Now:
         sees: Callable[[Occupant], bool] = lambda job: self.viewer.sees(job.user)  # noqa: E731
         return node_card(node, mine, promised, colours, sees, may_drain=self.viewer.acts and self.viewer.is_admin)
 
-    def _map(self, nodes: Sequence[Node]) -> Html:
+    async def _map(self, nodes: Sequence[Node]) -> Html:
         """As squares, by how much of what is fullest is in use; the squares themselves are drawn in the browser."""
-        found: list[list[object]] = [
-            [node.id, round(share_of(node), 2), int(node.schedulable), node.running, amounts(node.free)]
-            for node in nodes
-        ]
+        found = await self.live.derived("squares", nodes, _squares)
         if len(found) != len(self.sent) or any(old[0] != new[0] for old, new in zip(self.sent, found, strict=True)):
             self.page.after_showing("heat", found)
         else:
@@ -138,7 +135,7 @@ class _Now:
             return joined(
                 p(a("All nodes", href="/now")), div(self._card(node, jobs, await self.kept(), colours), class_="nodes")
             )
-        fullest = sorted(nodes, key=lambda node: (-share_of(node), node.id))[:FULLEST]
+        fullest = await self.live.derived("fullest", nodes, _fullest)
         items = [
             element(
                 "li",
@@ -165,6 +162,17 @@ class _Now:
         if not shown:
             return p("No queue uses anything. ", how_to_submit(self.viewer), class_="empty")
         return div(shown, class_="chips")
+
+
+def _squares(nodes: Sequence[Node]) -> list[list[object]]:
+    """What the map needs to know of each node."""
+    return [
+        [node.id, round(share_of(node), 2), int(node.schedulable), node.running, amounts(node.free)] for node in nodes
+    ]
+
+
+def _fullest(nodes: Sequence[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda node: (-share_of(node), node.id))[:FULLEST]
 
 
 async def show(viewer: Viewer, live: Live, request: Request) -> None:

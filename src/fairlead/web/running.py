@@ -13,13 +13,13 @@ from fairlead.wire.jobs import Job
 from fairlead.wire.occupancy import Occupant
 
 
-async def running(viewer: Viewer, node: str | None = None) -> AsyncIterator[Occupant]:
-    """Everything that has room, on one node or all."""
+async def running(viewer: Viewer, node: str | None = None, *, most: int | None = None) -> AsyncIterator[Occupant]:
+    """What has room, on one node or all; `most`: no more than so much of all."""
     if viewer.of == "machine":
-        async for occupant in viewer.client.occupants(node=node):
+        async for occupant in viewer.client.occupants(node=node, limit=most):
             yield occupant
         return
-    async for job in viewer.client.jobs(state=("running", "stopping")):
+    async for job in viewer.client.jobs(state=("running", "stopping"), limit=most):
         if node in (None, job.node):
             yield _as_occupant(job)
 

@@ -46,8 +46,10 @@
     place.width = width * scale;
     place.height = height * scale;
     const pen = place.getContext("2d");
-    const style = getComputedStyle(root);
-    const [empty, full, ink] = ["--empty", "--q0", "--ink"].map((name) => style.getPropertyValue(name).trim());
+    const [empty, full, ink] = ["--empty", "--q0", "--ink"].map((name) => {
+      place.style.color = `var(${name})`; // As it comes out here, in the light or in the dark.
+      return getComputedStyle(place).color;
+    });
     const { columns, size } = layout();
     const side = size - (size > 6 ? 1 : size > 3 ? 0.5 : 0);
     pen.scale(scale, scale);
