@@ -40,7 +40,7 @@ def test_the_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             commands += 1
         else:
             Path(name).write_text(text, encoding="utf-8")
-    assert commands == 7
+    assert commands == 8
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 

@@ -16,6 +16,7 @@ import click
 from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.importing import sim_import
 from fairlead.cli.trial_options import trial_of, trial_options
+from fairlead.cli.tuning import sim_tune
 from fairlead.cli.values import parse_duration
 from fairlead.cli.view import view
 
@@ -35,6 +36,7 @@ fairlead sim compare a.yaml b.yaml --workload recipe.yaml --seeds 20
 
 sim = Group("sim", help="Try queue files on workloads, in virtual time.")
 sim.add_command(sim_import)
+sim.add_command(sim_tune)
 
 
 @sim.command("run", examples=_RUN_EXAMPLES)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.sim.columns import Columns, Rows
-from fairlead.sim.figures import grouped, lost_run_s, waits
+from fairlead.sim.columns import Columns, End, Grid, Rows, capacity_course, used_course
+from fairlead.sim.figures import grouped, lost_run_s, slowdown, waits
 
-LENGTHS = {"week": 7 * 86_400_000, "day": 86_400_000}
+LENGTHS = {"week": 7 * 86_400_000, "day": 86_400_000, "hour": 3_600_000}
 
 
 def by_period(columns: Columns, length_ms: int) -> list[dict[str, Any]]:
@@ -26,12 +26,22 @@ def by_period(columns: Columns, length_ms: int) -> list[dict[str, Any]]:
     lasted = int(rows.submit.max()) - columns.begin_ms
     found = []
     for number in range((lasted + length_ms // 2) // length_ms):
-        chosen = period == number
+        chosen, ran = period == number, began == number
+        begin_ms = columns.begin_ms + number * length_ms
         found.append(
             {
                 "waits": waits(rows, chosen),
                 "waits_by": {"queue": grouped(rows, rows.queue, columns.queues.values, chosen)},
-                "stops": {"lost_run_s": lost_run_s(rows, began == number)},
+                "slowdown": slowdown(rows, chosen),
+                "stops": {"lost_run_s": lost_run_s(rows, ran), "evicted": int((rows.how[ran] == End.EVICTED).sum())},
+                "use": _use(columns, rows, Grid(begin_ms, begin_ms + length_ms, 1)),
             }
         )
     return found
+
+
+def _use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, dict[str, float]]:
+    """The part of each resource that was in use in one stretch."""
+    offered = {name: float(capacity_course(columns, grid, name)[0]) for name in rows.amounts}
+    used = {name: float(used_course(rows, grid, name)[0]) for name in rows.amounts}
+    return {name: {"while_coming": used[name] / most} for name, most in offered.items() if most}

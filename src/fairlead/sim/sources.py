@@ -9,14 +9,14 @@ every machine has a name of its own and a capacity.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
-from fairlead.sim.jobs import Workload
+from fairlead.sim.jobs import Job, Workload
 from fairlead.sim.rows import Row, TraceError, csv_rows, heading, made_of, only_once
 from fairlead.sim.workloads.generate import PRESETS, RecipeError, generate, read_recipe
 from fairlead.sim.workloads.openb import NODE_COLUMNS, TASK_COLUMNS, is_openb, openb
@@ -83,6 +83,16 @@ def _read(path: str) -> tuple[NodeSpec, ...]:
     return found
 
 
+def _first(jobs: Iterable[Job], first_ms: int) -> Iterator[Job]:
+    """The jobs of so long a time."""
+    begin_ms = None
+    for job in jobs:
+        begin_ms = job.at_ms if begin_ms is None else begin_ms
+        if job.at_ms >= begin_ms + first_ms:
+            return
+        yield job
+
+
 class SourceError(ValueError):
     """A workload that cannot be had; the text says why."""
 
@@ -101,13 +111,18 @@ class Source:
     since: int | None = None
     """For a journal: only what was submitted from this time on, Unix milliseconds; None: from its begin."""
     until: int | None = None
+    first_ms: int | None = None
+    """Only what comes so long from the first job on; None: all of it."""
     journal: Callable[[Source], Workload] | None = None
     """Opens the journal that `workload` is."""
 
     def open(self) -> Workload:
         """The workload. Raises `SourceError` with a sentence, or OSError."""
         try:
-            return self._open()
+            found = self._open()
+            return (
+                found if self.first_ms is None else replace(found, jobs=_first(found.jobs, self.first_ms), tasks=None)
+            )
         except (TraceError, MachineError, RecipeError) as e:
             raise SourceError(str(e)) from e
 

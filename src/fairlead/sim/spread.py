@@ -32,16 +32,16 @@ def _against(draws: Sequence[Sequence[Outcome]], number: int) -> dict[str, Any]:
         "name": draws[0][number]["name"],
         "than": draws[0][0]["name"],
         "draws": len(draws),
-        "wait": _difference([(_wait(draw[number]), _wait(draw[0])) for draw in draws]),
+        "wait": difference([(_wait(draw[number]), _wait(draw[0])) for draw in draws]),
         "by_queue": {
-            queue: _difference([(_waits(draw[number]).get(queue), _waits(draw[0]).get(queue)) for draw in draws])
+            queue: difference([(_waits(draw[number]).get(queue), _waits(draw[0]).get(queue)) for draw in draws])
             for queue in queues
         },
-        "lost_run": _difference([(_lost(draw[number]), _lost(draw[0])) for draw in draws]),
+        "lost_run": difference([(_lost(draw[number]), _lost(draw[0])) for draw in draws]),
     }
 
 
-def _difference(pairs: Sequence[tuple[float | None, float | None]]) -> dict[str, Any] | None:
+def difference(pairs: Sequence[tuple[float | None, float | None]]) -> dict[str, Any] | None:
     """Other minus first, in seconds; None where no draw has both."""
     found = [other - first for other, first in pairs if other is not None and first is not None]
     if not found:
@@ -81,41 +81,44 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
     if wait is None:
         yield f"{name} and {than} cannot be compared: nothing has started."
         return
-    sure = _is_sure(wait)
+    sure = is_sure(wait)
     hint = f": --seeds {2 * FEWEST}" if noun == "draw" else ""
     few = "" if wait["of"] >= FEWEST else f" ({wait['of']} {noun}s are few{hint})"
     if sure:
         times = wait["less"] if wait["mean_s"] < 0 else wait["more"]
         better = "beats" if wait["mean_s"] < 0 else "loses to"
-        yield f"{name} {better} {than} in {times} of {wait['of']} {noun}s: mean wait {_said(wait)}{few}."
+        yield f"{name} {better} {than} in {times} of {wait['of']} {noun}s: mean wait {said_with_bounds(wait)}{few}."
     else:
         yield (
-            f"Between {name} and {than} there is no sure difference: mean wait {_said(wait)}, less in "
+            f"Between {name} and {than} there is no sure difference: mean wait {said_with_bounds(wait)}, less in "
             f"{wait['less']} of {wait['of']} {noun}s{few}."
         )
-    changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and _is_sure(each)}
+    changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and is_sure(each)}
     gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
     pays = max(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
     told = []
     if gain is not None and changed[gain]["mean_s"] < 0:
-        told.append(f"{gain} gains most ({_said(changed[gain])})")
+        told.append(f"{gain} gains most ({said_with_bounds(changed[gain])})")
     if pays is not None and changed[pays]["mean_s"] > 0:
-        told.append(f"{pays} pays most ({_said(changed[pays])})")
+        told.append(f"{pays} pays most ({said_with_bounds(changed[pays])})")
     yield f"With {name}, {' and '.join(told)}." if told else f"With {name}, no queue surely gains or pays."
     lost = comparison["lost_run"]
     if lost is not None and lost["mean_s"]:
-        yield f"Run time that came to nothing: {_said(lost)} in each {noun}{'' if _is_sure(lost) else ', not surely'}."
+        surely = "" if is_sure(lost) else ", not surely"
+        yield f"Run time that came to nothing: {said_with_bounds(lost)} in each {noun}{surely}."
 
 
-def _is_sure(difference: dict[str, Any]) -> bool:
+def is_sure(difference: dict[str, Any]) -> bool:
     """Whether the interval leaves 0 out."""
     return bool(difference["low_s"] > 0 or difference["high_s"] < 0)
 
 
-def _said(difference: dict[str, Any]) -> str:
+def said_with_bounds(difference: dict[str, Any]) -> str:
     """`12 min (8 min to 17 min) less`."""
     mean, low, high = difference["mean_s"], difference["low_s"], difference["high_s"]
-    if mean <= 0:
+    if not mean:
+        return "0 s"
+    if mean < 0:
         return f"{span(-mean)} ({_signed(-high)} to {_signed(-low)}) less"
     return f"{span(mean)} ({_signed(low)} to {_signed(high)}) more"
 

@@ -1,0 +1,106 @@
+"""Goals: one figure of an outcome that is to get better, and how much worse others may get.
+
+Decides which words name which figure and in which direction it is better. Never computes a figure (`figures` does).
+Invariant: what can be a goal of a whole simulation can be one of each of its periods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.core.model.quantities import resource_called
+from fairlead.sim.verdicts import LESS, MORE, written
+
+Figures = Mapping[str, Any]
+_GOAL = re.compile(
+    r"(?P<wait>mean|p50|p95|p99|max) wait(?: of (?P<queue>\S+))?|(?P<slow>mean|p95|p99) slowdown"
+    r"|use of (?P<use>\S+)|(?P<lost>run time lost)|(?P<evicted>evictions)"
+)
+WORDS = "mean wait, p95 wait of QUEUE, p95 slowdown, use of cpu, run time lost, evictions"
+
+
+class GoalError(ValueError):
+    """Words that name no figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure: where it stands, in which direction it is better, how it is written."""
+
+    said: str
+    path: tuple[str, ...]
+    better: str
+    kind: str
+
+    def of(self, figures: Figures) -> float | None:
+        """Its value; None where there is none."""
+        found: Any = figures
+        for name in self.path:
+            found = None if found is None else found.get(name)
+        return None if found is None else float(found)
+
+    def text(self, value: float | None) -> str:
+        """For people."""
+        return "-" if value is None else written(value, self.kind)
+
+    def is_better(self, new: float, old: float) -> bool:
+        """Whether one value is better than another."""
+        return new < old if self.better == LESS else new > old
+
+
+def read_goal(text: str) -> Goal:
+    """Raises `GoalError`."""
+    match = _GOAL.fullmatch(" ".join(text.split()))
+    if match is None:
+        raise GoalError(f"{text!r} is no figure; write one of: {WORDS}")
+    said = match[0]
+    if match["wait"]:
+        where = ("waits_by", "queue", match["queue"].lower()) if match["queue"] else ("waits",)
+        return Goal(said, (*where, "started", match["wait"]), LESS, "time")
+    if match["slow"]:
+        return Goal(said, ("slowdown", match["slow"]), LESS, "ratio")
+    if match["use"]:
+        return Goal(said, ("use", resource_called(match["use"]), "while_coming"), MORE, "part")
+    return Goal(
+        said, ("stops", "lost_run_s" if match["lost"] else "evicted"), LESS, "time" if match["lost"] else "count"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A figure that may get worse by a part of what it is at most."""
+
+    goal: Goal
+    part: float
+
+    def breach(self, new: Figures, old: Figures) -> float:
+        """How far beyond the bound it is, as a part of what it was; 0: it holds."""
+        now, before = self.goal.of(new), self.goal.of(old)
+        if before is None:
+            return 0.0
+        if now is None:
+            return 1.0
+        worse = (now - before) if self.goal.better == LESS else (before - now)
+        # Seconds, counts and hundredths do not count where there is next to nothing.
+        least = {"time": 10.0, "count": 1.0}.get(self.goal.kind, 0.01)
+        allowed = max(self.part * abs(before), least)
+        return max(worse - allowed, 0.0) / max(abs(before), least)
+
+
+def read_bound(text: str) -> Bound:
+    """`FIGURE+PART%`, such as `p95 wait of root.batch+10%`. Raises `GoalError`."""
+    words, plus, part = text.rpartition("+")
+    match = re.fullmatch(r" *(\d+(?:\.\d+)?) *% *", part)
+    if not plus or match is None:
+        raise GoalError(f"{text!r}: write FIGURE+PART%, such as 'p95 wait of root.batch+10%'")
+    return Bound(read_goal(words), float(match[1]) / 100)
+
+
+def of_every_queue(figures: Figures, part: float) -> Sequence[Bound]:
+    """That no queue waits longer in the mean by more than this part, and that all starts that started."""
+    queues = [read_goal(f"mean wait of {name}") for name in figures["waits_by"]["queue"]]
+    unstarted = Goal("never started", ("waits", "not_started"), LESS, "count")
+    return [*(Bound(goal, part) for goal in queues), Bound(unstarted, part)]

@@ -1,0 +1,102 @@
+"""Settings of a queue file that are tried: which values each may have, and the file with some of them chosen.
+
+Decides how `root.batch max.vcore=16..32/4` is read, and where in the text a value goes. Never judges a file (`config`
+does). Invariant: what is not tried keeps every character; a choice gives the same text in whichever order it is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairlead.config import check_text, edit, load_text
+from fairlead.config.tree import places_of
+
+STEPS = 8
+"""Values of a range that does not say its step."""
+VALUES_MAX = 100
+_NUMBER = re.compile(r"(-?\d+)([A-Za-z]*)")
+_RESOURCES = ("max", "guaranteed")
+
+
+class SettingError(ValueError):
+    """A setting that makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value in the file."""
+
+    queue: str
+    key: str
+    """`max.NAME`, `guaranteed.NAME`, `maxapplications`, or a property."""
+    values: tuple[str, ...]
+    """In the order in which they were given: neighbours are alike."""
+
+    @property
+    def name(self) -> str:
+        """As it is typed."""
+        return f"{self.queue} {self.key}"
+
+
+Choice = Mapping[Setting, str]
+
+
+def read_setting(text: str) -> Setting:
+    """`QUEUE KEY=VALUE,VALUE` or `QUEUE KEY=LOW..HIGH/STEP`. Raises `SettingError`."""
+    about, equals, listed = text.partition("=")
+    words = about.split()
+    if not equals or len(words) != 2 or not listed.strip():
+        raise SettingError(f"{text!r}: write QUEUE KEY=VALUES, such as 'root.batch max.vcore=16..32/4'")
+    values = tuple(value for part in listed.split(",") for value in _values(part.strip(), text))
+    if len(set(values)) < 2 or len(values) > VALUES_MAX:
+        raise SettingError(f"{text!r}: has {len(values)} values; two to {VALUES_MAX} can be tried")
+    return Setting(words[0], words[1], tuple(dict.fromkeys(values)))
+
+
+def _values(part: str, text: str) -> Sequence[str]:
+    low, dots, rest = part.partition("..")
+    if not dots:
+        return [part]
+    high, slash, step = rest.partition("/")
+    ends = [_NUMBER.fullmatch(end.strip()) for end in (low, high, *([step] if slash else []))]
+    found = [match for match in ends if match is not None]
+    if len(found) < len(ends) or len({match[2] for match in found}) > 1:
+        raise SettingError(f"{text!r}: a range has whole numbers with one unit, such as 16..32/4 or 64Gi..256Gi/64Gi")
+    first, last = int(found[0][1]), int(found[1][1])
+    by = int(found[2][1]) if slash else max(-(-(last - first) // (STEPS - 1)), 1)
+    if last <= first or by < 1:
+        raise SettingError(f"{text!r}: a range goes from the smaller to the larger value")
+    return [f"{number}{found[0][2]}" for number in dict.fromkeys((*range(first, last, by), last))]
+
+
+def chosen(text: str, choice: Choice) -> str:
+    """The queue file with these values. Raises `SettingError` where it has no such queue or cannot be edited."""
+    for setting in sorted(choice, key=lambda each: each.name):
+        text = _with(text, setting, choice[setting])
+    return text
+
+
+def _with(text: str, setting: Setting, value: str) -> str:
+    roots = [placed.root for placed in places_of(load_text(text))[1]]
+    queues = {queue.full_name.lower(): queue for root in roots for queue in root.walk()}
+    found = queues.get(setting.queue.lower())
+    if found is None:
+        raise SettingError(f"{setting.name}: the file has no queue {setting.queue}; it has {', '.join(queues)}")
+    kind, _, resource = setting.key.partition(".")
+    at = edit.steps(found.path)
+    if kind in _RESOURCES and resource:
+        path = [*at, "resources", kind, resource]
+    else:
+        path = [*at, setting.key] if setting.key == "maxapplications" else [*at, "properties", setting.key]
+    try:
+        return edit.with_value(text, path, value)
+    except KeyError:
+        raise SettingError(f"{setting.name}: cannot be set there; write it into the file once by hand") from None
+
+
+def is_sound(text: str, base: str) -> bool:
+    """Whether the checks say nothing of a file that they do not say of the other one: a value may be ignored, too."""
+    known = {(problem.path, problem.message) for problem in check_text(base)}
+    return all((problem.path, problem.message) in known for problem in check_text(text))

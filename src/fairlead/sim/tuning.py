@@ -1,0 +1,272 @@
+"""Tuning: the values of named settings of a queue file that make one figure best, under conditions.
+
+Decides which values are tried (all, or some drawn from a seed), on how much of the work (little first; the better third
+goes on to more), what the neighbours of the best are, and whether it is better on work that it was not chosen by. Never
+changes a file. Invariant: the last third of the work decides nothing but whether the answer holds; what breaks a
+condition is never recommended.
+
+The search is successive halving and then a walk to better neighbours. It is written here because it needs 100 lines and
+values that are few and ordered; general optimisers (Optuna) bring a database layer along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fairlead.sim.goals import Bound, Figures, Goal, of_every_queue
+from fairlead.sim.settings import Choice, Setting, SettingError, chosen, is_sound
+from fairlead.sim.spread import FEWEST, difference, is_sure
+from fairlead.sim.trials import Trial
+
+KEPT = 3
+"""One in so many goes on to the next round."""
+LEAST_KEPT = 3
+TRAINING = 2 / 3
+"""The part of the work by which is chosen."""
+PERIODS_LEAST = 3
+Simulate = Callable[[str, list[Trial]], list[dict[str, Any]]]
+"""Runs trials (with a word about them) and gives their outcomes; fewer after Ctrl-C."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C: nothing is recommended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is wanted."""
+
+    settings: tuple[Setting, ...]
+    goal: Goal
+    no_worse: float
+    """By how much the mean wait of any queue may get longer, as a part."""
+    bounds: tuple[Bound, ...] = ()
+    tries: int = 24
+    """Different files that are simulated in the first round, and again as many neighbours at most."""
+    seed: int = 1
+    period_ms: int = 0
+    period: str = "week"
+    """What `period_ms` is called."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One choice of values, and what came of it on the most work that it was tried on."""
+
+    number: int
+    choice: dict[Setting, str]
+    text: str
+    figures: Figures = field(default_factory=dict)
+    breach: float = 0.0
+    """How far beyond the conditions it is; 0: it keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came out."""
+
+    best: Candidate | None
+    """None: nothing that was tried is better and keeps the conditions."""
+    base: Candidate
+    tried: int
+    refused: int
+    """So many files were not tried because the checks refuse them."""
+    periods: int
+    """Of work that nothing was chosen by."""
+    held_out: dict[str, Any] | None = None
+    """How the best differs from the file as it is in each of these (`spread.difference`), in units of the figure."""
+    broken: tuple[str, ...] = ()
+    """Conditions that it breaks there."""
+    is_sure: bool = False
+    before: float | None = None
+    after: float | None = None
+    """The means of the figure over these periods."""
+
+
+class Tuning:
+    """One search."""
+
+    def __init__(self, trial: Trial, plan: Plan, base: str, folder: Path, simulate: Simulate) -> None:
+        """`trial`: everything but the queue file; `base` is its text; candidates are written into `folder`."""
+        self.trial, self.plan, self.text, self.folder, self.simulate = trial, plan, base, folder, simulate
+        self.refused = 0
+        self._known: dict[tuple[str, ...], Candidate] = {}
+        self._chance = Random(plan.seed)
+        self.base = Candidate(0, {}, base)
+
+    def run(self) -> Found:
+        """The best, and whether it holds. Raises `SettingError`, `Interrupted`, and what simulating raises."""
+        whole_ms = self._lasting_ms()
+        periods = whole_ms // self.plan.period_ms
+        if periods < PERIODS_LEAST:
+            said = f"{periods} {self.plan.period}{'' if periods == 1 else 's'}"
+            raise SettingError(f"the work lasts {said}, and {PERIODS_LEAST} are needed: say a shorter time by --by")
+        training = max(int(periods * TRAINING), 1)
+        survivors = list(self._drawn())
+        for number, length in enumerate(rounds := list(_lengths(training)), 1):
+            self._try(f"round {number} of {len(rounds)}", survivors, length)
+            survivors = self._better(survivors)[: max(-(-len(survivors) // KEPT), LEAST_KEPT)]
+        best = self._walked(self._best(survivors), training)
+        if best is None:
+            return Found(None, self.base, len(self._known), self.refused, periods - training)
+        return self._held_out(best, training)
+
+    # -- which are tried ------------------------------------------------------------------------------------------
+
+    def _drawn(self) -> Iterator[Candidate]:
+        settings = self.plan.settings
+        count = prod(len(setting.values) for setting in settings)
+        if count <= self.plan.tries:
+            every = list(product(*(setting.values for setting in settings)))
+        else:
+            found: dict[tuple[str, ...], None] = {}
+            while len(found) < self.plan.tries:
+                found[tuple(self._chance.choice(setting.values) for setting in settings)] = None
+            every = list(found)
+        for values in every:
+            candidate = self._candidate(values)
+            if candidate is not None:
+                yield candidate
+
+    def _candidate(self, values: Sequence[str]) -> Candidate | None:
+        """A new one; None if it is known, or the checks refuse it."""
+        key = tuple(values)
+        if key in self._known:
+            return None
+        choice = dict(zip(self.plan.settings, key, strict=True))
+        text = chosen(self.text, choice)
+        if not is_sound(text, self.text):
+            self.refused += 1
+            return None
+        self._known[key] = Candidate(len(self._known) + 1, choice, text)
+        return self._known[key]
+
+    def _walked(self, best: Candidate | None, periods: int) -> Candidate | None:
+        """From neighbour to better neighbour: one setting one value further, until none is better."""
+        left = self.plan.tries
+        while best is not None and left > 0:
+            around = [each for values in _neighbours(best.choice) if (each := self._candidate(values)) is not None]
+            around = around[:left]
+            if not around:
+                break
+            left -= len(around)
+            self._try("neighbours of the best", around, periods)
+            further = self._best([best, *around])
+            if further is best:
+                break
+            best = further
+        return best
+
+    # -- how good they are ----------------------------------------------------------------------------------------
+
+    def _trial(self, candidate: Candidate) -> Trial:
+        file = self.folder / f"{candidate.number}.yaml"
+        file.write_text(candidate.text, encoding="utf-8")
+        return replace(self.trial, name=str(candidate.number), queues=str(file), digest=False)
+
+    def _try(self, about: str, candidates: Sequence[Candidate], periods: int) -> None:
+        """Simulate them, and the file as it is, on the first so many periods."""
+        source = replace(self.trial.source, first_ms=periods * self.plan.period_ms)
+        every = [self.base, *candidates]
+        trials = [replace(self._trial(each), source=source) for each in every]
+        outcomes = self.simulate(f"{about}: {len(candidates)} files, {periods} {self.plan.period}(s) of work", trials)
+        if len(outcomes) < len(every) or any(outcome["interrupted"] for outcome in outcomes):
+            raise Interrupted
+        for each, outcome in zip(every, outcomes, strict=True):
+            each.figures = outcome["figures"]
+            each.breach = sum(bound.breach(each.figures, self.base.figures) for bound in self._bounds())
+
+    def _bounds(self) -> Iterator[Bound]:
+        yield from of_every_queue(self.base.figures, self.plan.no_worse)
+        yield from self.plan.bounds
+
+    def _better(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The best first: those that keep the conditions by the goal, then those that break them least."""
+        sign = -1.0 if self.plan.goal.is_better(1.0, 0.0) else 1.0
+
+        def key(each: Candidate) -> tuple[float, float, int]:
+            value = self.plan.goal.of(each.figures)
+            return (each.breach, float("inf") if value is None else sign * value, each.number)
+
+        return sorted(candidates, key=key)
+
+    def _best(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """The best that keeps the conditions and is better than the file as it is."""
+        best = self._better(candidates)[0] if candidates else None
+        if best is None or best.breach > 0:
+            return None
+        new, old = self.plan.goal.of(best.figures), self.plan.goal.of(self.base.figures)
+        return best if new is not None and (old is None or self.plan.goal.is_better(new, old)) else None
+
+    # -- whether it holds -----------------------------------------------------------------------------------------
+
+    def _lasting_ms(self) -> int:
+        """From the first job to the last one."""
+        first = last = None
+        for job in self.trial.source.open().jobs:
+            first, last = (job.at_ms if first is None else first), job.at_ms
+        return 0 if first is None or last is None else last - first
+
+    def _held_out(self, best: Candidate, training: int) -> Found:
+        trials = [replace(self._trial(each), period_ms=self.plan.period_ms) for each in (self.base, best)]
+        outcomes = self.simulate("the work that nothing was chosen by", trials)
+        if len(outcomes) < 2 or any(outcome["interrupted"] for outcome in outcomes):
+            raise Interrupted
+        old, new = (outcome["periods"][training:] for outcome in outcomes)
+        goal = self.plan.goal
+        pairs = [(goal.of(b), goal.of(a)) for a, b in zip(old, new, strict=False)]
+        both = [(b, a) for b, a in pairs if a is not None and b is not None]
+        found = difference(pairs)
+        means = [sum(each) / len(both) for each in zip(*both, strict=True)] if both else [None, None]
+        gets_better = found is not None and goal.is_better(found["mean_s"], 0.0)
+        return Found(
+            best,
+            self.base,
+            len(self._known),
+            self.refused,
+            len(pairs),
+            held_out=found,
+            broken=tuple(self._broken(old, new)),
+            is_sure=gets_better and found is not None and found["of"] >= FEWEST and is_sure(found),
+            before=means[1],
+            after=means[0],
+        )
+
+    def _broken(self, old: Sequence[Figures], new: Sequence[Figures]) -> Iterator[str]:
+        """Conditions that do not hold in the mean over these periods."""
+        for bound in self._bounds():
+            pairs = [(bound.goal.of(b), bound.goal.of(a)) for a, b in zip(old, new, strict=False)]
+            both = [(b, a) for b, a in pairs if a is not None and b is not None]
+            if not both:
+                continue
+            after, before = (sum(each) / len(both) for each in zip(*both, strict=True))
+            if bound.breach(_figures(bound.goal, after), _figures(bound.goal, before)) > 0:
+                yield f"{bound.goal.said} {bound.goal.text(before)} → {bound.goal.text(after)}"
+
+
+def _figures(goal: Goal, value: float) -> Figures:
+    """Figures that have this one value."""
+    found: Any = value
+    for name in reversed(goal.path):
+        found = {name: found}
+    return dict(found)
+
+
+def _lengths(training: int) -> Iterator[int]:
+    """How many periods each round has: a quarter, a half, all."""
+    yield from dict.fromkeys((max(training // 4, 1), max(training // 2, 1), training))
+
+
+def _neighbours(choice: Choice) -> Iterator[tuple[str, ...]]:
+    values = list(choice.values())
+    for number, setting in enumerate(choice):
+        at = setting.values.index(values[number])
+        for other in (at - 1, at + 1):
+            if 0 <= other < len(setting.values):
+                yield (*values[:number], setting.values[other], *values[number + 1 :])

@@ -1,0 +1,264 @@
+"""The search for better settings: what is tried, what is chosen, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.config import load_text
+from fairlead.sim.goals import Goal, GoalError, read_bound, read_goal
+from fairlead.sim.settings import SettingError, chosen, is_sound, read_setting
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial
+from fairlead.sim.tune import in_words, tune
+from fairlead.sim.tuning import Found, Interrupted, Plan, Tuning
+
+FILE = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: batch   # a remark
+            resources: {max: {vcore: 40}}
+          - name: web
+"""
+HOUR_MS = 3_600_000
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("root.batch max.vcore=16,24, 32", ("16", "24", "32")),
+        ("root.batch max.vcore=16..32/8", ("16", "24", "32")),
+        ("root.batch max.vcore=16..30/8", ("16", "24", "30")),
+        ("root.batch guaranteed.memory=64Gi..192Gi/64Gi", ("64Gi", "128Gi", "192Gi")),
+        ("root.web preemption.delay=30s,5m", ("30s", "5m")),
+        ("root.web priority.offset=-10..10/10", ("-10", "0", "10")),
+        ("root.batch max.vcore=1..100", ("1", "16", "31", "46", "61", "76", "91", "100")),
+    ],
+)
+def test_values_are_listed_or_a_range(text: str, values: tuple[str, ...]) -> None:
+    assert read_setting(text).values == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "root.batch=3",
+        "root.batch max.vcore",
+        "root.batch max.vcore=3",
+        "root.a max.vcore=3..3",
+        "root.a x=1Gi..2",
+        "root.a x=1..9/0",
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(text)):
+        read_setting(text)
+
+
+def test_a_choice_goes_into_the_file_and_leaves_the_rest() -> None:
+    """Remarks stay; what is not there yet is added."""
+    maximum, offset = read_setting("root.batch max.vcore=16,24"), read_setting("root.web priority.offset=0,5")
+    count = read_setting("root.web maxapplications=1,2")
+    text = chosen(FILE, {maximum: "24", offset: "5", count: "2"})
+    assert "# a remark" in text
+    batch, web = load_text(text).partitions[0].root.queues
+    assert (dict(batch.max or {})["vcore"], web.properties["priority.offset"], web.max_applications) == (24_000, "5", 2)
+    assert is_sound(text, FILE)
+    assert not is_sound(chosen(FILE, {read_setting("root.web priority.offset=x,y"): "x"}), FILE)
+    with pytest.raises(SettingError, match=r"the file has no queue root\.nope; it has root, root\.batch, root\.web"):
+        chosen(FILE, {read_setting("root.nope max.vcore=1,2"): "1"})
+
+
+# -- goals ------------------------------------------------------------------------------------------------------------
+
+
+def figures(web: float, batch: float, lost: float = 0.0) -> dict[str, Any]:
+    started = {
+        name: {"started": {"mean": wait, "p95": 2 * wait}} for name, wait in (("root.web", web), ("root.batch", batch))
+    }
+    return {
+        "waits": {"started": {"mean": (web + batch) / 2, "p95": max(web, batch)}, "not_started": 0},
+        "waits_by": {"queue": started},
+        "slowdown": {"mean": 2.0, "p95": 3.0},
+        "use": {"vcore": {"while_coming": 0.5}},
+        "stops": {"lost_run_s": lost, "evicted": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "text"),
+    [
+        ("mean wait", 350.0, "5.8 min"),
+        ("p95  wait of root.Web", 200.0, "3.3 min"),
+        ("p95 slowdown", 3.0, "3.00"),
+        ("use of cpu", 0.5, "50.0%"),
+        ("run time lost", 7.0, "7.0 s"),
+        ("evictions", 1.0, "1"),
+        ("mean wait of root.gone", None, "-"),
+    ],
+)
+def test_a_goal_is_a_figure(words: str, value: float | None, text: str) -> None:
+    goal = read_goal(words)
+    found = goal.of(figures(100, 600, 7))
+    assert (found, goal.text(found)) == (value, text)
+    assert goal.is_better(0.4, 0.5) is not words.startswith("use")
+
+
+def test_a_bound_is_a_part_of_what_was() -> None:
+    """Next to nothing does not count."""
+    bound = read_bound("mean wait of root.batch+10%")
+    assert bound.breach(figures(1, 109), figures(1, 100)) == 0
+    assert bound.breach(figures(1, 130), figures(1, 100)) == pytest.approx(0.2)
+    assert bound.breach(figures(1, 9), figures(1, 0)) == 0, "nine seconds are no breach"
+    assert read_bound("use of cpu+10%").breach(figures(1, 1) | {"use": {"vcore": {"while_coming": 0.4}}}, figures(1, 1))
+    for wrong in ("mean wait+10", "mean wait", "wait+3%"):
+        with pytest.raises(GoalError):
+            read_bound(wrong)
+
+
+# -- the search -------------------------------------------------------------------------------------------------------
+
+
+class World:
+    """Simulations that are a formula of the values in the file: the shorter the maximum, the better for web."""
+
+    def __init__(self, noise: float = 0.0, batch_limit: int = 0) -> None:
+        self.noise, self.batch_limit = noise, batch_limit
+        self.tried: list[str] = []
+
+    def simulate(self, about: str, trials: list[Trial]) -> list[dict[str, Any]]:
+        self.tried.append(about)
+        return [self.outcome(trial) for trial in trials]
+
+    def outcome(self, trial: Trial) -> dict[str, Any]:
+        spec = load_text(Path(trial.queues).read_text())
+        most = dict(spec.partitions[0].root.queues[0].max or {})["vcore"] // 1000
+        batch = 100 if most >= self.batch_limit else 1000
+        periods = [figures(10 * most + self.noise * (n % 2) * (40 - most), batch) for n in range(12)]
+        return {"interrupted": False, "figures": figures(10 * most, batch), "periods": periods}
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    (tmp_path / "base.yaml").write_text(FILE)
+    rows = [f"{hour * 3600},60,1,root.web" for hour in range(13)]
+    (tmp_path / "t.csv").write_text("\n".join(["time,run,resources.vcore,queue", *rows]))
+    source = Source(workload=str(tmp_path / "t.csv"), nodes="1x cpu=64")
+    return Trial(name="base.yaml", queues=str(tmp_path / "base.yaml"), source=source)
+
+
+def search(world: World, trial: Trial, tmp_path: Path, tries: int = 24, **more: Any) -> Found:
+    settings = (read_setting("root.batch max.vcore=20..60/2"),)
+    plan = Plan(
+        settings, read_goal("mean wait of root.web"), 0.25, tries=tries, period_ms=HOUR_MS, period="hour", **more
+    )
+    return Tuning(trial, plan, FILE, tmp_path, world.simulate).run()
+
+
+def test_the_best_is_found_in_rounds_and_holds(trial: Trial, tmp_path: Path) -> None:
+    """All values on a little, a third of them on more; then on hours that nothing was chosen by."""
+    world = World()
+    found = search(world, trial, tmp_path)
+    assert found.best is not None
+    assert list(found.best.choice.values()) == ["20"]
+    assert world.tried[0] == "round 1 of 3: 21 files, 2 hour(s) of work"
+    assert world.tried[1] == "round 2 of 3: 7 files, 4 hour(s) of work"
+    assert (found.periods, found.is_sure, found.broken) == (4, False, ()), "four hours are too few to be sure"
+
+
+def test_neighbours_find_what_was_not_drawn(trial: Trial, tmp_path: Path) -> None:
+    """Of many values only some are drawn; a walk goes on from the best of them."""
+    found = search(World(), trial, tmp_path, tries=4)
+    assert found.best is not None
+    (value,) = found.best.choice.values()
+    assert found.tried > 4
+    drawn = search(World(), trial, tmp_path, tries=4, seed=1)
+    assert drawn.best is not None
+    assert drawn.best.choice == found.best.choice, "the same seed finds the same"
+    assert int(value) < 40
+
+
+def test_what_breaks_a_condition_is_not_recommended(trial: Trial, tmp_path: Path) -> None:
+    """Below 30 batch waits ten times as long; so 30 is the best."""
+    found = search(World(batch_limit=30), trial, tmp_path)
+    assert found.best is not None
+    assert list(found.best.choice.values()) == ["30"]
+    none = search(World(batch_limit=41), trial, tmp_path)
+    assert none.best is None or none.broken == ()
+
+
+def test_ctrl_c_recommends_nothing(trial: Trial, tmp_path: Path) -> None:
+    plan = Plan((read_setting("root.batch max.vcore=20,30"),), read_goal("mean wait"), 0.25, period_ms=HOUR_MS)
+    tuning = Tuning(trial, plan, FILE, tmp_path, lambda _about, _trials: [])
+    with pytest.raises(Interrupted):
+        tuning.run()
+
+
+def test_too_little_work_is_said(trial: Trial, tmp_path: Path) -> None:
+    plan = Plan((read_setting("root.batch max.vcore=20,30"),), read_goal("mean wait"), 0.25, period_ms=10 * HOUR_MS)
+    with pytest.raises(SettingError, match="the work lasts 1 week, and 3 are needed"):
+        Tuning(trial, plan, FILE, tmp_path, World().simulate).run()
+
+
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+
+def told(found: Found, write: str = "") -> list[str]:
+    plan = Plan((), read_goal("mean wait of root.web"), 0.25, period="day")
+    return list(in_words(found, plan, "queues.yaml", write))
+
+
+def test_it_is_said_how_sure_it_is(trial: Trial, tmp_path: Path) -> None:
+    """And only what is sure and keeps the conditions is offered as a change."""
+    found = search(World(), trial, tmp_path)
+    words = told(found, "new.yaml")
+    assert words[0] == f"Best of {found.tried} files: root.batch max.vcore=20."
+    assert words[1] == "Where it was chosen: mean wait of root.web 6.7 min → 3.3 min."
+    assert "not surely better (4 days are too few to tell)" in words[2]
+    assert words[-1] == "So keep what you have, or try again with more work; new.yaml is not written."
+    assert told(Found(None, found.base, 9, 2, 4)) == [
+        "Nothing better: of 9 files (2 more are refused by the checks) none has a better mean wait of root.web and "
+        "keeps the conditions."
+    ]
+
+
+def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
+    """Two cores, which batch takes each hour for 20 minutes: a limit of one lets web in."""
+    hours = range(18)
+    rows = [f"{hour * 3600},10m,1,root.batch,4" for hour in hours]
+    rows += [f"{hour * 3600 + 60},1m,1,root.web,1" for hour in hours]
+    (tmp_path / "t.csv").write_text("\n".join(["time,run,resources.vcore,queue,count", *rows]))
+    tried = Trial(name="b", queues=trial.queues, source=Source(workload=str(tmp_path / "t.csv"), nodes="1x cpu=2"))
+    plan = Plan(
+        (read_setting("root.batch max.vcore=1,2"),),
+        read_goal("mean wait of root.web"),
+        no_worse=1000.0,
+        period_ms=HOUR_MS,
+        period="hour",
+    )
+    out, err = StringIO(), StringIO()
+    assert tune(tried, plan, out, err, processes=1, write=str(tmp_path / "new.yaml")) == 0, err.getvalue()
+    text = out.getvalue()
+    assert "root.batch max.vcore=1." in text
+    assert "it is surely better: " in text
+    assert "max: {vcore: 1}" in (tmp_path / "new.yaml").read_text()
+    plain = StringIO()
+    assert tune(tried, plan, plain, StringIO(), processes=1, as_json=True) == 0
+    found = json.loads(plain.getvalue())
+    assert (found["best"], found["is_sure"]) == ({"root.batch max.vcore": "1"}, True)
+
+
+def test_a_goal_is_a_value() -> None:
+    assert read_goal("evictions") == Goal("evictions", ("stops", "evicted"), "less", "count")
