@@ -64,6 +64,7 @@ def test_a_job_is_admitted_preempted_as_a_whole_and_admitted_again(jobs: Cluster
     assert "Preempted by default/now" in described
     listed = jobs.fairlead(running, "ls")
     assert "default/train[" in listed, listed
+    assert "cpu" in jobs.fairlead(running, "why", "job/train")
     jobs.plane.kubectl("delete", "job", "now", "--cascade=background")
     (pod_of,) = pods_of(jobs, "now")
     jobs.plane.kubectl("delete", "pod", pod_of, "--wait=false")

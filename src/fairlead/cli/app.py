@@ -282,7 +282,7 @@ def of_files(status: int) -> int:
 # -- how jobs are named -----------------------------------------------------------------------------------------------
 
 
-POD = ("pod/", "pods/", "po/")
+POD = ("pod/", "pods/", "po/", "job/", "jobs/", "podgroup/")
 DEFAULT_NAMESPACE = "default"
 
 namespace_option = click.option(

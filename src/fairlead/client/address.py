@@ -104,7 +104,7 @@ def _place(socket: str | None, url: str | None, context: str | None, environ: Ma
         socket, url, context = (environ.get(name) for name in names)
         said = _only(*(part for name in names for part in (name, environ.get(name))))
     if url:
-        return Address.of_url(url, token)
+        return Address.of_url(url, token, environ.get("FAIRLEAD_NAMESPACE", ""))
     if socket:
         return Address(socket=os.path.expanduser(socket))
     file = places.client_config(environ)

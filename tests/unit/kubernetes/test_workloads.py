@@ -80,6 +80,9 @@ def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -
     cluster.job("train")
     assert suspensions(cluster.acts()) == {}
     assert cluster.waiting() == 1
+    stands_for_it = cluster.driver.informer.workloads.representative("default", "train")
+    assert stands_for_it is not None
+    assert stands_for_it.name.name == "train[1]", "the one that waits"
     cluster.node("n2", "3")
     acts = cluster.acts()
     assert suspensions(acts) == {"train": False}

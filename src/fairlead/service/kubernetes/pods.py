@@ -66,9 +66,14 @@ class ClusterMoment:
     # -- which --------------------------------------------------------------------------------------------------------
 
     def pod(self, key: str) -> KnownPod:
-        """The pod that `NAMESPACE/NAME` means; a name alone is one in `default`. Raises `Refusal`."""
+        """The pod that `NAMESPACE/NAME` means, or what stands for the job or pod group of that name. Raises `Refusal`.
+
+        A name alone is one in `default`.
+        """
         namespace, _, name = unquote(key).rpartition("/")
         known = self.informer.pod_store.named(namespace or "default", name)
+        if known is None:
+            known = self.informer.workloads.representative(namespace or "default", name)
         if known is None or known.foreign:
             raise Refusal("not-found", f"no pod {namespace or 'default'}/{name} waits or runs under this scheduler")
         return known
