@@ -127,7 +127,7 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
         script: str = "",
         failed: bool = False,
         hold: bool = False,
-    ) -> Call[jobs.Job]:
+    ) -> Call[jobs.SubmittedJob]:
         """Submit what has ended once more; the new one. `env`, `script`: the variables and the script that it had;
         `failed`: only what did not end well; `hold`: it waits until it is released.
         """

@@ -290,7 +290,9 @@ async def requeue_job(
 
 
 @router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
-async def rerun_job(key: str, place: MachineOf, caller: CallerOf, body: orders.Rerun | None = None) -> wire.Job:
+async def rerun_job(
+    key: str, place: MachineOf, caller: CallerOf, body: orders.Rerun | None = None
+) -> wire.SubmittedJob:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
     caller.require_submit(place.gate.own_name)
     given = body or orders.Rerun()
