@@ -23,10 +23,10 @@ from fairlead.kubernetes.access import Access
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.controller import Controller, ControllerOptions
 from fairlead.local.callers import Caller
-from fairlead.service.http.server import Tcp
+from fairlead.service.http.sockets import Tcp
+from fairlead.service.kubernetes.answers import make_cluster_app
 from fairlead.service.kubernetes.gate import Judge
 from fairlead.service.kubernetes.place import ClusterPlace
-from fairlead.service.kubernetes.serve import make_cluster_app
 
 
 def _stamp(_: float) -> str:

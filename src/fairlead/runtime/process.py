@@ -12,6 +12,7 @@ import contextlib
 import gc
 import logging
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -34,6 +35,21 @@ def log_to_stderr(level: str) -> None:
         root.addHandler(handler)
         root.propagate = False
     root.setLevel(level.upper())
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """The first SIGTERM or SIGINT stops in order, the second at once: what runs goes on in any case."""
+    loop, told = asyncio.get_running_loop(), False
+
+    def act(number: int) -> None:
+        nonlocal told
+        if told:
+            os._exit(128 + number)
+        told = True
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, act, number)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

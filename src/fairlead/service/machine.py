@@ -41,7 +41,7 @@ from fairlead.service import metrics, views
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.forecaster import Forecaster
 from fairlead.service.history_events import Hub, stream
-from fairlead.service.http.server import Tcp
+from fairlead.service.http.sockets import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
 from fairlead.service.place import Place, place_of

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.service.changes import Changes
-from fairlead.service.http.server import ListenError, Tcp, on_unix, remove_socket
+from fairlead.service.http.sockets import ListenError, Tcp, on_unix, remove_socket
 from fairlead.service.identity import PAGES
 from fairlead.service.sessions import Sessions
 

@@ -34,7 +34,7 @@ from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Runtime, Turn
 from fairlead.runtime.configurations import configure
-from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom, tell_manager
+from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals, search_seldom, tell_manager
 from fairlead.service.account_checks import watch_accounts
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
@@ -43,7 +43,8 @@ from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import Connections, raise_descriptors
-from fairlead.service.http.server import ListenError, Server, Tcp, on_signals, on_unix, remove_socket
+from fairlead.service.http.server import Server
+from fairlead.service.http.sockets import ListenError, Tcp, on_unix, remove_socket
 from fairlead.service.identity import Gate, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.pages import Pages

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from fairlead.service.http.connections import HEAD_BYTES, KEPT, Connections, Patience, raise_descriptors
-from fairlead.service.http.server import Server, on_tcp, on_unix
+from fairlead.service.http.server import Server
+from fairlead.service.http.sockets import on_tcp, on_unix
 
 MOST, OF_USER = 20, 5
 PATIENCE = Patience(head=1.0, body=1.5, reading=1.0)

@@ -19,7 +19,7 @@ import pytest
 from testbed.certificates import Made, make_certificate
 
 from fairlead.client import Address, AsyncClient, Client, Misconfigured, Refused, Untrusted
-from fairlead.service.http.server import ListenError, Tcp
+from fairlead.service.http.sockets import ListenError, Tcp
 from fairlead.service.serve import Listening, ServeOptions
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
@@ -68,6 +68,17 @@ class ClusterPlace(Place):
     def __post_init__(self) -> None:
         """Note what happens from the beginning of each control loop on."""
         self.controller.when_rebuilt = self._begin
+
+    def catch_up(self, early: Sequence[Told]) -> None:
+        """A control loop is at work already, if this is not empty or it is ready: what it told so far counts, too."""
+        control_loop = self.controller.control_loop
+        if control_loop is None or not (early or control_loop.ready):
+            return
+        # What was there before noted it until now.
+        control_loop.listeners.clear()
+        self._begin(control_loop)
+        for told in early:
+            self.pod_history.note(told, control_loop.driver)
 
     def _begin(self, control_loop: ControlLoop) -> None:
         driver = control_loop.driver

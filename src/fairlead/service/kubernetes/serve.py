@@ -10,38 +10,25 @@ import asyncio
 import logging
 import socket
 import sys
-from contextlib import ExitStack
+import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-
-from fastapi import FastAPI
 
 from fairlead.collector import collector_off
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes.access import Access, AccessError, find_access
-from fairlead.kubernetes.client import ApiError, Client, NotFound, Unreachable
-from fairlead.kubernetes.connection import Connection
+from fairlead.kubernetes.client import ApiError, NotFound, Unreachable
+from fairlead.kubernetes.control_loop import Told
 from fairlead.kubernetes.controller import Controller, ControllerOptions, LeaseLost, UnknownCaller
-from fairlead.runtime.process import log_to_stderr, loop_factory, search_seldom
-from fairlead.service.http.app import make_app
-from fairlead.service.http.connections import MOST, Connections, raise_descriptors
-from fairlead.service.http.server import ListenError, Server, Tcp, on_signals
-from fairlead.service.kubernetes.gate import ApiJudge, Entrance, Judge
-from fairlead.service.kubernetes.place import ClusterPlace
-from fairlead.service.pages import Pages
-from fairlead.service.place import now_ms
-from fairlead.version import version
+from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals, search_seldom
+from fairlead.service.http.sockets import ListenError, Tcp
 
 log = logging.getLogger("fairlead.kubernetes")
 
 LOOK_S = 0.05
-
-
-def make_cluster_app(place: ClusterPlace, judge: Judge) -> FastAPI:
-    """The application of one scheduler on a cluster, with the door before it."""
-    app = make_app(place)
-    app.add_middleware(Entrance, judge=judge, sessions=place.pages.sessions)
-    return app
+BEGINS_S, FIRST_S = 5.0, 0.5
+"""So long HTTP waits for the cluster to be read, and then for a first pod to be bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +59,13 @@ def serve_cluster(options: ClusterServiceOptions) -> int:
     try:
         access = find_access(options.kubeconfig, options.context)
         tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
+        # Whoever asks waits here until there is an answer.
         sockets = [tcp.listen(options.port)] if options.port is not None else []
-        with ExitStack() as stack, asyncio.Runner(loop_factory=loop_factory()) as runner:
-            pages = Pages(guests=options.open_reads)
-            pages.listen(tcp, options.pages_port if sockets else None, None, stack)
-            return runner.run(_live(options, access, tcp, sockets, pages))
-    except (AccessError, ListenError) as problem:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_live(options, access, tcp, sockets))
+    except ListenError as problem:
+        return _failed(str(problem).replace("--port", "--listen"))
+    except AccessError as problem:
         return _failed(str(problem))
 
 
@@ -86,40 +74,48 @@ def _failed(sentence: str) -> int:
     return 1
 
 
-async def _live(
-    options: ClusterServiceOptions, access: Access, tcp: Tcp, sockets: list[socket.socket], pages: Pages
-) -> int:
-    controller = Controller(access, options.controller)
-    place = ClusterPlace(
-        version=version(), started_at_ms=now_ms(), open_reads=options.open_reads, controller=controller, pages=pages
-    )
-    asking = Client(Connection(access, 4))
+async def _live(options: ClusterServiceOptions, access: Access, tcp: Tcp, sockets: list[socket.socket]) -> int:
+    controller, started_at_ms = Controller(access, options.controller), int(time.time() * 1000)
+    early: list[Told] = []
+    if sockets:
+        controller.when_rebuilt = lambda control_loop: control_loop.listeners.append(early.append)
     log.info("%s schedules pods of %r at %s", controller.identity, options.controller.scheduler_name, access.server)
     told = asyncio.Event()
     on_signals(told.set)
     scheduling = asyncio.create_task(controller.run(), name="schedule")
-    duties = [asyncio.create_task(_rebuild_quickly(controller)), asyncio.create_task(_sample(place))]
-    server, serving = None, None
-    if sockets:
-        connections = Connections(raise_descriptors(), of_user=MOST)
-        app = make_cluster_app(place, ApiJudge(asking))
-        server = Server(app, place.end_streams, connections, tcp.certificate)
-        serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-        duties.append(asyncio.create_task(pages.keep(sockets[0])))
-        also = f"; pages at {pages.url} (`fairlead web` opens them)" if pages.url else ""
-        log.info("probes, figures and questions on %s%s", tcp.url(sockets[0]), also)
+    duties = [asyncio.create_task(_rebuild_quickly(controller))]
+
+    async def serve() -> None:
+        await _at_work(controller)
+        from_there = await asyncio.to_thread(import_module, "fairlead.service.kubernetes.answers")
+        await from_there.answer(controller, access, tcp, sockets, options, started_at_ms=started_at_ms, early=early)
+
+    answering = [asyncio.create_task(serve(), name="answer")] if sockets else []
     waiting = asyncio.create_task(told.wait())
     try:
-        await asyncio.wait({scheduling, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({scheduling, waiting, *answering}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (scheduling, waiting, *duties):
-            task.cancel()
-        await asyncio.gather(scheduling, waiting, *duties, return_exceptions=True)
-        if server is not None and serving is not None:
-            server.should_exit = True
-            await asyncio.gather(serving, return_exceptions=True)
-        await asking.transport.close()
+        # The lease is given back before anything else ends.
+        for tasks in ((scheduling, waiting), (*duties, *answering)):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    for task in answering:
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("a fault in the program", exc_info=fault)
+            return _failed(f"what answers over HTTP had to stop on a fault: {type(fault).__name__}: {fault}")
     return _outcome(scheduling, options.controller)
+
+
+async def _at_work(controller: Controller) -> None:
+    """Wait until the first pod is bound, or until there is none, or until it takes long to begin at all."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + BEGINS_S
+    while not controller.ready and loop.time() < end:
+        await asyncio.sleep(LOOK_S)
+    end = loop.time() + FIRST_S
+    while (work := controller.control_loop) is not None and not work.timings.first_bound and loop.time() < end:
+        await asyncio.sleep(LOOK_S)
 
 
 def _outcome(scheduling: asyncio.Task[None], options: ControllerOptions) -> int:
@@ -151,10 +147,3 @@ async def _rebuild_quickly(controller: Controller) -> None:
         while not controller.control_loop.ready:
             await asyncio.sleep(LOOK_S)
     await search_seldom()
-
-
-async def _sample(place: ClusterPlace) -> None:
-    """A sample each minute, as long as there is something to count."""
-    while place.controller.control_loop is None or not place.controller.control_loop.ready:
-        await asyncio.sleep(1.0)
-    await place.keep_samples()

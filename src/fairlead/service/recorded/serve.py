@@ -15,10 +15,11 @@ from pathlib import Path
 
 from fairlead.journal.format import JournalError
 from fairlead.local import accounts
-from fairlead.runtime.process import log_to_stderr, loop_factory
+from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import MOST, Connections, raise_descriptors
-from fairlead.service.http.server import Server, Tcp, on_signals
+from fairlead.service.http.server import Server
+from fairlead.service.http.sockets import Tcp
 from fairlead.service.pages import Pages
 from fairlead.service.place import now_ms
 from fairlead.service.recorded.course import Course
