@@ -105,10 +105,50 @@ def test_values_reach_what_they_are_for() -> None:
     assert wanted | {"--trust-user=u", "--trust-group=g"} < set(hook["template"]["spec"]["containers"][0]["args"])
     registered = found["MutatingWebhookConfiguration", "", "fairlead"]["webhooks"][0]
     assert registered["failurePolicy"] == "Fail"
+    optional = {"NetworkPolicy", "ServiceMonitor", "PrometheusRule"}
+    assert not optional & {kind for kind, _, _ in found}
     assert ("CustomResourceDefinition", "", "queues.fairlead.io") in found
     without = templated("--set", "queueDefinition=false")
     assert ("CustomResourceDefinition", "", "queues.fairlead.io") not in without
     assert found["ConfigMap", NAMESPACE, "fairlead-queues"]["data"]["queues.yaml"].strip() == queues.strip()
+
+
+def test_what_a_cluster_may_have_beside_it() -> None:
+    """Policies, monitoring, a dashboard, and what pods are given."""
+    found = templated(
+        *ALL, "--set", "networkPolicy.enabled=true,networkPolicy.from[0].podSelector.matchLabels.app=prometheus",
+        "--set", "serviceMonitor.enabled=true,serviceMonitor.interval=10s,serviceMonitor.labels.release=kube",
+        "--set", "serviceMonitor.account.namespace=watch,serviceMonitor.account.name=prom",
+        "--set", "alerts.enabled=true,alerts.labels.release=kube,dashboard.enabled=true,dashboard.labels.team=ops",
+        "--set", "affinity.nodeAffinity.x=1,podLabels.cost=infra,env[0].name=HTTPS_PROXY,env[0].value=http://proxy",
+        "--set", "serviceAccount.annotations.role=scheduler",
+    )  # fmt: skip
+    policy = found["NetworkPolicy", NAMESPACE, "fairlead"]["spec"]
+    (rule,) = policy["ingress"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+    assert "from" not in found["NetworkPolicy", NAMESPACE, "fairlead-webhook"]["spec"]["ingress"][0]
+    monitor = found["ServiceMonitor", NAMESPACE, "fairlead"]
+    service = found["Service", NAMESPACE, "fairlead"]
+    selected = monitor["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert (endpoint["interval"], endpoint["port"]) == ("10s", service["spec"]["ports"][0]["name"])
+    assert monitor["metadata"]["labels"]["release"] == "kube"
+    binding = found["ClusterRoleBinding", "", "fairlead-metrics"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "prom", "namespace": "watch"}]
+    assert ("ClusterRole", "", binding["roleRef"]["name"]) in found
+    (group,) = found["PrometheusRule", NAMESPACE, "fairlead"]["spec"]["groups"]
+    assert len(group["rules"]) == 4
+    board = found["ConfigMap", NAMESPACE, "fairlead-dashboard"]
+    assert board["metadata"]["labels"].items() >= {"team": "ops", "grafana_dashboard": "1"}.items()
+    assert len(json.loads(board["data"]["fairlead.json"])["panels"]) == 8
+    for name in ("fairlead", "fairlead-webhook"):
+        template = found["Deployment", NAMESPACE, name]["spec"]["template"]
+        assert template["metadata"]["labels"]["cost"] == "infra"
+        assert template["spec"]["affinity"] == {"nodeAffinity": {"x": 1}}
+        (container,) = template["spec"]["containers"]
+        assert {"name": "HTTPS_PROXY", "value": "http://proxy"} in container["env"]
+        assert found["ServiceAccount", NAMESPACE, name]["metadata"]["annotations"] == {"role": "scheduler"}
 
 
 def test_two_installations_do_not_share_names() -> None:

@@ -23,6 +23,7 @@ from fairlead.kubernetes.acts import Act, Explain, Record
 from fairlead.kubernetes.binder import Binder, BindFailed, Report
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.latencies import Latencies
 from fairlead.kubernetes.pod_store import Books, News
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
 from fairlead.kubernetes.translate import identity
@@ -46,6 +47,8 @@ class Explainer:
         self._round: deque[str] = deque()
         self._next_round_ms = 0
         self._due_ms = 0
+        self.tellings = 0
+        """How often a pod was told why it waits, for another reason than before."""
         self._told: dict[str, tuple[str, str, int]] = {}
         self._since: dict[str, int] = {}
         """When each waiting pod was first seen waiting."""
@@ -97,6 +100,7 @@ class Explainer:
         self._say(Explain(known.name, reason.code, text))
         if told is None or told[0] != reason.code:
             # New numbers change the condition; only another kind of reason is an event.
+            self.tellings += 1
             self._say(Record(known.name, "FailedScheduling", text, warning=True))
 
 
@@ -181,6 +185,7 @@ class ControlLoop:
         self.bound = 0
         self.refused = 0
         self.measures = Measures()
+        self.latencies = Latencies()
         self.listeners: list[Callable[[Told], None]] = []
         """Called at the end of a turn in which something happened; they must be quick and raise nothing."""
         self.when_rebuilt: Callable[[ControlLoop], None] = lambda _: None
@@ -246,6 +251,7 @@ class ControlLoop:
             self._pause(report.uid)
             return
         self.bound += 1
+        self.latencies.bound(report.uid, self._now_ms())
         self._pauses.pop(report.uid, None)
         if not self.timings.first_bound:
             self.timings.first_bound = self._now_ms() - self._began_ms
@@ -336,11 +342,18 @@ class ControlLoop:
             told = Told(now_ms, tuple(driver.decided), tuple(driver.informer.news))
             driver.decided.clear()
             driver.informer.news.clear()
+            for news in told.news:
+                uid = news.pod.name.uid
+                if news.what != "came":
+                    self.latencies.left(uid)
+                elif not news.pod.bound:
+                    self.latencies.came(uid, now_ms)
             for listener in self.listeners:
                 listener(told)
 
     def _measure(self, seconds: float) -> None:
         placed = sum(type(decision) is Allocated for decision in self.driver.decided)
+        self.latencies.stopped(self.driver.decided)
         evicted = sum(type(decision) is Evict for decision in self.driver.decided)
         self.measures.scheduled(seconds, placed, evicted)
 
@@ -363,6 +376,8 @@ class ControlLoop:
         # What was there already is no news, and nothing that was decided now.
         self.driver.decided.clear()
         self.driver.informer.news.clear()
+        for uid in self.driver.informer.waiting:
+            self.latencies.came(uid, now_ms)
         self.when_rebuilt(self)
         # The turn's own time: the clock has gone on meanwhile, and the turn schedules with that.
         self.driver.begin(now_ms)

@@ -23,6 +23,8 @@ DURATION_S = 15.0
 DEADLINE_S = 10.0
 """Who has not renewed for so long stops leading."""
 RETRY_S = 2.0
+LOOK_S = 0.5
+"""How often whoever stands by looks at the lease: by so much later than it might it takes over."""
 
 
 class Election:
@@ -57,7 +59,7 @@ class Election:
         Returns when `work` ends, or when the lease was lost; then the caller decides whether to stand again.
         """
         while not await self._try():
-            await self._pause()
+            await self._stand_by()
         self.leads = True
         log.info("%s leads (lease %s/%s)", self._identity, self._namespace, self._name)
         working = asyncio.ensure_future(work())
@@ -73,6 +75,14 @@ class Election:
             await self._release()
         if working.done() and not working.cancelled():
             working.result()
+
+    async def _stand_by(self) -> None:
+        """Until the next look, or until the lease of somebody else runs out if that is before."""
+        wait = LOOK_S * self._chance.uniform(1.0, 1.2)
+        if self._seen is not None:
+            left = self._seen_at + self._lasts - asyncio.get_running_loop().time()
+            wait = min(wait, left) if left > 0 else wait
+        await asyncio.sleep(wait)
 
     async def _pause(self) -> None:
         await asyncio.sleep(RETRY_S * self._chance.uniform(1.0, 1.2))

@@ -108,6 +108,33 @@ def test_a_leader_that_dies_is_followed_when_its_lease_has_run_out() -> None:
     run_virtually(main())
 
 
+@pytest.mark.parametrize("alive_s", [10.0, 10.9, 11.7, 12.3])
+def test_a_standby_takes_over_within_a_second_of_the_end_of_the_lease(alive_s: float) -> None:
+    """Whenever the leader dies: counted from its death, with nothing given back."""
+
+    async def main() -> None:
+        server = FakeServer()
+        one, two = Candidate(server, "one"), Candidate(server, "two")
+        one.start()
+        await asyncio.sleep(1)
+        two.start()
+        await asyncio.sleep(alive_s)
+        before = server.objects["leases"]["system", "fairlead"]
+        kept = {**before, "spec": dict(before["spec"])}
+        (died,) = (asyncio.get_running_loop().time(),)
+        assert one.task is not None
+        one.task.cancel()
+        # It never said goodbye: what it wrote at the end is as it was, before the other one looks.
+        await asyncio.sleep(0)
+        await asyncio.gather(one.task, return_exceptions=True)
+        server.put("leases", kept)
+        await asyncio.sleep(60)
+        assert two.led[0][0] - died < DURATION_S + 1
+        await two.stop()
+
+    run_virtually(main())
+
+
 def test_a_leader_that_is_cut_off_stops_before_another_begins() -> None:
     """It cannot renew; it does not wait to be told."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.informer import Informer
+from fairlead.kubernetes.latencies import Histogram
 from fairlead.kubernetes.pod_store import Books, KnownPod
 
 QUEUES = ("active", "backoff", "gated", "unschedulable")
@@ -35,9 +36,35 @@ def kube_figures(control_loop: ControlLoop) -> Iterator[Metric]:
     attempts = CounterMetricFamily(
         "scheduler_schedule_attempts", "Placements by what came of them.", labels=("profile", "result")
     )
-    for result, value in (("scheduled", control_loop.bound), ("error", control_loop.refused)):
+    results = {
+        "scheduled": control_loop.bound,
+        "unschedulable": control_loop.explainer.tellings,
+        "error": control_loop.refused,
+    }
+    for result, value in results.items():
         attempts.add_metric((informer.scheduler_name, result), value)
     yield attempts
+    latencies = control_loop.latencies
+    yield _histogram(
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "From when a pod was seen to its binding.",
+        latencies.scheduling,
+    )
+    yield _histogram(
+        "scheduler_preemption_victims", "Pods told to stop for one, each time that happened.", latencies.victims
+    )
+    attempted = sum(latencies.victims.counts)
+    yield CounterMetricFamily("scheduler_preemption_attempts", "How often others were stopped.", value=attempted)
+
+
+def _histogram(name: str, text: str, values: Histogram) -> Metric:
+    total, buckets = 0, []
+    for bound, count in zip((*map(str, values.bounds), "+Inf"), values.counts, strict=True):
+        total += count
+        buckets.append((bound, total))
+    family = HistogramMetricFamily(name, text)
+    family.add_metric((), buckets, values.total)
+    return family
 
 
 def _queue_of(informer: Informer, known: KnownPod, told: Collection[str]) -> str:

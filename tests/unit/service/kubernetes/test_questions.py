@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -133,6 +135,17 @@ async def test_pods_are_listed_by_namespace() -> None:
         assert (await service.get("/api/v1/jobs?namespace=sho"))["jobs"] == []
 
 
+CHART = Path(__file__).resolve().parents[4] / "deploy" / "helm" / "fairlead"
+
+
+def unknown_figures(figures: str) -> set[str]:
+    """The figures that the chart's alerts and dashboard name, and that are not among these."""
+    named = (CHART / "dashboards" / "fairlead.json").read_text() + (CHART / "templates" / "monitoring.yaml").read_text()
+    found = set(re.findall(r"\b(?:scheduler|fairlead)_[a-z_]+", named)) - {"fairlead_kubernetes"}
+    assert len(found) > 8
+    return {name for name in found if not re.search(rf"^{name}[{{ ]", figures, re.MULTILINE)}
+
+
 @pytest.mark.parametrize("large", [False, True])
 async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And errors are; nothing is shown by a pod's identity."""
@@ -158,6 +171,10 @@ async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: 
         for name, value in (("active", 0), ("backoff", 0), ("gated", 0), ("unschedulable", 1)):
             assert f'scheduler_pending_pods{{queue="{name}"}} {value}.0' in figures
         assert 'scheduler_schedule_attempts_total{profile="fairlead",result="scheduled"} 2.0' in figures
+        assert 'scheduler_schedule_attempts_total{profile="fairlead",result="unschedulable"} 1.0' in figures
+        assert "scheduler_pod_scheduling_sli_duration_seconds_count 2.0" in figures
+        assert "scheduler_preemption_victims_count 0.0" in figures
+        assert unknown_figures(figures) == set(), "the chart names figures that are not there"
         assert len(await service.get("/ws/v1/partition/default/nodes")) == 3
         assert (await service.get("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
         missing = await service.get("/ws/v1/partition/none/nodes", status=404)
