@@ -151,6 +151,32 @@ def test_what_a_cluster_may_have_beside_it() -> None:
         assert found["ServiceAccount", NAMESPACE, name]["metadata"]["annotations"] == {"role": "scheduler"}
 
 
+def test_certificates_may_be_those_of_cert_manager() -> None:
+    """It makes them and has them trusted; then the webhook may neither."""
+    found = templated(*ALL, "--set", "webhook.certificates=cert-manager")
+    certificate = found["Certificate", NAMESPACE, "fairlead-webhook"]["spec"]
+    assert certificate["issuerRef"] == {"kind": "Issuer", "name": "fairlead-webhook"}
+    assert ("Issuer", NAMESPACE, "fairlead-webhook") in found
+    inner = found["Deployment", NAMESPACE, "fairlead-webhook"]["spec"]["template"]["spec"]
+    (container,) = inner["containers"]
+    assert "--certificates=/certificates" in container["args"]
+    assert not [word for word in container["args"] if word.startswith("--secret")]
+    (mounted,) = [v["secret"]["secretName"] for v in inner["volumes"] if "secret" in v]
+    assert mounted == certificate["secretName"]
+    service = found["Service", NAMESPACE, "fairlead-webhook"]["metadata"]
+    assert certificate["dnsNames"][0] == f"{service['name']}.{service['namespace']}.svc"
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        notes = found[kind, "", "fairlead"]["metadata"]["annotations"]
+        assert notes == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/fairlead-webhook"}
+    rights = str([found["ClusterRole", "", "fairlead-webhook"]["rules"]])
+    assert "admissionregistration" not in rights
+    assert ("Role", NAMESPACE, "fairlead-webhook") not in found
+    issuer = "webhook.certificates=cert-manager,webhook.issuer.kind=ClusterIssuer,webhook.issuer.name=own"
+    other = templated(*ALL, "--set", issuer)
+    assert other["Certificate", NAMESPACE, "fairlead-webhook"]["spec"]["issuerRef"]["name"] == "own"
+    assert ("Issuer", NAMESPACE, "fairlead-webhook") not in other
+
+
 def test_two_installations_do_not_share_names() -> None:
     """Nothing that is there once for the whole cluster is called the same."""
     args = (str(CHART), "--kube-version", "1.34.0", "--namespace", "two", *ALL, "--set", "queueDefinition=false")

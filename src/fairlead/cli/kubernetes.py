@@ -154,6 +154,12 @@ fairlead kubernetes webhook --trust-user system:serviceaccount:spark:operator
     "--secret", default="fairlead-webhook", metavar="NAME", help="Where the replicas keep their certificates."
 )
 @click.option(
+    "--certificates",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A folder with tls.crt and tls.key, as cert-manager makes them [they are made here].",
+)
+@click.option(
     "--configuration", default="fairlead", metavar="NAME", help="The webhook configurations that must trust it."
 )
 @click.option("--name", "names", multiple=True, metavar="NAME", help="A further name or address of the server.")

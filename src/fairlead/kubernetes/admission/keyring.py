@@ -256,6 +256,11 @@ class Keyring:
         self._now = now
         self._lifetimes = lifetimes or Lifetimes()
 
+    @property
+    def expires(self) -> datetime | None:
+        """Until when what is served is good; None: nothing is."""
+        return self.chain.server.parsed.not_valid_after_utc if self.chain is not None else None
+
     async def run(self) -> None:
         """Keep the certificates good until cancelled. What fails is tried again soon."""
         while True:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -27,6 +28,7 @@ from fairlead.kubernetes import kinds
 from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.admission import pods, review
 from fairlead.kubernetes.admission.keyring import Keyring, Lifetimes
+from fairlead.kubernetes.admission.mounted import MountedCertificates, UnusableCertificate
 from fairlead.kubernetes.admission.pods import AdmissionRules
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.connection import Connection
@@ -88,6 +90,8 @@ class WebhookOptions:
     names: tuple[str, ...] = ()
     """Further names or addresses of the server."""
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    certificates: Path | None = None
+    """A folder with certificates that somebody else makes; None: they are made here."""
 
 
 class Namespaces:
@@ -134,15 +138,19 @@ class WebhookServer:
         self.port = options.port
         """The port that it listens on, once it does."""
         service = options.service
-        self.keyring = Keyring(
-            client,
-            namespace=namespace,
-            secret=options.secret,
-            configuration=options.configuration,
-            names=(f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", *options.names),
-            now=lambda: datetime.now(UTC),
-            lifetimes=options.lifetimes,
-        )
+        self.keyring: Keyring | MountedCertificates
+        if options.certificates is not None:
+            self.keyring = MountedCertificates(options.certificates)
+        else:
+            self.keyring = Keyring(
+                client,
+                namespace=namespace,
+                secret=options.secret,
+                configuration=options.configuration,
+                names=(f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", *options.names),
+                now=lambda: datetime.now(UTC),
+                lifetimes=options.lifetimes,
+            )
         self.namespaces = Namespaces(client)
         self.answered: Counter[tuple[str, str]] = Counter()
         """Reviews by path and outcome."""
@@ -151,7 +159,7 @@ class WebhookServer:
     @property
     def ready(self) -> bool:
         """Whether it can answer, and the API server can trust it."""
-        return self.namespaces.ready and self.keyring.chain is not None and self.keyring.trusted
+        return self.namespaces.ready and self.keyring.expires is not None and self.keyring.trusted
 
     async def run(self) -> None:
         """Serve until cancelled. Raises `ApiError` or `Unreachable` when it cannot begin, `OSError` for the port."""
@@ -232,7 +240,7 @@ class WebhookServer:
 class _Figures(Collector):
     """What one scrape shows."""
 
-    def __init__(self, answered: Counter[tuple[str, str]], keyring: Keyring) -> None:
+    def __init__(self, answered: Counter[tuple[str, str]], keyring: Keyring | MountedCertificates) -> None:
         self._answered, self._keyring = answered, keyring
 
     def collect(self) -> Iterator[Metric]:
@@ -240,11 +248,11 @@ class _Figures(Collector):
         for labels, count in sorted(self._answered.items()):
             reviews.add_metric(labels, count)
         yield reviews
-        if self._keyring.chain is not None:
+        if self._keyring.expires is not None:
             yield GaugeMetricFamily(
                 "fairlead_webhook_certificate_expiry_seconds",
                 "When the certificate ends, in seconds since 1970.",
-                value=self._keyring.chain.server.parsed.not_valid_after_utc.timestamp(),
+                value=self._keyring.expires.timestamp(),
             )
 
 
@@ -267,7 +275,7 @@ def serve_webhook(
     log_to_stderr(log_level)
     try:
         asyncio.run(_until_told(find_access(kubeconfig, context), options))
-    except (AccessError, Unreachable) as problem:
+    except (AccessError, Unreachable, UnusableCertificate) as problem:
         return _failed(str(problem))
     except ApiError as problem:
         return _failed(f"the API server refuses what the webhook needs: {problem}; look at its Role and ClusterRole")
