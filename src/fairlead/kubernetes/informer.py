@@ -196,7 +196,7 @@ class Informer:
             # It runs: whatever the queues say by now, it has to be in the books.
             application = replace(application, tags={**application.tags, TAG_FORCE_CREATE: "true"})
         self.specs[application.id] = application
-        if gang is not None:
+        if gang is not None and not self.workloads.is_one(application.id):
             self.gangs.declare(application, gang, known.name, pod)
 
     def introduce(self, application: str) -> Iterator[Event]:

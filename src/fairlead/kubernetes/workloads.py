@@ -148,9 +148,13 @@ class Workloads:
     def try_again(self, uid: str) -> Iterator[Event]:
         """The pause of a workload is over."""
         known = self.by_uid.get(uid)
-        if known is not None:
-            known.pausing = False
-            yield from self._consider(known)
+        if known is None:
+            return
+        known.pausing = False
+        if known.phase is Phase.STOPPING and known.spec.suspended:
+            known.phase = Phase.WAITING
+            yield from self._drop(known)
+        yield from self._consider(known)
 
     def _consider(self, known: Workload) -> Iterator[Event]:
         """Reserve the room of a workload if it is time for that."""
@@ -262,7 +266,7 @@ class Workloads:
         known = self._by_application.get(pod.application)
         if known is None or known.spec.suspended is None:
             return False
-        if known.phase is not Phase.STOPPING:
+        if known.phase in (Phase.STARTING, Phase.RUNNING):
             stay = [m for m in self._members(known) if m.books is Books.PLACED and not m.stopping and not m.leaving]
             if len(stay) >= known.spec.least:
                 return False
@@ -273,6 +277,9 @@ class Workloads:
         name = known.spec.name
         if known.spec.suspended is None or known.phase is Phase.STOPPING:
             return
+        if known.phase is Phase.STARTING:
+            # It may never have gone on; then the API server has no news of it.
+            self.pauses.append(name.uid)
         known.phase = Phase.STOPPING
         by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
         whom = f" by {by.name.stands_for or by.name}" if by is not None else ""

@@ -152,6 +152,23 @@ def test_a_job_that_loses_room_is_suspended_as_a_whole_and_waits_again() -> None
     assert suspensions(cluster.acts()) == {"low": False}
 
 
+def test_a_job_that_loses_its_room_before_it_went_on_waits_anew() -> None:
+    """It was told to go on and, at once, to suspend: the API server may have no news of that."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.pod("high", "2", priority=10)
+    acts = cluster.acts()
+    assert suspensions(acts) == {"train": True}
+    assert binds(acts) == {"high": "n1"}
+    assert cluster.driver.informer.workloads.pauses == ["j-train"]
+    cluster.driver.try_again("j-train", cluster.now)
+    assert suspensions(cluster.acts()) == {}
+    cluster.gone("high")
+    assert suspensions(cluster.acts()) == {"train": False}
+
+
 def test_an_elastic_job_starts_with_its_least_and_shrinks_before_it_is_suspended() -> None:
     """Four pods, two are enough: it starts with room for two, and loses pods one by one down to these."""
     notes = {"fairlead.io/min-parallelism": "2"}

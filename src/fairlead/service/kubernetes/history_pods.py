@@ -73,7 +73,7 @@ class PodHistory:
         for decision in told.decisions:
             if type(decision) is Allocated:
                 known = driver.informer.pod_store.by_uid.get(decision.key) or gone.get(decision.key)
-                if known is not None and not known.foreign:
+                if known is not None and not known.foreign and known.name.stands_for is None:
                     self.card.started((decision.partition, decision.application, decision.key), told.at_ms)
                     self._stays[decision.key] = _Stay(told.at_ms, kind_of(known, driver))
         for news in told.news:
