@@ -19,7 +19,7 @@ from typing import Any
 
 from web.browsing import PagesService, browser
 
-PAGES = ("/line", "/now", "/queues", "/submit", "/past", "/policy")
+PAGES = ("/line", "/now", "/jobs", "/queues", "/submit", "/past", "/policy")
 HOW = {
     "wide": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "dark"},

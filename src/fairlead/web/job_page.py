@@ -32,6 +32,8 @@ from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import When, Why
 
 FORECAST_S = 2.0
+ENOUGH = 10
+"""From so many checked forecasts on it is said how many were right."""
 
 
 async def show(viewer: Viewer, live: Live, request: Request) -> None:
@@ -140,8 +142,13 @@ class _Job:
         score = at.score
         right = (
             f"So far {score.observed:.0%} of {counted(score.scored, 'forecast')} were right."
-            if score.observed is not None
-            else "No forecast could be checked yet."
+            if score.observed is not None and score.scored >= ENOUGH
+            else "Too few forecasts could be checked yet to say how often they are right."
+        )
+        never = (
+            "In none of the futures that were played did it start: something has to change, see below."
+            if at.never >= 1
+            else f"In {at.never:.0%} of the futures that were played it did not start."
         )
         return div(
             h3("When it starts"),
@@ -149,7 +156,7 @@ class _Job:
             p(
                 f"{counted(at.ahead, 'job')} ahead of it. Four of five starts should be inside the bar. {right}"
                 if at.median_ms is not None
-                else f"It did not start in {at.never:.0%} of the futures that were played. {right}",
+                else never,
                 class_="quiet small",
             ),
             element(

@@ -76,9 +76,10 @@ def _line(
     horizon_ms = max([60_000, *(ms - made_ms for ms in medians if ms is not None)])
     rows = [(each.key, _row(each, colours, starts, made_ms, horizon_ms)) for each in found.line]
     first, last = found.line[0].place, found.line[-1].place
+    part = f"{first:,} to {last:,} of " if last - first + 1 < found.total else ""
     more = [
         a("To the front", href="/line") if first > 1 else None,
-        span(f"{first:,} to {last:,} of {counted(found.total or last, 'job')} in line", class_="quiet"),
+        span(f"{part}{counted(found.total or last, 'job')} in line", class_="quiet"),
         a(f"The next {ROWS}", href=f"/line?after={found.next}") if found.next else None,
     ]
     return joined(
