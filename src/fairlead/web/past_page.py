@@ -24,7 +24,7 @@ from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, st
 from fairlead.web.live import Live
 from fairlead.web.stairs import meter
 from fairlead.web.viewer import Viewer
-from fairlead.web.words import counted, duration, job_link
+from fairlead.web.words import counted, duration, job_link, short_queue
 from fairlead.wire.fields import with_cpu
 from fairlead.wire.jobs import Job
 
@@ -236,7 +236,7 @@ class _Past:
 
     async def by_queue(self) -> Html:
         """Core hours and waits of each queue."""
-        return await self._use(lambda course: course.queue or "–")
+        return await self._use(lambda course: short_queue(course.queue) or "–")
 
     async def by_user(self) -> Html:
         """The same of each user."""
