@@ -188,14 +188,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     _say_recovered(runtime)
     tcp, sockets, pages = _listen(options, state_dir, stack)
     tokens = Tokens(state_dir / "tokens.json")
-    gate = Gate(
-        tokens,
-        admins=options.admins,
-        own_uid=os.geteuid(),
-        everybody=as_root,
-        guests=options.open_reads,
-        sessions=pages.sessions,
-    )
+    gate = _gate(options, tokens, pages.sessions)
 
     def whose_key(key: str) -> Whose | None:
         return whose(runtime.books.scheduler, found[0]) if (found := local.jobs.of(key)) else None
@@ -234,6 +227,18 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
     place.capabilities = [*place.capabilities, place.memory_guard.capability()]
     return place, sockets
+
+
+def _gate(options: ServeOptions, tokens: Tokens, sessions: Sessions) -> Gate:
+    uid = os.geteuid()
+    return Gate(
+        tokens,
+        admins=options.admins,
+        own_uid=uid,
+        everybody=uid == 0,
+        guests=options.open_reads,
+        sessions=sessions,
+    )
 
 
 def _say_recovered(runtime: Runtime) -> None:
