@@ -112,3 +112,22 @@ async def test_the_service_is_asked_for_news_while_a_page_is_open_and_not_after(
     before = asked
     await asyncio.sleep(0.05)
     assert asked == before
+
+
+async def test_a_page_is_opened_with_what_is_nearly_new_and_who_acted_sees_what_came_of_it() -> None:
+    """While much changes, a page that is being opened does not ask the same once for each of its panels."""
+    live, asked = Live(), 0
+
+    async def ask() -> int:
+        nonlocal asked
+        asked += 1
+        return asked
+
+    async def one(who: str) -> int:
+        module.SOMEBODY_WAITS.set(who)  # type: ignore[arg-type]
+        live.seq += 1
+        return await live.shared(("x",), ask)
+
+    assert [await asyncio.create_task(one("opening")) for _ in range(5)] == [1] * 5
+    assert await asyncio.create_task(one("acting")) == 2
+    assert await asyncio.create_task(one("opening")) == 2

@@ -111,8 +111,7 @@ class Page:
 
     async def open(self, lead: Html = EMPTY) -> None:
         """Draw everything, then keep it up to date while it is open. `lead`: what stands before the panels."""
-        seq = self.live.seq
-        SOMEBODY_WAITS.set(True)
+        SOMEBODY_WAITS.set("opening")
         await asyncio.gather(*(self._draw(panel) for panel in self.panels))
         drawn = [
             section(
@@ -126,7 +125,7 @@ class Page:
         ui.html(self._shell(joined(lead, div(drawn, class_="panels"))), sanitize=False)
         ui.on("act", self._on_act)
         self._client = ui.context.client
-        self._following = background_tasks.create(self._follow(self._client, seq), name=f"page {self.here}")
+        self._following = background_tasks.create(self._follow(self._client), name=f"page {self.here}")
 
     def _shell(self, content: Html) -> Html:
         links = [
@@ -185,8 +184,8 @@ class Page:
 
     # -- up to date -----------------------------------------------------------------------------------------------
 
-    async def _follow(self, client: Client, seq: int) -> None:
-        SOMEBODY_WAITS.set(False)
+    async def _follow(self, client: Client) -> None:
+        SOMEBODY_WAITS.set("")
         try:
             await client.connected(timeout=30)
         except TimeoutError:
@@ -194,6 +193,7 @@ class Page:
         self.live.join(self, self.viewer.client)
         self._run_after()
         besides = [asyncio.create_task(each()) for each in self.besides]
+        seq = -1
         try:
             while client.id in Client.instances:
                 seq = await self.live.after(seq, AT_LEAST_EVERY_S)
@@ -236,7 +236,7 @@ class Page:
     # -- what a viewer does ---------------------------------------------------------------------------------------
 
     async def _on_act(self, event: GenericEventArguments) -> None:
-        SOMEBODY_WAITS.set(True)
+        SOMEBODY_WAITS.set("acting")
         given = event.args if isinstance(event.args, dict) else {}
         act = self.acts.get(str(given.get("act", "")))
         if act is None:

@@ -29,7 +29,7 @@ ROWS = 50
 RUNNING = 40
 HEADS = (
     ("", "num"),
-    ("Job", ""),
+    ("Job", "job"),
     ("Queue", ""),
     ("Asks for", ""),
     ("Priority", ""),

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from fairlead.client.asynchronous import AsyncClient
 from fairlead.client.errors import ClientError, Refused
@@ -30,8 +30,12 @@ REMEMBERED = 5
 FRESH_S = 0.2
 """An answer that is no older is given to whoever opens a page, too."""
 MOST_SHARED = 500
-SOMEBODY_WAITS: ContextVar[bool] = ContextVar("somebody waits", default=False)
-"""What is asked now is waited for: a page is being opened, or somebody did something."""
+SOMEBODY_WAITS: ContextVar[Literal["", "opening", "acting"]] = ContextVar("somebody waits", default="")
+"""What is asked now is waited for: a page is being opened (it looks again as soon as it is there), or somebody did
+something (and has to see what came of it).
+"""
+OPENING_S = 2.0
+"""An answer that is no older, or under way, is good enough to open a page with."""
 SETTLE_S = 0.03
 """What happens together is looked at once."""
 
@@ -161,6 +165,8 @@ class Live:
         """Whether nothing can have changed since this was asked, as far as pages are told."""
         if task.done() and (task.cancelled() or task.exception() is not None):
             return False
+        if SOMEBODY_WAITS.get() == "opening":
+            return not task.done() or time.monotonic() - begun < OPENING_S
         hears_of_changes = self._polling is not None and not self._polling.done() and not SOMEBODY_WAITS.get()
         return seq == self.seq and (hears_of_changes or time.monotonic() - begun < FRESH_S)
 
