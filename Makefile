@@ -180,6 +180,10 @@ fuzz: $(FUZZ)/.tried  ## Fuzz what reads: all targets or TARGET=api, each for SE
 linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each reader (BENCH_ARGS=PART)
 	@$(BIN)/python -m benchmarks.linear $(BENCH_ARGS)
 
+.PHONY: loop
+loop: $(READY)  ## Is any piece of work on the service's event loop above 20 ms? Each route, with 10,000 jobs (BENCH_ARGS=PART)
+	@$(BIN)/python -m benchmarks.loop $(BENCH_ARGS)
+
 .PHONY: sbom
 sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json
 	@PYTHON="$(or $(PYTHON),python3)" scripts/supply sbom $(LOCK) build/sbom.json

@@ -6,6 +6,7 @@ runs. Invariant: an answer to a submission is given once it is durable.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated
@@ -53,7 +54,7 @@ async def submit_jobs(
     place: MachineOf,
     caller: CallerOf,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
-) -> wire.JobList:
+) -> wire.JobList | bytes:
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
     place.users.submission(caller)
@@ -67,7 +68,15 @@ async def submit_jobs(
         digest = hashlib.blake2b(msgspec.json.encode(body), digest_size=16).hexdigest() if idempotency_key else ""
         return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
-    return await _taken_in(place, await run_in_threadpool(prepare))
+    rows = await _taken_in(place, await run_in_threadpool(prepare))
+    if len(rows) <= A_TURN:
+        return wire.JobList(jobs=rows)
+    # Some at a time, as they were entered: others have their turns meanwhile.
+    parts = []
+    for begin in range(0, len(rows), A_TURN):
+        parts.append(msgspec.json.encode(rows[begin : begin + A_TURN])[1:-1])
+        await asyncio.sleep(0)
+    return b'{"jobs":[' + b",".join(parts) + b"]}"
 
 
 def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> None:
@@ -80,7 +89,7 @@ def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> Non
                 raise Refusal("forbidden", said, field=f"jobs[{index}].notify[{number}].to")
 
 
-async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobList:
+async def _taken_in(place: MachinePlace, intake: requests.Intake) -> list[wire.SubmittedJob]:
     """Enter a submission, some jobs a turn; its jobs."""
     submitted: Submitted | None = None
     while submitted is None:
@@ -91,7 +100,7 @@ async def _taken_in(place: MachinePlace, intake: requests.Intake) -> wire.JobLis
     for begin in range(0, len(submitted.keys), A_TURN):
         keys = submitted.keys[begin : begin + A_TURN]
         rows += await place.look(lambda scheduler, jobs, keys=keys: [_submitted(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
-    return wire.JobList(jobs=rows)
+    return rows
 
 
 def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
@@ -306,7 +315,7 @@ async def rerun_job(
         return again
 
     intake = await place.do(prepare)
-    return (await _taken_in(place, intake)).jobs[0]
+    return (await _taken_in(place, intake))[0]
 
 
 @router.post("/jobs/{key}/hold", responses=documented(404, 409))

@@ -53,9 +53,14 @@ async def batch(
         raise transport.wrong('0 is not a valid value for "count"')
     records = place.history_records
     page = records.ring.page(number("start", start, 0), min(most, MOST_IN_A_BATCH))
-    shown = None if page.records is None else [as_json(r) for r in await visible(place, who)(page.records)]
-    told = {"InstanceUUID": records.instance, "LowestID": page.lowest, "HighestID": page.highest, "EventRecords": shown}
-    return await run_in_threadpool(transport.answer, told)
+    seen = None if page.records is None else await visible(place, who)(page.records)
+
+    def told() -> Response:
+        shown = None if seen is None else [as_json(record) for record in seen]
+        numbers = {"InstanceUUID": records.instance, "LowestID": page.lowest, "HighestID": page.highest}
+        return transport.answer(numbers | {"EventRecords": shown})
+
+    return await run_in_threadpool(told)
 
 
 @router.get(
