@@ -23,6 +23,7 @@ COURSE_JOBS ?= 1
 SOAK_ARGS ?=
 DAMAGE_ARGS ?=
 SEEDS ?= 1000
+STATES ?= 1000
 STEPS ?= 1000000
 SECONDS ?= 60
 TARGET ?=
@@ -81,6 +82,10 @@ breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see 
 .PHONY: courses
 courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COURSES=10000 under each rule (COURSE_JOBS=1)
 	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
+
+.PHONY: brute-force
+brute-force: $(READY)  ## Hold answers to why against brute force in every dimension (STATES=1000 random states, half an hour)
+	PYTHONPATH=tests:src $(BIN)/python tests/properties/brute_force.py $(STATES)
 
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
@@ -143,6 +148,10 @@ bench-forecasts: $(READY)  ## Measure how often forecasts come true (BENCH_ARGS=
 .PHONY: bench-simulation
 bench-simulation: $(READY)  ## Measure what an event costs early and late in a long simulation (BENCH_ARGS="--workload FILE")
 	@$(BIN)/python -m benchmarks.pace $(BENCH_ARGS)
+
+.PHONY: bench-scale
+bench-scale: $(COMPILED_READY)  ## Measure CPU time and memory of a million tasks, and of a log with gangs, compiled (BENCH_ARGS="--openb DIR")
+	@$(COMPILED)/bin/python -m benchmarks.scale $(BENCH_ARGS)
 
 .PHONY: bench-growth
 bench-growth: $(READY)  ## Measure what a turn costs with more that waits, more nodes, more queues
