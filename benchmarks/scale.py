@@ -28,19 +28,21 @@ TASKS, NODES = 1_000_000, 1_000
 JOBS, LOG_NODES, WIDTH = 100_000, 64, 16
 WIDE = 0.2
 """The part of the jobs that is wider than a node."""
+LOAD = 0.6
+"""The part of the machine that the log asks for."""
 OPENB = ("openb_pod_list_default.csv", "openb_node_list_all_node.csv")
 CASES = ("tasks", "log")
 
 
 def write_log(path: Path, jobs: int, seed: int = 1) -> None:
-    """A log in the Standard Workload Format on which about nine tenths of the machine are asked for."""
+    """A log in the Standard Workload Format."""
     chance = Random(seed)
     widths = [
         chance.randint(WIDTH + 1, 6 * WIDTH) if chance.random() < WIDE else chance.randint(1, WIDTH)
         for _ in range(jobs)
     ]
     runs = [max(int(chance.lognormvariate(6.5, 1.2)), 1) for _ in range(jobs)]
-    apart = sum(width * run for width, run in zip(widths, runs, strict=True)) / jobs / (0.9 * LOG_NODES * WIDTH)
+    apart = sum(width * run for width, run in zip(widths, runs, strict=True)) / jobs / (LOAD * LOG_NODES * WIDTH)
     at = 0.0
     with path.open("w", encoding="utf-8") as file:
         file.write(f"; Version: 2.2\n; MaxNodes: {LOG_NODES}\n; MaxProcs: {LOG_NODES * WIDTH}\n")

@@ -93,7 +93,7 @@ class Tally:
         return [(name, getattr(self, name)) for name in names]
 
 
-def compared(kind: str, numbers: range, most: int, tally: Tally, tell: Callable[[int], None] = lambda _: None) -> Tally:
+def compared(kind: str, numbers: range, most: int, tally: Tally, tell: Callable[[], None] = lambda: None) -> Tally:
     """Some asks of each of these states (at most so many), in every way."""
     for course in states(kind, numbers):
         state, names = course.scheduler.dump(), waiting(course.scheduler)
@@ -101,7 +101,7 @@ def compared(kind: str, numbers: range, most: int, tally: Tally, tell: Callable[
         tally.states += 1
         for name in names[:most]:
             _compare(course, state, name, tally)
-        tell(tally.states)
+        tell()
     return tally
 
 
@@ -187,6 +187,12 @@ def _missed(scheduler: Scheduler, state: State, name: Name, ask: Ask, found: Way
             tally.missed.append(f"{where}: {helps}")
 
 
+def _tell(tally: Tally) -> None:
+    """How far it is, for whoever waits."""
+    if tally.states % 50 == 0:
+        print(f"{tally.states} states, {tally.wrong} wrong", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     """Half of the states by YuniKorn's rules alone, half with every policy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -196,8 +202,7 @@ def main() -> int:
     given = parser.parse_args()
     tally, half = Tally(), given.states // 2
     for kind, count in zip(KINDS, (half, given.states - half), strict=True):
-        tell = lambda done: done % 50 or print(f"{done} states, {tally.wrong} wrong", file=sys.stderr, flush=True)  # noqa: E731
-        compared(kind, range(given.first, given.first + count), given.asks, tally, tell)
+        compared(kind, range(given.first, given.first + count), given.asks, tally, lambda: _tell(tally))
     print("\n".join(tally.lines()))
     return int(tally.wrong > 0)
 

@@ -8,12 +8,14 @@ rows of the sample; each guess is marked as one.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import log2
 
 from fairlead.core.model.quantities import resource_called
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.sim.importing.quantities import DURATIONS, Unreadable, part_of
 from fairlead.sim.importing.records import Record
 from fairlead.sim.importing.units import AS_IT_IS, NONE, UNITS, Kind, Unit, reader, unit_of, words_of
@@ -202,7 +204,7 @@ def _best(field: str, kind: Kind, columns: Sequence[str], sample: Sequence[Recor
     for column in chain(named, likely):
         texts = _texts(Source((column,)), sample)
         unit = unit_of(kind, column, texts)
-        if texts and unit is not None:
+        if texts and unit is not None and (field != "priority" or _are_priorities(texts)):
             fitting.append(Source((column,), unit))
     if not fitting:
         return None
@@ -212,6 +214,12 @@ def _best(field: str, kind: Kind, columns: Sequence[str], sample: Sequence[Recor
     if field not in _INSIDE:
         return first
     return Source((*first.columns, *others), first.unit, each=_each(first.columns[0]) if field == MEMORY else "")
+
+
+def _are_priorities(texts: Sequence[str]) -> bool:
+    """Whether all are within bounds: what a scheduler worked out by itself (Slurm's goes to 2**32) is none of these."""
+    numbers = [int(text) for text in texts if re.fullmatch(r"-?\d{1,19}", text)]
+    return all(PRIORITY_MIN <= number <= PRIORITY_MAX for number in numbers)
 
 
 def _each(column: str) -> str:

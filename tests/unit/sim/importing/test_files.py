@@ -209,3 +209,12 @@ def test_what_is_said_counts_more() -> None:
     assert "user" not in mapped
     assert (rows[0]["run"], rows[0]["resources.memory"], rows[0]["queue"]) == ("144000", str(4 * 2**20), "root.lab")
     assert rows[0]["resources.gpu"] == "1"
+
+
+def test_priorities_that_are_none_of_ours_are_not_read(tmp_path: Path) -> None:
+    """Slurm works them out by itself, up to 2**32."""
+    head, row = "Submit,Elapsed,CPUs,Priority\n", "2026-05-01T08:00:00,60,1,"
+    for number, is_read in ((4_294_901_759, False), (7, True)):
+        (tmp_path / "t.csv").write_text(f"{head}{row}{number}\n{row}3\n")
+        _, account, mapped, _ = imported(str(tmp_path / "t.csv"))
+        assert ("priority" in mapped, account.rows) == (is_read, 2)
