@@ -1,6 +1,6 @@
 """Can the service of a shared machine be left alone?
 
-    make soak                                   30 minutes; 3 where CI is set
+    make soak                                   30 minutes; 3 where CI is set, and what takes long is no fault there
     python -m benchmarks.soak MINUTES [SEED]
 
 Starts a service for this purpose alone, on a disk of its own, and lets six users work on it: small jobs, arrays,
@@ -48,6 +48,7 @@ from fairlead.client.errors import ClientError, Refused, ServiceFailed
 
 ACCOUNTS = ("daemon", "bin", "sys", "games", "man", "mail")
 DISK_MIB = 256
+LONGEST_START_S = 10.0
 MOST_JOBS = 500
 """Jobs that a user may have at a time: the one who does too much is soon there, and stays."""
 QUEUES = """
@@ -252,7 +253,7 @@ def _small_disk(course: Course) -> None:
         course.notes.append("no small disk could be made (root can): it did not get full")
 
 
-def soak(minutes: float, seed: int) -> bool:
+def soak(minutes: float, seed: int, *, is_time_judged: bool) -> bool:
     """Whether all went well; prints what was seen."""
     directory = Path(tempfile.mkdtemp(prefix="fairlead-soak-"))
     directory.chmod(0o755)
@@ -295,25 +296,34 @@ def soak(minutes: float, seed: int) -> bool:
             process.join(60)
         course.settle()
         waiting = {job.key for job in course.client.jobs(state=("waiting", "running"))}
-        judged = [*flat(course.samples, course.seconds), *waits(found), *ran_once(ledger, must_run, waiting)]
-        faults = {kind: count for kind, count in counts.items() if "internal" in kind}
-        judged.append((not faults, f"faults of the service that users met: {faults or 'none'}"))
-        judged.append((bool(refused), f"refused to the one who did too much: {dict(refused) or 'NOTHING'}"))
         slowest = max(course.recovered_s)
-        judged.append((slowest < 10, f"{len(course.recovered_s)} starts, the slowest answered after {slowest:.1f} s"))
-        judged += [(note.upper() != note and "NOT " not in note, note) for note in course.notes]
-        for good, said in judged:
-            print(f"{'ok  ' if good else 'BAD '} {said}")
+        starts = (
+            slowest < LONGEST_START_S,
+            f"{len(course.recovered_s)} starts, the slowest answered after {slowest:.1f} s",
+        )
+        in_time = [*waits(found), starts]
+        faults = {kind: count for kind, count in counts.items() if "internal" in kind}
+        judged = [
+            *flat(course.samples, course.seconds),
+            *ran_once(ledger, must_run, waiting),
+            (not faults, f"faults of the service that users met: {faults or 'none'}"),
+            (bool(refused), f"refused to the one who did too much: {dict(refused) or 'NOTHING'}"),
+            *((note.upper() != note and "NOT " not in note, note) for note in course.notes),
+        ]
+        for bad, found_out in (("slow", in_time), ("BAD ", judged)):
+            for good, said in found_out:
+                print(f"{'ok  ' if good else bad} {said}")
         print(f"submitted: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}")
         print(f"load now {os.getloadavg()[0]:.1f}")
-    return all(good for good, _ in judged)
+    return all(good for good, _ in (*judged, *(in_time if is_time_judged else ())))
 
 
 def main() -> None:
     """Soak once; exit status 1 if something is bad."""
-    default = 3.0 if os.environ.get("CI") else 30.0
-    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else default
-    raise SystemExit(0 if soak(minutes, int(sys.argv[2]) if len(sys.argv) > 2 else 1) else 1)
+    in_ci = bool(os.environ.get("CI"))
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0 if in_ci else 30.0
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    raise SystemExit(0 if soak(minutes, seed, is_time_judged=not in_ci) else 1)
 
 
 if __name__ == "__main__":
