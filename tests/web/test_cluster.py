@@ -14,7 +14,7 @@ from web.browsing import CHROMIUM, NEEDED, Watched
 from fairlead.client import Client
 from fairlead.client.address import Address
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,6 @@ def test_pods_stand_in_line_run_on_nodes_and_say_why_they_wait(
     page.get_by_text("kubectl edit configmap").wait_for()
 
 
-@pytest.mark.slow
 def test_a_change_that_only_the_cluster_makes_is_seen(cluster: ClusterService, watched: Watched) -> None:
     page, url = watched.page, watched.page.url.removesuffix("/line")
     page.goto(f"{url}/now")
