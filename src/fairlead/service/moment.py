@@ -116,13 +116,18 @@ class MachineMoment:
 
     def in_line(self, ask: Ask) -> tuple[str, str, Reason | None, bool]:
         """Key, name, reason, and whether it may be acted on, of what waits; of others' jobs no reason."""
+        key, name, visible = self.called(ask)
+        job = self._jobs.get(key)
+        return key, name, views.job_reason(job, self.scheduler) if visible and job is not None else None, visible
+
+    def called(self, ask: Ask) -> tuple[str, str, bool]:
+        """Key, name, and whether it may be acted on; of others' jobs no name where these are private."""
         key = job_of(ask.key)
         job = self._jobs.get(key)
         if job is None:
-            return key, "", None, False
-        if self._rights.may_act(job):
-            return key, job.spec.name, views.job_reason(job, self.scheduler), True
-        return key, "" if self._private_names else job.spec.name, None, False
+            return key, "", False
+        visible = self._rights.may_act(job)
+        return key, "" if self._private_names and not visible else job.spec.name, visible
 
     def submission(self, draft: JobDraft) -> Supposition:
         """A job that is not submitted yet, as a change that can be supposed."""

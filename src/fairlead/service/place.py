@@ -138,6 +138,9 @@ class Moment(Protocol):
     def sees(self, application: str) -> bool:
         """Whether the caller may know of this application."""
 
+    def called(self, ask: Ask) -> tuple[str, str, bool]:
+        """Key and name of what waits, and whether the caller may act on it."""
+
     def in_line(self, ask: Ask) -> tuple[str, str, Reason | None, bool]:
         """Of what waits: its key, and its name and reason as far as the caller may know them; whether it may act."""
 

@@ -62,14 +62,18 @@ async def list_kept(place: PlaceOf, caller: CallerOf, page: PagesOf) -> wire.Kep
     def ask(moment: Moment) -> wire.KeptPage:
         partition = moment.scheduler.cluster.partitions.get(moment.partition)
         found = line.kept(partition) if partition is not None else ()
-        shown = [_kept(moment, each, node) for each, node in found]
-        return page.of(wire.KeptPage, shown, lambda each: (each.node, each.key))
+        return page.of(
+            wire.KeptPage,
+            found,
+            lambda pair: (pair[1].id, pair[0].app.id, pair[0].key),
+            lambda pair: _kept(moment, *pair),
+        )
 
     return await place.shown(ask, caller)
 
 
 def _kept(moment: Moment, ask: Ask, node: Node) -> wire.Kept:
-    key, name, _, visible = moment.in_line(ask)
+    key, name, visible = moment.called(ask)
     return wire.Kept(
         node=node.id,
         key=key,
@@ -95,7 +99,7 @@ async def forecast_line(
     def ask(moment: Moment) -> Callable[[], tuple[dict[Name, str], Forecast | None]]:
         partition, scheduler = moment.scheduler.cluster.partitions.get(moment.partition), moment.scheduler
         first = line.in_line(partition, limit) if partition is not None else []
-        keys = {(moment.partition, each.app.id, each.key): moment.in_line(each)[0] for each in first}
+        keys = {(moment.partition, each.app.id, each.key): moment.called(each)[0] for each in first}
 
         def question() -> tuple[dict[Name, str], Forecast | None]:
             return keys, played(scheduler, moment.future(), moment.partition, list(keys), seconds) if keys else None

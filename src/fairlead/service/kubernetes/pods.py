@@ -120,11 +120,17 @@ class ClusterMoment:
         return True
 
     def in_line(self, ask: Ask) -> tuple[str, str, wire.Reason | None, bool]:
+        """With its reason."""
+        known = self.informer.pod_store.by_uid.get(ask.key)
+        key, name, visible = self.called(ask)
+        return key, name, self._reason(known) if known is not None else None, visible
+
+    def called(self, ask: Ask) -> tuple[str, str, bool]:
         """A pod by its namespace and name."""
         known = self.informer.pod_store.by_uid.get(ask.key)
         if known is None:
-            return ask.key, ask.app.id, None, False
-        return str(known.name), known.application, self._reason(known), True
+            return ask.key, ask.app.id, False
+        return str(known.name), known.application, True
 
     # -- how they are shown -------------------------------------------------------------------------------------------
 

@@ -109,7 +109,12 @@ class CourseMoment:
 
     def in_line(self, ask: Ask) -> tuple[str, str, wire.Reason | None, bool]:
         """With its reason."""
-        return key_of(ask.app.id, ask.key), self._name_of(ask), self._reason(ask), True
+        key, name, visible = self.called(ask)
+        return key, name, self._reason(ask), visible
+
+    def called(self, ask: Ask) -> tuple[str, str, bool]:
+        """Everything is there to be seen."""
+        return key_of(ask.app.id, ask.key), self._name_of(ask), True
 
     # -- how they are shown -------------------------------------------------------------------------------------------
 
