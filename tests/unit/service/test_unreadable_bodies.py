@@ -19,6 +19,21 @@ def test_a_name_may_hold_any_sign(served: Any, name: str) -> None:
     assert answer.error["detail"] == f"jobs[0].resources.{name}: must be a number, not a list"
 
 
+LIKE_PLACES = ["`key` in", "`key` in `$.x`", " - at `$.x[...]`", "a` - at `$.jobs[7].x", "` - at `key` in `$"]
+
+
+@pytest.mark.parametrize("name", LIKE_PLACES)
+def test_a_name_may_read_like_a_place(served: Any, name: str) -> None:
+    """It was taken for the place of what is wrong, and the service failed."""
+    for body in (
+        {name: 1},
+        {"jobs": [{"command": ["true"], name: 1}]},
+        {"jobs": [{"command": ["true"], "env": {name: 1}}]},
+    ):
+        answer = served.call("POST", "/api/v1/jobs", body, "alice")
+        assert (answer.status, answer.error["code"]) == (422, "invalid")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -183,7 +183,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
 
 # -- what is wrong with a body -------------------------------------------------------------------------------------
 
-_PLACE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_PLACE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
 Path: TypeAlias = tuple[str | int, ...]
 """A place in a body, step by step: names of entries may hold any sign, so it is made a text only to be shown."""
@@ -224,7 +224,11 @@ def read_otherwise(raw: bytes, shape: type[Shape], error: msgspec.DecodeError | 
         except UnicodeEncodeError as half:
             said = f"the body has half of a character, {half.object[half.start]!a}; write it whole"
             raise Refusal("malformed", said) from None
-    field, message = _told(body, shape, error)
+    try:
+        field, message = _told(body, shape, error)
+    except (LookupError, AttributeError, TypeError, ValueError, StopIteration):
+        # A name in the body that reads like the place in a message of msgspec.
+        field, message = "", f"the body makes no sense: {shown(str(error))}"
     place = f"{field}: " if field else ""
     details = [{"field": field, "message": message}]
     raise Refusal("invalid", f"{place}{message}", field=field or None, details=details) from None
@@ -238,7 +242,7 @@ def _told(body: Any, shape: type[Shape], error: msgspec.ValidationError) -> tupl
     split = _PLACE.fullmatch(str(error))
     assert split is not None
     what, path = split["what"], _path(split["path"] or "")
-    if SOME_ENTRY in path or "`key` in" in str(error):
+    if SOME_ENTRY in path or split["key"]:
         path = _with_name(body, shape, path)
     place = _text(path)
     if isinstance(error.__cause__, Wrong):
