@@ -96,8 +96,16 @@ def _says(name: str, value: str, wanted: str, values: Sequence[str]) -> bool:
 
 @lru_cache(256)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """A text in which `*` stands for any text and `?` for any character."""
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    """A text in which `*` stands for any text and `?` for any character.
+
+    What is between two stars is looked for once, at its first place (`(?>`): to try the others would change nothing,
+    and would let a short pattern take for ever.
+    """
+    first, *others = (re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*"))
+    if not others:
+        return re.compile(first, re.DOTALL)
+    middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
+    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
 
 
 @lru_cache(256)

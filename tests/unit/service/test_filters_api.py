@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead.service.place import JobFilter
 
@@ -55,3 +58,26 @@ def test_an_empty_filter_passes_all() -> None:
     assert JobFilter().passes("running", "root.a", "ann", "x")
     assert JobFilter(queues=("root.a",)).passes("running", "root.a.b", "ann", "x")
     assert not JobFilter(queues=("root.a",)).passes("running", "root.ab", "ann", "x")
+
+
+@pytest.mark.parametrize("sort", ["name", "user", "queue", "tag"])
+def test_a_short_pattern_is_no_long_work(served: Served, sort: str) -> None:
+    """Each star may stand for much; to try all ways would keep everybody waiting for ever."""
+    served.submit("/bin/true", who="alice", name="a" * 200, hold=True, tags={"a" * 60: "a" * 200})
+    pattern = "*a" * 40 + "*b"
+    asked = f"{pattern}={pattern}" if sort == "tag" else pattern
+    assert served.call("GET", f"/api/v1/jobs?{sort}={asked}", who="alice").json["total"] == 0
+    assert served.call("GET", f"/api/v1/jobs?name={'*a' * 40}*", who="alice").json["total"] >= 1
+
+
+@given(st.text("ab.*?", max_size=8), st.text("ab.", max_size=10))
+def test_a_star_stands_for_any_text(pattern: str, name: str) -> None:
+    """As everywhere else."""
+    assert JobFilter(names=(pattern,)).passes("waiting", "root.a", "ann", name) == fnmatchcase(name, pattern)
+
+
+def test_a_filter_has_so_many_values(served: Served) -> None:
+    """Each is compared with each job."""
+    answer = served.call("GET", "/api/v1/jobs?" + "&".join(f"name=n{i}" for i in range(101)), who="alice")
+    assert (answer.status, answer.error["field"]) == (422, "name")
+    assert "at most 100" in answer.error["detail"]

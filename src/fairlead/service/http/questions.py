@@ -41,6 +41,8 @@ CHANGES_S = 10.0
 Seconds = Annotated[
     float, Query(gt=0, le=wire.SPEND_MAX_S, description="Play futures for so long; what is not seen is told as later.")
 ]
+MOST_VALUES = 100
+"""Of a filter of jobs: each is compared with each job."""
 
 
 @router.get("/jobs")
@@ -48,13 +50,20 @@ async def list_jobs(
     place: PlaceOf,
     caller: CallerOf,
     page: Annotated[Pages, pages(100)],
-    state: Annotated[list[JobState] | None, Query(description="Only in one of these states.")] = None,
-    queue: Annotated[list[str] | None, Query(description="Only in this queue or below it.")] = None,
-    user: Annotated[list[str] | None, Query(description="Only of this user.")] = None,
-    name: Annotated[
-        list[str] | None, Query(description="Only with this name; on a cluster, of this application.")
+    state: Annotated[
+        list[JobState] | None, Query(max_length=MOST_VALUES, description="Only in one of these states.")
     ] = None,
-    tag: Annotated[list[str] | None, Query(description="Only with this tag: NAME=VALUE, or NAME.")] = None,
+    queue: Annotated[
+        list[str] | None, Query(max_length=MOST_VALUES, description="Only in this queue or below it.")
+    ] = None,
+    user: Annotated[list[str] | None, Query(max_length=MOST_VALUES, description="Only of this user.")] = None,
+    name: Annotated[
+        list[str] | None,
+        Query(max_length=MOST_VALUES, description="Only with this name; on a cluster, of this application."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, Query(max_length=MOST_VALUES, description="Only with this tag: NAME=VALUE, or NAME.")
+    ] = None,
     namespace: Annotated[str | None, Query(description="On a cluster: only pods of this namespace.")] = None,
     array: Annotated[str | None, Query(description="Only parts of an array: `12`, or `12.5-9`.")] = None,
     parts: Annotated[bool, Query(description="The parts of arrays in their place.")] = False,
