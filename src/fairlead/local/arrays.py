@@ -13,7 +13,7 @@ from dataclasses import replace
 from fairlead.local.history_records import JobSpec, JobSubmitted
 from fairlead.local.job import Job
 from fairlead.local.job_states import State
-from fairlead.wire.arrays import SAME_INDEX, parse_indices
+from fairlead.wire.arrays import SAME_INDEX, count, parse_indices
 
 _BY_WEIGHT = (
     State.RUNNING,
@@ -62,7 +62,7 @@ class Array:
     def is_whole(self) -> bool:
         """Whether all of it has come in."""
         spec = self.first.spec.array
-        return self.broken_off or spec is None or len(self.parts) >= len(parse_indices(spec.indices))
+        return self.broken_off or spec is None or len(self.parts) >= count(spec.indices)
 
     @property
     def is_over(self) -> bool:

@@ -20,7 +20,7 @@ from fairlead.local.gpus import Gpu
 from fairlead.local.notices import Notice
 from fairlead.local.runs import Course, RunReport
 from fairlead.local.streams import Streams
-from fairlead.wire.arrays import parse_indices
+from fairlead.wire import arrays
 
 DEFAULT_GRACE_MS = 30_000
 
@@ -95,7 +95,7 @@ class JobSpec:
     @property
     def count(self) -> int:
         """How many jobs come of it when it is submitted."""
-        return len(parse_indices(self.array.indices)) if self.array is not None else 1
+        return arrays.count(self.array.indices) if self.array is not None else 1
 
     streams: Streams | None = None
     """Files of its user that it reads from and writes to, as patterns; None: none."""

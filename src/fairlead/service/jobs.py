@@ -46,6 +46,8 @@ from fairlead.wire.notices import kind_of
 router = api("jobs")
 MOST_AWAITED = 1000
 """Other jobs that one may wait for."""
+MOST_AWAITED_IN_ALL = 100_000
+"""By all jobs of one request: a short text names many parts of an array."""
 
 
 @router.post("/jobs", status_code=201, responses=documented(409, 413, 429, 507))
@@ -64,7 +66,13 @@ async def submit_jobs(
 
     def prepare() -> requests.Intake:
         home = accounts.by_uid(caller.uid).home
-        specs = [spec_of(draft, caller, home) for draft in body.jobs]
+        specs, awaited = [], 0
+        for draft in body.jobs:
+            specs.append(spec_of(draft, caller, home))
+            awaited += len(specs[-1].after)
+            if awaited > MOST_AWAITED_IN_ALL:
+                said = f"the jobs of one request wait for at most {MOST_AWAITED_IN_ALL} others; send several requests"
+                raise Refusal("invalid", said, field="jobs")
         digest = hashlib.blake2b(msgspec.json.encode(body), digest_size=16).hexdigest() if idempotency_key else ""
         return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
@@ -180,7 +188,7 @@ def spec_of(draft: wire.JobDraft, caller: Caller, home: str) -> JobSpec:
 def _array(text: str) -> ArraySpec | None:
     if not text:
         return None
-    return ArraySpec(indices=text.partition("%")[0].strip(), at_once=arrays.parse(text).at_once)
+    return ArraySpec(indices=text.partition("%")[0].strip(), at_once=arrays.at_once(text))
 
 
 def _streams(draft: wire.JobDraft) -> Streams | None:
@@ -191,10 +199,15 @@ def _streams(draft: wire.JobDraft) -> Streams | None:
 
 def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:
     """What is waited for of others, each thing once; several parts of an array are so many things. Raises `Refusal`."""
-    found = [Dependency(application=key, awaited=Awaited(each.awaited)) for each in drafts for key in _single(each.key)]
-    if len(found) > MOST_AWAITED:
-        said = f"a job waits for at most {MOST_AWAITED} others, not {len(found)}; wait for a whole array"
-        raise Refusal("invalid", said, field="after")
+    found: list[Dependency] = []
+    for each in drafts:
+        keys = _single(each.key)
+        if len(found) + len(keys) > MOST_AWAITED:
+            said = (
+                f"a job waits for at most {MOST_AWAITED} others, not {len(found) + len(keys)}; wait for a whole array"
+            )
+            raise Refusal("invalid", said, field="after")
+        found += [Dependency(application=key, awaited=Awaited(each.awaited)) for key in keys]
     return tuple(dict.fromkeys(found))
 
 

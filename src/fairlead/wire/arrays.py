@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, NamedTuple
 
 from fairlead.wire.fields import Shape, said
@@ -16,6 +16,8 @@ from fairlead.wire.fields import Shape, said
 SHOWN = 60
 """Of a text that is too long to be said whole, so many characters are."""
 MOST_PARTS = 100_000
+MOST_MIXED = 1000
+"""Of an array whose pieces lie between each other: such indices have to be worked out to be counted."""
 LARGEST = 10**9
 """No index is larger."""
 EXAMPLES = "write 0-15, 1,3,5-7, 1-7:2, or 1-200%8 for at most 8 at a time"
@@ -54,44 +56,72 @@ class Array(NamedTuple):
 
 def parse(text: str) -> Array:
     """What an array is to be. Raises ValueError with a sentence."""
+    return Array(parse_indices(text.strip().partition("%")[0]), at_once(text))
+
+
+def at_once(text: str) -> int:
+    """How many parts at a time an array is to have; 0: all. Raises ValueError where any of it makes no sense.
+
+    Works out no indices: a request may bring thousands of arrays that are refused for their number.
+    """
     indices, percent, most = text.strip().partition("%")
-    if not percent:
-        return Array(parse_indices(indices), 0)
-    if not _is_number(most) or not 0 < int(most) <= MOST_PARTS:
+    if percent and (not _is_number(most) or not 0 < int(most) <= MOST_PARTS):
         raise ValueError(f"%{most} in {text!r} is no number of parts at a time; {EXAMPLES}")
-    return Array(parse_indices(indices), int(most))
+    _spans(indices)
+    return int(most) if percent else 0
 
 
 def checked(text: str) -> str:
     """A text that `parse` takes, or none. Raises ValueError."""
     if text:
-        parse(text)
+        at_once(text)
     return text
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def parse_indices(text: str) -> tuple[int, ...]:
     """The indices that `1,3,5-7` or `1-7:2` names, in order. Raises ValueError with a sentence."""
-    found: set[int] = set()
+    spans = _spans(text)
+    if _in_order(spans):
+        return tuple(chain.from_iterable(spans))
+    return tuple(sorted(set(chain.from_iterable(spans))))
+
+
+def count(text: str) -> int:
+    """How many indices that are; of what is in order without working them out. Raises ValueError with a sentence."""
+    spans = _spans(text)
+    return sum(map(len, spans)) if _in_order(spans) else len(parse_indices(text))
+
+
+def _in_order(spans: list[range]) -> bool:
+    return all(before[-1] < after[0] for before, after in pairwise(spans))
+
+
+def _spans(text: str) -> list[range]:
+    """The pieces, by where they begin. Raises ValueError."""
+    found: list[range] = []
     named, said = 0, text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-    for piece in text.split(","):
-        bounds, colon, step = piece.strip().partition(":")
+    for each in text.split(","):
+        piece = each.strip()
+        bounds, colon, step = piece.partition(":")
         first, dash, last = bounds.partition("-")
         if not (_is_number(first) and (_is_number(last) if dash else not colon) and (_is_number(step) if colon else 1)):
-            raise ValueError(f"{piece.strip()[:SHOWN] or said!r} names no indices; {EXAMPLES}")
+            raise ValueError(f"{piece[:SHOWN] or said!r} names no indices; {EXAMPLES}")
         begin, end, by = int(first), int(last or first), int(step or 1)
         if end < begin:
-            raise ValueError(f"{piece.strip()[:SHOWN]} ends before it begins; write {end}-{begin}")
+            raise ValueError(f"{piece} ends before it begins; write {end}-{begin}")
         if by == 0:
-            raise ValueError(f"{piece.strip()[:SHOWN]} goes on by 0; {EXAMPLES}")
+            raise ValueError(f"{piece} goes on by 0; {EXAMPLES}")
         if end > LARGEST:
             raise ValueError(f"{end} is larger than any index may be, {LARGEST}")
-        more = range(begin, end + 1, by)
-        named += len(more)  # An index that is named again counts again: a short text must not mean much work.
+        found.append(range(begin, end + 1, by))
+        named += len(found[-1])  # What is named again counts again: a short text must not mean much work.
         if named > MOST_PARTS:
             raise ValueError(f"{said} has more than {MOST_PARTS} parts; submit several arrays")
-        found.update(more)
-    return tuple(sorted(found))
+    found.sort(key=lambda span: span[0])
+    if named > MOST_MIXED and not _in_order(found):
+        raise ValueError(f"{said} has pieces that overlap, and more than {MOST_MIXED} parts; write each index once")
+    return found
 
 
 def _is_number(text: str) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.wire.arrays import LARGEST, MOST_PARTS, Array, in_short, order, parse, parse_indices, shown
+from fairlead.wire.arrays import LARGEST, MOST_PARTS, Array, count, in_short, order, parse, parse_indices, shown
+from fairlead.wire.jobs import Submission
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,7 @@ def test_what_indices_mean(text: str, meant: Array) -> None:
         (f"0-{MOST_PARTS}", f"more than {MOST_PARTS} parts; submit several arrays"),
         (f"{LARGEST + 1}", "larger than any index may be"),
         (",".join(["1-50000"] * 3), "more than 100000 parts; submit several arrays"),
+        ("1-2000,2-2001", "has pieces that overlap, and more than 1000 parts; write each index once"),
         (",".join(map(str, range(0, 300_000, 2))), "38,40,42... has more than 100000 parts"),
     ],
 )
@@ -77,3 +80,21 @@ def test_keys_are_in_the_order_of_submission() -> None:
         "12.10",
         "13",
     ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(1, 3)), min_size=1, max_size=5))
+def test_they_are_counted_as_they_are(pieces: list[tuple[int, int, int]]) -> None:
+    """In order or not, also where they are named twice."""
+    text = ",".join(f"{begin}-{begin + length}:{step}" for begin, length, step in pieces)
+    wanted = sorted({i for begin, length, step in pieces for i in range(begin, begin + length + 1, step)})
+    assert list(parse_indices(text)) == wanted
+    assert count(text) == len(wanted)
+
+
+def test_a_request_with_many_arrays_is_read_without_working_out_their_parts() -> None:
+    """Each had cost milliseconds on the event loop, and they are refused for their number afterwards."""
+    jobs = [{"command": ["true"], "array": f"{i}-50000,50001-99999%5"} for i in range(1, 200)]
+    before = parse_indices.cache_info().misses
+    drafts = msgspec.json.decode(msgspec.json.encode({"jobs": jobs}), type=Submission).jobs
+    assert sum(count(draft.array.partition("%")[0]) for draft in drafts) > 15_000_000
+    assert parse_indices.cache_info().misses == before
