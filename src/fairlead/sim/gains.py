@@ -40,7 +40,7 @@ def drawing(first: Outcome, other: Outcome) -> plots.Drawing:
     for by, found in groups:
         if not found:
             continue
-        parts.append(f'<text class="head" x="8" y="{y + 14}">mean wait by {by}</text>')
+        parts.append(f'<text class="tick" x="8" y="{y + 14}">mean wait by {by}</text>')
         y += _LINE
         for row in found:
             parts += _bar(row, y, most)

@@ -258,10 +258,12 @@ def sheets_of(outcomes: Sequence[Outcome]) -> Sheets:
 def html_report(outcomes: Sequence[Outcome]) -> str:
     """The whole page."""
     names = ", ".join(o["name"] for o in outcomes)
-    parts = [_head(outcomes, names), _words(outcomes), _figures(outcomes)]
-    *plots, on_nodes = (
-        _section(title, about, sheet(outcomes).html()) for title, about, sheet in sheets_of(outcomes).values()
-    )
+    drawn = {
+        name: _section(title, about, sheet(outcomes).html())
+        for name, (title, about, sheet) in sheets_of(outcomes).items()
+    }
+    parts = [_head(outcomes, names), _words(outcomes), drawn.pop("gains", ""), _figures(outcomes)]
+    *plots, on_nodes = drawn.values()
     parts += [*plots, _guarantees(outcomes), *_breakdowns(outcomes), on_nodes, _notes(outcomes)]
     css, script = (
         resources.files("fairlead.sim").joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js")
