@@ -193,6 +193,10 @@ linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each 
 loop: $(READY)  ## Is any piece of work on the service's event loop above 20 ms? Each route, with 10,000 jobs (BENCH_ARGS=PART)
 	@$(BIN)/python -m benchmarks.loop $(BENCH_ARGS)
 
+.PHONY: bench-sharding
+bench-sharding: $(READY)  ## Measure what it costs to split one cluster into several that are scheduled apart, by the simulator
+	@$(BIN)/python -m benchmarks.sharding $(BENCH_ARGS)
+
 .PHONY: sbom
 sbom:  ## Write down what the dependencies are, as CycloneDX: build/sbom.json
 	@PYTHON="$(or $(PYTHON),python3)" scripts/supply sbom $(LOCK) build/sbom.json

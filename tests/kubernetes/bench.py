@@ -33,6 +33,8 @@ PATIENCE_S = 600.0
 OURS, KUBE = "fairlead", "kube-scheduler"
 NAMES = {OURS: "fairlead", KUBE: "default-scheduler"}
 """Under which name pods ask for each."""
+IDLE_S = 10.0
+"""After the last bind its processor time is measured for so long, with nothing to do."""
 SETTLE_S = 3.0
 """After filling, so that the API server has done what it does afterwards."""
 
@@ -50,6 +52,8 @@ class Result:
     all_s: float
     rss_mib: float
     cpu_s: float
+    idle: float = 0.0
+    """Processor time a second with nothing to do, in per cent of one core."""
     start: dict[str, Any] = field(default_factory=dict)
     """What our scheduler says of its start, in milliseconds."""
     asked: list[Asked] = field(default_factory=list)
@@ -83,6 +87,7 @@ class Run:
         self.log = plane.folder / f"{who}.log"
         self.most_rss = 0.0
         self.cpu_s = 0.0
+        self.idle = 0.0
         self.began = 0.0
         self.start: dict[str, Any] = {}
         self.asked: list[Asked] = []
@@ -97,6 +102,10 @@ class Run:
             process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **CLIENTS})
         try:
             await self._until_all(watcher, process)
+            await asyncio.sleep(SETTLE_S)
+            before = _used(process.pid)
+            await asyncio.sleep(IDLE_S)
+            self.idle = 100 * (_used(process.pid) - before) / IDLE_S
             if port:
                 self.start = await asyncio.to_thread(_start_of, port)
                 if self.about is not None:
@@ -116,12 +125,17 @@ class Run:
                 there = f"{len(watcher.seen)} of {self.pods}"
                 raise SystemExit(f"{self.who}: only {there} were bound within {PATIENCE_S:.0f} s:\n{self._tail()}")
             self.most_rss = max(self.most_rss, about.memory_info().rss / 2**20)
-            used = about.cpu_times()
-            self.cpu_s = used.user + used.system
+            self.cpu_s = _used(process.pid)
             await asyncio.sleep(0.1)
 
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
+
+
+def _used(pid: int) -> float:
+    """Processor time of a process so far, in seconds."""
+    used = psutil.Process(pid).cpu_times()
+    return float(used.user + used.system)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -146,7 +160,7 @@ def measured(
     run = Run(plane, who, pods, prefix, about)
     times = asyncio.run(run.measure())
     rate = (len(times) - 1) / max(times[-1] - times[0], 1e-9)
-    return Result(who, nodes, pods, rate, times[0], times[-1], run.most_rss, run.cpu_s, run.start, run.asked)
+    return Result(who, nodes, pods, rate, times[0], times[-1], run.most_rss, run.cpu_s, run.idle, run.start, run.asked)
 
 
 def throughput(who: str, nodes: int, pods: int) -> Result:
@@ -169,6 +183,7 @@ def restart(who: str, nodes: int, running: int) -> Result:
 
 HEAD = (
     f"{'scheduler':<15} {'nodes':>6} {'pods':>7} {'binds/s':>8} {'first s':>8} {'all s':>7} {'RSS MiB':>8} {'CPU s':>7}"
+    f" {'idle %':>7}"
 )
 
 
@@ -176,7 +191,7 @@ def line_of(r: Result) -> str:
     """One run as a row."""
     return (
         f"{r.who:<15} {r.nodes:>6} {r.pods:>7} {r.rate:>8.0f} {r.first_s:>8.2f} {r.all_s:>7.1f} {r.rss_mib:>8.0f}"
-        f" {r.cpu_s:>7.1f}"
+        f" {r.cpu_s:>7.1f} {r.idle:>7.1f}"
     )
 
 
