@@ -98,11 +98,9 @@ def pod_groups(plane: ControlPlane) -> Iterator[None]:
         definition("PodGroup", "scheduling.x-k8s.io", "v1alpha1"),
         definition("PodGroup", "scheduling.volcano.sh", "v1beta1"),
     ]
-    plane.apply(made)
-    names = [each["metadata"]["name"] for each in made]
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in names))
+    plane.define(*made)
     yield
-    plane.kubectl("delete", "crd", *names)
+    plane.kubectl("delete", "crd", *(each["metadata"]["name"] for each in made))
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 @pytest.fixture
 def definition(plane: ControlPlane) -> Iterator[None]:
     """The server has queues, by the manifest that is installed."""
-    plane.apply(kustomized("base")["CustomResourceDefinition", "", "queues.fairlead.io"])
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/queues.fairlead.io")
+    plane.define(kustomized("base")["CustomResourceDefinition", "", "queues.fairlead.io"])
     yield
     plane.kubectl("delete", "crd", "queues.fairlead.io")
 

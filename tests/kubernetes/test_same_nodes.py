@@ -96,7 +96,7 @@ async def theirs(client: Client, filters: KubeFilters, probes: list[dict[str, An
 async def ours(client: Client) -> Nodes:
     """What our books say, fed with the same objects."""
     driver = Driver(load_text(DEFAULT_QUEUES), scheduler_name="kube")
-    for kind in WATCHED:
+    for kind in (kind for kind in WATCHED if not kind.optional):
         for item in json.loads(await client.send("GET", kind.path()))["items"]:
             driver.take(Changed(kind, msgspec.convert(item, kind.type)), 0)
     partition = driver.scheduler.cluster.partitions["default"]

@@ -224,6 +224,18 @@ class ControlPlane:
         """Create or change what the manifest says."""
         self.kubectl("apply", "--server-side", "-f", "-", manifest=manifest)
 
+    def define(self, *definitions: Any) -> None:
+        """Make custom resources, and wait until the server serves them."""
+        self.apply(list(definitions))
+        names = [each["metadata"]["name"] for each in definitions]
+        end = time.monotonic() + READY_S
+        while time.monotonic() < end:
+            found = [self.get("crd", name).get("status", {}).get("conditions") or () for name in names]
+            if all(any(c["type"] == "Established" and c["status"] == "True" for c in each) for each in found):
+                return
+            time.sleep(0.2)
+        raise BedError(f"{names} were not served within {READY_S:.0f} s")
+
     def get(self, *arguments: str) -> Any:
         """What `kubectl get … -o json` says."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
