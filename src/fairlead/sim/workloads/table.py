@@ -32,7 +32,7 @@ COLUMNS = ("time", "run", "job", "user", "queue", "priority", "count", "gang", "
 _AMOUNTS = {"cpu": "vcore", "cpus": "vcore", "vcores": "vcore"} | {
     name: name for name in ("vcore", "memory", "gpu", "pods", "nvidia.com/gpu", "ephemeral-storage")
 }
-"""Resources that a column is often called by alone."""
+"""Resources that a column is often called by alone, and what they are called here."""
 _OTHERWISE = {"retry": "retries", "walltime": "time_limit"}
 """Other words for a column, that no rule of likeness finds."""
 _LEAST = 4
@@ -42,7 +42,8 @@ _ALIKE = 0.8
 
 def is_known(name: str) -> bool:
     """Whether a column of this name is read."""
-    return name in COLUMNS or (name.startswith(RESOURCES) and name != RESOURCES)
+    amount = name.removeprefix(RESOURCES)
+    return name in COLUMNS or (name != amount != "" and _AMOUNTS.get(amount, amount) == amount)
 
 
 def meant(name: str, present: Collection[str]) -> str | None:

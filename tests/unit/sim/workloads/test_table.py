@@ -120,6 +120,7 @@ def test_every_column_is_checked(tmp_path: Path, column: str, value: str, says: 
         ("time,run,resources.vcore,memory", "'memory' is no column of a table; was resources.memory meant?"),
         ("time,run,resource.vcore,queue", "was resources.vcore meant?"),
         ("time,run,cpu,queue", "was resources.vcore meant?"),
+        ("time,run,resources.cpu,queue", "was resources.vcore meant?"),
         ("time,run,resources.", "was resources.NAME meant?"),
         ("time,runs,resources.vcore", "was run meant?"),
         ("", "not there: time, run"),
