@@ -16,3 +16,17 @@ def test_what_is_stated_holds_and_nothing_is_missed(kind: str) -> None:
     assert tally.helped.total() > 5
     assert tally.stated > 20
     assert tally.wrong == 0, "\n".join(tally.lines())
+
+
+FOUND = {"plain": (30_001, 30_058), "mixed": (30_037, 30_069, 30_072, 30_075)}
+"""States in which something was missed once: two things at once, a bound between the least and the widest, the taint of
+the one node that an ask may use.
+"""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("kind", "number"), [(kind, number) for kind, found in FOUND.items() for number in found])
+def test_what_was_missed_once_is_found(kind: str, number: int) -> None:
+    tally = compared(kind, range(number, number + 1), 2, Tally())
+    assert tally.stuck
+    assert tally.wrong == 0, "\n".join(tally.lines())

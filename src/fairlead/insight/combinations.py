@@ -1,8 +1,8 @@
 """Combinations: several levers pulled together, where none of them helps alone.
 
 Decides which are worth a trial: some pairs that often are the answer; everything that moves a limit, a rank or a node
-at once; and everything that the asker can do at once. What is not needed of them is left out by `search`. Never tries
-anything itself. Invariant: a lever of many parts has each thing once.
+at once; any two things; and everything that the asker can do at once. What is not needed of them is left out by
+`search`. Never tries anything itself. Invariant: a lever of many parts has each thing once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairlead.insight import levers
-from fairlead.insight.grounds import guarantees, turns
+from fairlead.insight.grounds import grounds, guarantees, terms, turns
 from fairlead.insight.levers import Lever, together
 from fairlead.insight.parts import Part, What
+from fairlead.insight.places import places
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -50,6 +51,24 @@ def everything(partition: Partition, ask: Ask) -> Iterator[list[Lever]]:
         parts = [lever for lever in (*base, *extra) if lever is not None]
         if len(parts) > 1:
             yield [joined(parts)]
+
+
+def single(partition: Partition, ask: Ask, asker: Asker) -> Iterator[Lever]:
+    """Every lever by itself, those that cost least first: of which two together may help."""
+    around = places(partition, ask)
+    few = (levers.first_in_line(partition, ask), levers.least_request(ask))
+    yield from (lever for lever in few if lever is not None)
+    for group in terms(partition, ask, around):
+        yield from group
+    yield from levers.other_queues(partition, ask)
+    for limits in levers.limits(partition, ask):
+        yield from limits
+    for group in grounds(partition, ask, around):
+        yield from group
+    yield from levers.room_on_nodes(partition, ask)
+    yield from levers.more_nodes(partition, ask)
+    for ends in levers.cancels(partition, ask, asker.may_act):
+        yield from ends
 
 
 def of_the_asker(partition: Partition, ask: Ask, asker: Asker) -> Iterator[list[Lever]]:

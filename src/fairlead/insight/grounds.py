@@ -12,13 +12,13 @@ keeps an ask from starting. What a change would stop against one is said with it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
-from fairlead.insight.levers import CANCELS_TRIED, NODES_TRIED, Lever, grain, held_back_by, together
+from fairlead.insight.levers import CANCELS_TRIED, Lever, grain, held_back_by, together
 from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.policy.eligibility import attempt_times
@@ -35,7 +35,7 @@ DAY_MS = 86_400_000
 POLICIES_TRIED = 4
 
 
-def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[list[Lever]]:
+def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[Iterable[Lever]]:
     """Levers in groups: of each group the first that helps is enough."""
     yield from turns(partition, ask)
     yield drains(ask, around)
@@ -51,16 +51,13 @@ def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator
 def drains(ask: Ask, around: Sequence[Place]) -> list[Lever]:
     """Drained nodes that would take it, those that lack least first."""
     drained = [p.node for p in around if p.closed == DRAINING and p.node.fits_total(ask.items)]
-    return [together(Part(What.DRAIN, node.id, 0, 1)) for node in drained[:NODES_TRIED]]
+    return [together(Part(What.DRAIN, node.id, 0, 1)) for node in drained]
 
 
-def described(ask: Ask, around: Sequence[Place]) -> list[Lever]:
+def described(ask: Ask, around: Sequence[Place]) -> Iterator[Lever]:
     """What nodes would have to say of themselves: attributes that it asks for, and no taint that it does not bear."""
-    levers: list[Lever] = []
     for place in around:
-        if len(levers) == NODES_TRIED:
-            break
-        if ask.required_node or not place.node.fits_total(ask.items):
+        if ask.required_node not in ("", place.node.id) or not place.node.fits_total(ask.items):
             continue
         node = place.node
         wanted = attributes_for(ask, node)
@@ -71,8 +68,7 @@ def described(ask: Ask, around: Sequence[Place]) -> list[Lever]:
         if parts and not node.schedulable:
             parts.append(Part(What.DRAIN, node.id, 0, 1))
         if parts:
-            levers.append(together(*parts))
-    return levers
+            yield together(*parts)
 
 
 def attributes_for(ask: Ask, node: Node) -> list[str] | None:
@@ -229,7 +225,7 @@ def wait_until(now_ms: int, at_ms: int, pending: Sequence[tuple[int, str]]) -> P
 # -- what the ask says itself -------------------------------------------------------------------------------------
 
 
-def terms(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[list[Lever]]:
+def terms(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[Iterable[Lever]]:
     """Levers in groups: of each group the first that helps is enough."""
     yield from constraints(ask)
     yield tolerations(ask, around)
@@ -267,7 +263,7 @@ def tolerations(ask: Ask, around: Sequence[Place]) -> list[Lever]:
             found[tuple(Part(What.WHERE, ask.key, 0, 1, text=f"{TOLERATES}{text_of(taint)}") for taint in taints)] = (
                 None
             )
-    return [together(*parts) for parts in list(found)[:NODES_TRIED]]
+    return [together(*parts) for parts in found]
 
 
 def not_tolerated(node: Node, ask: Ask) -> list[Taint]:

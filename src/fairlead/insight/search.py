@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from itertools import combinations as pairs_of
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -40,6 +41,10 @@ FEW = 12
 """So many values are tried one after the other, from the smallest."""
 OF_A_KIND = 24
 """So many levers of one kind are tried, the likeliest first."""
+
+
+TWO_OF = 20
+"""Of so many levers any two are tried together, where nothing else helps."""
 
 
 class Exhausted(Exception):
@@ -211,6 +216,8 @@ class Search(Trials):
             yield from self._each(combinations.pairs(self.partition, self.ask))
         if not self.found:
             yield from self._each(combinations.everything(self.partition, self.ask))
+        if not self.found:
+            yield from self._two()
         if all(way.by != By.ASKER for way in self.found):
             yield from self._each(combinations.of_the_asker(self.partition, self.ask, self.asker))
 
@@ -232,6 +239,17 @@ class Search(Trials):
             )
         )
         yield from self.in_time()
+
+    def _two(self) -> Iterator[Way]:
+        """Any two things at once; the first two that help."""
+        single = list(islice(combinations.single(self.partition, self.ask, self.asker), TWO_OF + 1))
+        for one, other in pairs_of(single[:TWO_OF], 2):
+            change = self._solve(combinations.joined([one, other]))
+            if change is not None:
+                yield change
+                return
+        if len(single) > TWO_OF:
+            self.is_complete = False
 
     def _each(self, groups: Iterable[Iterable[Lever]]) -> Iterator[Way]:
         for group in groups:
@@ -256,7 +274,9 @@ class Search(Trials):
         parts, grains = lever.parts, {_about(part): grain for part, _, grain in lever.rows}
         if self.works(parts) is None:
             parts = tuple(replace_value(p, high, grain) for p, high, grain in lever.rows)
-            if parts == lever.parts or self.works(parts) is None:
+            if parts == lever.parts:
+                return None
+            if self.works(parts) is None and not (parts := self._between(lever)):
                 return None
             parts = self._needed(parts)
             for number, part in enumerate(parts):
@@ -266,6 +286,19 @@ class Search(Trials):
             if part.is_counted and self.still_works(parts, number, part.less()):
                 parts = self._lowered(parts, number, 1)
         return self.stated(parts) if parts else None
+
+    def _between(self, lever: Lever) -> tuple[Part, ...]:
+        """A bound of the queue file between the least and the widest, where neither helps: with the widest others that
+        wait may take what it needs. Nothing: none was found among the first few.
+        """
+        (part, high, grain), *others = lever.rows
+        if others or part.what not in IN_THE_FILE or not part.is_counted:
+            return ()
+        for value in islice(range(part.value + grain, high, grain), FEW):
+            parts = (structs.replace(part, value=value),)
+            if self.works(parts) is not None:
+                return parts
+        return ()
 
     def _needed(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """The parts without those that it starts without."""
