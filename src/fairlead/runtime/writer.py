@@ -381,7 +381,8 @@ class Runtime:
             self._snapshot_seq = self.journal.last_seq
             self.journal.checkpoint()
         except Exception as failure:
-            log.error("no snapshot could be written: %s", failure, exc_info=failure)
+            is_ours = not isinstance(failure, JOURNAL_FAILURES)
+            log.error("no snapshot could be written: %s", failure, exc_info=failure if is_ours else None)
             self._no_snapshot_before_ms = self._snapshot_ms + SNAPSHOT_MS // 5
             return
         self.measures.snapshots.add(time.perf_counter() - began)

@@ -18,6 +18,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.journal import codec
+from fairlead.journal.format import JournalFull
 from fairlead.journal.reader import Reader
 from fairlead.journal.store import Journal
 from fairlead.runtime import (
@@ -452,6 +453,24 @@ def test_a_snapshot_is_taken_after_many_records(
         assert 0 < runtime.recovered.records <= most
     finally:
         runtime.journal.close()
+
+
+@pytest.mark.parametrize(("failure", "is_ours"), [(JournalFull("no room"), False), (KeyError("x"), True)])
+def test_a_snapshot_that_finds_no_room_is_a_sentence(
+    path: Path, caplog: pytest.LogCaptureFixture, failure: Exception, is_ours: bool
+) -> None:
+    """A fault of the program has its trace; either way the service stops in order, and nothing is lost."""
+
+    def refuse(*_: object) -> None:
+        raise failure
+
+    with open_runtime(path) as (runtime, _):
+        runtime.do(write("x")).result(WAIT_S)
+        runtime.journal.save_snapshot = refuse  # type: ignore[method-assign]
+    [said] = [record for record in caplog.records if "no snapshot could be written" in record.getMessage()]
+    assert bool(said.exc_info) is is_ours
+    with open_runtime(path) as (_, place):
+        assert "x" in place.lines
 
 
 def test_after_the_end_everybody_is_told(path: Path) -> None:
