@@ -31,10 +31,14 @@ fairlead sim tune queues.yaml -w recipe.yaml --lasts 12d --by day --try 'root.we
     multiple=True,
     required=True,
     metavar="SETTING",
-    help="'QUEUE KEY=VALUES': max.NAME, guaranteed.NAME, maxapplications or a property; 1,2,4 or 10..40/5.",
+    help="A setting and what to try, 'QUEUE KEY=VALUES': max.NAME, guaranteed.NAME, maxapplications or a property; "
+    "1,2,4 or 10..40/5.",
 )
 @click.option(
-    "--goal", required=True, metavar="FIGURE", help="mean wait, p95 wait of QUEUE, use of cpu, evictions, ..."
+    "--goal",
+    required=True,
+    metavar="FIGURE",
+    help="What is to get better: mean wait, p95 wait of QUEUE, use of cpu, evictions, ...",
 )
 @click.option(
     "--no-worse",

@@ -52,9 +52,10 @@ def test_news_come_when_something_happens_and_not_before(served: Any) -> None:
 
 def test_what_is_kept_for_whom_is_everybodys_to_see(served: Any) -> None:
     """While what was told to stop ends, room is kept for the job that it was stopped for."""
-    stubborn = "trap '' TERM; while :; do sleep 1; done"
+    stubborn = "trap '' TERM; echo ready; while :; do sleep 1; done"
     low = served.submit("/bin/sh", "-c", stubborn, resources={"cpu": 4}, queue="root.batch", grace_ms=60_000)
-    served.wait(low, "running")
+    # Until it has said so it can be stopped like any other.
+    assert served.call("GET", f"/api/v1/jobs/{low}/logs?follow=true&limit=6").body == b"ready\n"
     high = served.submit("/bin/true", who="alice", resources={"cpu": 3}, priority=100, name="urgent")
     try:
         served.wait(low, "stopping")

@@ -233,11 +233,15 @@ def interrupted(calls: str) -> dict[str, Any]:
         "from fairlead.sim.simulate import *\n"
         "from fairlead.sim.sources import Source\n"
         "s = Source(workload='poisson', nodes='20', tasks=2000000)\n"
-        f"if __name__ == '__main__': sys.exit({calls})\n"
+        "if __name__ == '__main__':\n"
+        "    print('begun', file=sys.stderr, flush=True)\n"
+        f"    sys.exit({calls})\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-c", script]
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"begun\n"
         time.sleep(4)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=50)

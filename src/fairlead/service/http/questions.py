@@ -45,7 +45,7 @@ MOST_VALUES = 100
 """Of a filter of jobs: each is compared with each job."""
 
 
-@router.get("/jobs")
+@router.get("/jobs", responses=documented(404))
 async def list_jobs(
     place: PlaceOf,
     caller: CallerOf,
