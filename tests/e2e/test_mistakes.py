@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
@@ -110,6 +111,8 @@ def test_a_mistake_is_explained(
 ) -> None:
     """In a sentence, on standard error, and no traceback."""
     monkeypatch.chdir(desk)
+    # A log that began in an earlier one would go to an output that is closed by now.
+    monkeypatch.setattr(logging.getLogger("fairlead"), "handlers", [])
     for name in [name for name in os.environ if name.startswith("FAIRLEAD_")]:
         monkeypatch.delenv(name)
     env = {"FAIRLEAD_SOCKET": "s", "XDG_CONFIG_HOME": str(desk / "config")}
