@@ -62,8 +62,7 @@ def test_a_job_is_admitted_preempted_as_a_whole_and_admitted_again(jobs: Cluster
     described = jobs.plane.kubectl("describe", "job", "train")
     assert "Admitted" in described
     assert "Preempted by default/now" in described
-    listed = jobs.fairlead(running, "ls")
-    assert "default/train[" in listed, listed
+    jobs.until(lambda: "default/train[" in jobs.fairlead(running, "ls"), "what stands in for its pods")
     assert "cpu" in jobs.fairlead(running, "why", "job/train")
     jobs.plane.kubectl("delete", "job", "now", "--cascade=background")
     (pod_of,) = pods_of(jobs, "now")

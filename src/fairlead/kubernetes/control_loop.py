@@ -188,7 +188,7 @@ class ControlLoop:
         self.latencies = Latencies()
         self.listeners: list[Callable[[Told], None]] = []
         """Called at the end of a turn in which something happened; they must be quick and raise nothing."""
-        self.when_rebuilt: Callable[[ControlLoop], None] = lambda _: None
+        self.when_rebuilt: Callable[[ControlLoop], object] = lambda _: None
         """Called once, when all that was there at the start is in the books and nothing has been decided yet."""
         self._client = client
         self._binder = binder

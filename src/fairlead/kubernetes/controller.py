@@ -79,7 +79,7 @@ class Controller:
         self.options = options
         self.identity = f"{socket.gethostname()}_{os.getpid()}"
         self.control_loop: ControlLoop | None = None
-        self.when_rebuilt: Callable[[ControlLoop], None] = lambda _: None
+        self.when_rebuilt: Callable[[ControlLoop], object] = lambda _: None
         """Called once by each control loop, when all that was there is in the books."""
         self.election: Election | None = None
         self.queue_file: QueueFile | None = None

@@ -70,17 +70,20 @@ class ClusterPlace(Place):
         self.controller.when_rebuilt = self._begin
 
     def catch_up(self, early: Sequence[Told]) -> None:
-        """A control loop is at work already, if this is not empty or it is ready: what it told so far counts, too."""
+        """A control loop may be at work already, or about to be: what it told so far (`early`) counts, too."""
         control_loop = self.controller.control_loop
-        if control_loop is None or not (early or control_loop.ready):
+        if control_loop is None:
+            return
+        if not control_loop.ready:
+            control_loop.when_rebuilt = self._begin
             return
         # What was there before noted it until now.
         control_loop.listeners.clear()
-        self._begin(control_loop)
+        note = self._begin(control_loop)
         for told in early:
-            self.pod_history.note(told, control_loop.driver)
+            note(told)
 
-    def _begin(self, control_loop: ControlLoop) -> None:
+    def _begin(self, control_loop: ControlLoop) -> Callable[[Told], None]:
         driver = control_loop.driver
         records = self._records = HistoryRecords(lambda: driver.scheduler)
         self.pod_history.begin_with(driver)
@@ -92,6 +95,7 @@ class ClusterPlace(Place):
             self.pages.changes.advance(self.pod_history.seq)
 
         control_loop.listeners.append(note)
+        return note
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
