@@ -35,7 +35,7 @@ from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
-from fairlead.service.machine import EVERYTHING, MachineOf, MachinePlace
+from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.orders import A_TURN, order_each, row_of
 from fairlead.service.place import CallerOf
 from fairlead.wire import arrays, orders
@@ -114,9 +114,10 @@ async def _taken_in(place: MachinePlace, intake: requests.Intake) -> list[wire.S
 def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
     """A job as it is told to whom submitted it; of an array the first part says whether it can run."""
     row = row_of(jobs, scheduler, key)
-    first = selection.meant(jobs, Rights(EVERYTHING, scheduler), key)[0]
-    told = {name: getattr(row, name) for name in row.__struct_fields__}
-    return wire.SubmittedJob(**told, never=never(scheduler, first.application, first.ask_key))
+    array = jobs.arrays.get(key)
+    first = array.first if array is not None else jobs.get(key)
+    why = never(scheduler, first.application, first.ask_key) if first is not None else None
+    return wire.SubmittedJob(**msgspec.structs.asdict(row), never=why)
 
 
 def _refusal(refused: Sequence[RefusedJob]) -> Refusal:

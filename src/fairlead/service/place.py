@@ -23,13 +23,16 @@ from prometheus_client.core import Metric
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.insight.arrivals import Arrivals
 from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
-from fairlead.insight.suppositions import Supposition
+from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name, NoAnswer, ask_apart
 from fairlead.local.callers import Caller
+from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
@@ -37,6 +40,7 @@ from fairlead.service.pages import Pages
 from fairlead.service.yunikorn import history
 from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, Streams
 from fairlead.wire.cluster import Service
+from fairlead.wire.fields import with_vcore
 from fairlead.wire.jobs import Job, JobDetails, JobDraft, Reason
 from fairlead.wire.questions import Why
 
@@ -178,6 +182,24 @@ def application_of(moment: Moment, application: str) -> Application | None:
     """An application in the books."""
     partition = moment.scheduler.cluster.partitions.get(moment.partition)
     return partition.applications.get(application) if partition is not None else None
+
+
+def drafted(draft: JobDraft, partition: str, least: Mapping[str, int] = MappingProxyType({})) -> Supposition:
+    """That a draft is submitted where work has no user that counts; its command does not matter. It asks for one core
+    if it says nothing else; `least`: what else all work there asks for.
+    """
+    ask = AskSpec(
+        application=NEW,
+        key=NEW,
+        resources=Resources({**least, "vcore": 1000, **with_vcore(draft.resources or {})}),
+        priority=draft.priority,
+        labels=draft.labels,
+        where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
+        priority_class=draft.priority_class,
+        idle=draft.idle,
+        time_limit_ms=draft.time_limit_ms,
+    )
+    return submitted(ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=partition), [ask])
 
 
 @dataclass(slots=True, kw_only=True)

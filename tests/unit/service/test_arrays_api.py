@@ -168,12 +168,15 @@ def test_a_part_that_waits_for_its_turn_says_how_many_run(served: Any) -> None:
 
 
 def test_a_forecast_knows_the_end_of_a_part_and_of_the_whole(served: Any) -> None:
-    """What waits for a part starts before what waits for all of them."""
+    """What waits for a part starts before what waits for all of them, once it is known how long work lasts."""
+    served.wait(served.submit("/bin/true"))
     key = sleeping(served, "1-3%1", time_limit_ms=60_000)
     early, late = (
         served.submit("/bin/true", after=[{"key": awaited, "awaited": "ok"}]) for awaited in (f"{key}.1", key)
     )
-    first, last = (served.call("GET", f"/api/v1/jobs/{one}/forecast").json["median_ms"] for one in (early, late))
+    first, last = (
+        served.call("GET", f"/api/v1/jobs/{one}/forecast?seconds=60").json["median_ms"] for one in (early, late)
+    )
     assert first is not None
     assert last is not None
     assert first < last

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.insight.forecast import kind_of
 from fairlead.insight.runtimes import Kind, Runtimes
-from fairlead.insight.suppositions import Supposition, submitted
+from fairlead.insight.suppositions import Supposition
 from fairlead.local.callers import Caller
-from fairlead.local.history_records import where_of
 from fairlead.local.job_names import job_of
 from fairlead.runtime import Refusal
 from fairlead.service import views
-from fairlead.service.place import NEW, JobFilter
+from fairlead.service.place import JobFilter, drafted
 from fairlead.wire import jobs as wire
-from fairlead.wire.fields import with_cpu, with_vcore
+from fairlead.wire.fields import with_cpu
 from fairlead.wire.questions import Why
 
 if TYPE_CHECKING:
@@ -190,19 +188,7 @@ class CourseMoment:
 
     def submission(self, draft: wire.JobDraft) -> Supposition:
         """A job like this draft; its command does not matter."""
-        application = ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=self.partition)
-        ask = AskSpec(
-            application=NEW,
-            key=NEW,
-            resources=Resources({"vcore": 1000, **with_vcore(draft.resources or {})}),
-            priority=draft.priority,
-            labels=draft.labels,
-            where=where_of(draft.node_selector, draft.ports, draft.beside, draft.apart_from),
-            priority_class=draft.priority_class,
-            idle=draft.idle,
-            time_limit_ms=draft.time_limit_ms,
-        )
-        return submitted(application, [ask])
+        return drafted(draft, self.partition)
 
     def target(self, key: str, queue: str) -> str:
         """As it was given."""
