@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from properties.standing import standings
-from reference.constrained import meets
+from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -268,13 +268,21 @@ def is_drawn(ask: Ask, here: Labels, running: Running) -> bool:
 
 
 def is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> bool:
-    """No domain gets ahead of the emptiest by more than the skew; nodes count that are named and have all keys."""
+    """No domain gets ahead of the emptiest by more than the skew; nodes count that have all keys, and are named and
+    tolerated where the term says so.
+    """
     where, here = ask.spec.where, labels_of(node)
     keys = [term.topology_key for term in where.spread]
     if any(key not in here for key in keys):
         return False
-    counting = [there for there in map(labels_of, nodes) if is_named(where, there) and all(k in there for k in keys)]
     for term in where.spread:
+        counting = [
+            there
+            for n in nodes
+            if all(k in (there := labels_of(n)) for k in keys)
+            and (is_named(where, there) or not term.only_selected)
+            and (is_tolerated(where, n) or not term.only_tolerated)
+        ]
         count = {there[term.topology_key]: 0 for there in counting}
         for labels, there in running:
             if there in counting and meets(labels, term.selector):
@@ -284,6 +292,12 @@ def is_spread(ask: Ask, node: Node, nodes: list[Node], running: Running) -> bool
         if mine - fewest > term.max_skew:
             return False
     return True
+
+
+def is_tolerated(where: Constraints, node: Node) -> bool:
+    """Whether no taint keeps work with these constraints off the node."""
+    keep_off = [taint for taint in node.spec.taints if taint.effect != "PreferNoSchedule"]
+    return all(any(puts_up_with(t, taint) for t in where.tolerations) for taint in keep_off)
 
 
 def is_named(where: Constraints, here: Labels) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from properties.promises import is_drawn, is_named, is_spread, keep_apart, labels_of
+from properties.promises import is_drawn, is_named, is_spread, is_tolerated, keep_apart, labels_of
 from properties.standing import standings
-from reference.constrained import meets, puts_up_with
+from reference.constrained import meets
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -308,11 +308,8 @@ class View:
     def _suits(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
         """Every filter, with what is promised to others counted as running, and without: both have to let it."""
         where, here = ask.spec.where, labels_of(node)
-        if not is_named(where, here):
+        if not is_named(where, here) or not is_tolerated(where, node):
             return False
-        for taint in node.spec.taints:
-            if taint.effect != "PreferNoSchedule" and not any(puts_up_with(t, taint) for t in where.tolerations):
-                return False
         nodes = self.part.nodes.nodes
         running = [(a, a.node or a.bound_for) for app in self.part.applications.values() for a in app.asks.values()]
         there = [(a.spec, n) for a, n in running if n is not None and a is not self.less and a is not ask]

@@ -98,21 +98,21 @@ class Cycle:
 
     def _in_walk_order(self) -> Outcome:
         """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
-        partition = self.partition
+        partition, lines = self.partition, self.lines
         if partition.nominations.of and (ask := place_nominated(partition)) is not None:
             return ask
-        if partition.reservations and (ask := place_reserved(partition)) is not None:
+        if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
             return ask
         if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
             return ask
         if partition.root.changed_leaves:
-            self.lines.settle()
+            lines.settle()
         return self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:
         """The order of rank."""
         partition, lines = self.partition, self.lines
-        if partition.reservations and (ask := place_reserved(partition)) is not None:
+        if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
             return ask
         if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
             return ask

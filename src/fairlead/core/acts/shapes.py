@@ -32,7 +32,7 @@ def shape_of(partition: Partition, ask: Ask) -> Shape:
     found = partition.shapes.get(key)
     if found is None:
         found = partition.shapes[key] = Shape(key)
-        partition.nodes.fitting[found] = None
+        partition.nodes.meet_shape(found)
         if not found.is_plain:
             partition.nodes.terrain.need(found)
     return found

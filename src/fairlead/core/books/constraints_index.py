@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils, wake_the_kept_off
+from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils, wake_the_kept_off, with_awaited
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
@@ -309,9 +309,11 @@ class Terrain:
                 assert view.among is not None
                 if view.among[a.node.row]:
                     counts[view.topology.of_row[a.node.row]] -= 1
-        coming = sum(domain == view.domain_of(n) for n in awaited_by(self, term, gone))
-        here = int(counts[domain]) + coming + matches(term.selector, labels)
-        return here - self.fewest(view, counts, term) <= term.max_skew
+        mine = matches(term.selector, labels)
+        return all(
+            int(each[domain]) + mine - self.fewest(view, each, term) <= term.max_skew
+            for each in with_awaited(self, view, counts, term, gone)
+        )
 
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
         """What the term is about, by its domains, as far as nodes count for these constraints."""
@@ -349,11 +351,10 @@ class Terrain:
                 mask &= tally.view(self.topology(key[1])).by_row() == 0
         for spread in where.spread:
             view = self.spread_view(where, spread)
-            most = spread.max_skew + self.fewest(view, view.counts, spread) - matches(spread.selector, labels)
-            counts = view.counts.copy() if self.promised else view.counts
-            for node in awaited_by(self, spread):
-                counts[view.domain_of(node)] += 1
-            mask &= (view.topology.of_row != NOWHERE) & (counts[view.topology.of_row] <= most)
+            mask &= view.topology.of_row != NOWHERE
+            more = spread.max_skew - matches(spread.selector, labels)
+            for counts in with_awaited(self, view, view.counts, spread):
+                mask &= counts[view.topology.of_row] <= self.fewest(view, counts, spread) + more
         return mask & spared_rows(self._table, labels) if self.drawn else mask
 
     def _drawn_rows(self, where: Constraints, labels: Mapping[str, str]) -> Mask:

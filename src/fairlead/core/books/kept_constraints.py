@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books.topology_counts import NOWHERE
+from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import PROMISED, SELECTOR, WINDOW, all_of, drawn_by, is_selected, matches
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, NodeTable
     from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.node_columns import Mask
+    from fairlead.core.books.topology_counts import Counts, View
     from fairlead.core.model.constraints import AffinityTerm, SpreadTerm
     from fairlead.core.model.matching import Selector
 
@@ -34,6 +36,7 @@ def promise(nodes: NodeTable, ask: Ask, node: Node) -> None:
     if drawn_by(ask.spec.where):
         terrain.drawn[ask] = node
         terrain.beware()
+    _wake_by_terms(nodes, ask, is_new=True)
 
 
 def is_promised(nodes: NodeTable, ask: Ask) -> bool:
@@ -43,7 +46,7 @@ def is_promised(nodes: NodeTable, ask: Ask) -> bool:
 
 def let_go(nodes: NodeTable, ask: Ask) -> None:
     """Nothing is kept for it any longer: what it kept off is looked at again (ports: with the room)."""
-    terrain, labels = nodes.terrain, ask.spec.labels
+    terrain = nodes.terrain
     if ask not in terrain.promised:
         return
     terrain.claimed(ask.spec.where, terrain.promised.pop(ask), -1)
@@ -51,9 +54,19 @@ def let_go(nodes: NodeTable, ask: Ask) -> None:
         _wake_matching(nodes, drawn_by(ask.spec.where))
         del terrain.drawn[ask]
         terrain.beware()
+    _wake_by_terms(nodes, ask, is_new=False)
+
+
+def _wake_by_terms(nodes: NodeTable, ask: Ask, *, is_new: bool) -> None:
+    """Work whose terms are about such an ask: what is spread may be allowed more where others are more, too."""
+    labels = ask.spec.labels
     for shape in list(nodes.unfit):
-        selectors = (t.selector for terms in (shape.where.anti_affinity, shape.where.spread) for t in terms)
-        if any(matches(selector, labels) for selector in selectors):
+        where = shape.where
+        if where is not ANYWHERE and any(
+            matches(term.selector, labels)
+            for terms in ((where.spread,) if is_new else (where.anti_affinity, where.spread))
+            for term in terms
+        ):
             nodes.clear_unfit(shape)
 
 
@@ -62,6 +75,19 @@ def awaited_by(terrain: Terrain, term: AffinityTerm | SpreadTerm, gone: Collecti
     for ask, node in terrain.promised.items():
         if ask not in gone and matches(term.selector, ask.spec.labels):
             yield node
+
+
+def with_awaited(
+    terrain: Terrain, view: View, counts: Counts, term: SpreadTerm, gone: Collection[Ask] = ()
+) -> list[Counts]:
+    """Work that a term is about by domain: what runs, and that with what is promised to start. It may, or may not."""
+    awaited = list(awaited_by(terrain, term, gone)) if terrain.promised else None
+    if not awaited:
+        return [counts]
+    then = counts.copy()
+    for node in awaited:
+        then[view.domain_of(node)] += 1
+    return [counts, then]
 
 
 # -- what it wants to be with, or is spread among -----------------------------------------------------------------

@@ -40,6 +40,8 @@ class NodeTable:
         """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
         self.fitting: dict[Shape, None] = {}
         """Shapes of waiting asks that may fit on some node, as far as is known."""
+        self.requiring: dict[str, dict[Shape, None]] = {}
+        """Shapes of waiting asks that may run on one node only, by the name of that."""
         self.foreign_on: dict[str, Node] = {}
         """Where each work of another scheduler runs."""
         self.unfit: dict[Shape, None] = {}
@@ -256,8 +258,19 @@ class NodeTable:
         self.seekable[shape] = since_ms
         self.seekable_ms = min(self.seekable_ms, since_ms)
 
+    def meet_shape(self, shape: Shape) -> None:
+        """The first ask waits with `shape`."""
+        self.fitting[shape] = None
+        if shape.required_node:
+            self.requiring.setdefault(shape.required_node, {})[shape] = None
+
     def forget_shape(self, shape: Shape) -> None:
         """Nothing waits with `shape` any longer."""
+        if shape.required_node:
+            own = self.requiring[shape.required_node]
+            del own[shape]
+            if not own:
+                del self.requiring[shape.required_node]
         for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
             book.pop(shape, None)
         self.narrow.forget(shape)

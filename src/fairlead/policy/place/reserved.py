@@ -14,7 +14,7 @@ from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.acts.reserve_node import TIMER as EXPIRY_TIMER
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import fits_in
+from fairlead.core.model.resources import fits_in, take_from
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
@@ -160,11 +160,12 @@ def on_expiry(partition: Partition, app_id: str) -> None:
 # -- using it -----------------------------------------------------------------------------------------------------
 
 
-def place_reserved(partition: Partition) -> Ask | None:
+def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     """Place the first ask in walk order with a reserved node that fits there, or elsewhere; None when none does.
 
     Of one application, first all asks are tried on their own nodes, then on others. Only those are tried for which
     something changed since the last time. When none can be placed, work may be stopped on the nodes that asks require.
+    None starts where one that requires the node would stop it in this call: it loses its node and has its turn later.
     """
     nodes, again = partition.nodes, partition.nodes.reserved_again
     found: dict[Ask, Node] = {}
@@ -190,6 +191,9 @@ def place_reserved(partition: Partition) -> Ask | None:
         if ask not in again and not _may_start(partition, ask):
             del found[ask]
             continue
+        if found[ask].id in nodes.requiring and _would_be_stopped(partition, lines, ask, found[ask]):
+            clear_for(partition, found.pop(ask))
+            continue
         ask.attempted = True
         allocations.place(partition, ask, found[ask])
         return ask
@@ -201,6 +205,21 @@ def place_reserved(partition: Partition) -> Ask | None:
             _wait_for_node(partition, ask.shape)
         again.pop(ask, None)
     return None
+
+
+def _would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -> bool:
+    """Whether an ask that requires the node waits, and stops this one there once it has its turn."""
+    left = dict(node.free)
+    take_from(left, ask.items)
+    for shape in () if ask.required_node else partition.nodes.requiring[node.id]:
+        if fits_in(shape.items, left) or not (node.fits_total(shape.items) and partition.nodes.lets(shape, node)):
+            continue
+        for demand in partition.demands_of(shape):
+            seeker = first_seeker(partition, lines, demand)
+            other = seeker[2] if seeker is not None else None
+            if other is not None and other.priority >= ask.priority and not is_held_back(partition, demand, other):
+                return True
+    return False
 
 
 def _first(asks: dict[Ask, Node]) -> Ask:
