@@ -112,6 +112,41 @@ def test_plain_work_is_kept_off_too(spread: bool) -> None:
     assert c.run() == (["plain@n1"], [])
 
 
+def test_what_is_promised_counts_where_there_is_the_least_too() -> None:
+    """There is one zone only, so that no place in it is ahead of another, whatever is to start there."""
+    c = PriorityCluster()
+    for name in ("n2", "n3"):
+        c.node(name, 4, zone="a")
+    c.fill("low", 4, queue="root.b")
+    c.fill("low2", 4, queue="root.b")
+    c.fill("low3", 4, queue="root.b", where=Constraints(selector=(Requirement("zone", "In", ("a",)),)))
+    c.node("n4", 2, zone="a")
+    c.submit("high", 4, 5, where=Constraints(selector=(Requirement("zone", "In", ("a",)),)), labels=X)
+    assert c.run()[1]
+    assert c.nominated()["high"] in ("n2", "n3")
+    c.submit("even", 2, where=Constraints(spread=(SpreadTerm(labelled("x"), "zone", max_skew=1),)), labels=X)
+    assert c.run() == (["even@n4"], [])
+
+
+def test_more_that_is_promised_lets_what_is_spread_start() -> None:
+    """In one zone there is one of its like more than in the other: it may start there once another is to start here."""
+    c = PriorityCluster(nodes={"c1": 1})
+    c.node("a1", 2, zone="a")
+    c.node("b1", 4, zone="b")
+    c.fill("x", 1, 10, labels=X, where=Constraints(selector=(Requirement("zone", "In", ("a",)),)))
+    c.fill("low", 4, queue="root.b")
+    where = Constraints(
+        selector=(Requirement("zone", "In", ("a",)),), spread=(SpreadTerm(labelled("x"), "zone", only_selected=False),)
+    )
+    c.submit("even", 1, 9, where=where, labels=X)
+    assert c.run() == ([], [])
+    c.submit("high", 4, 5, where=Constraints(selector=(Requirement("zone", "In", ("b",)),)), labels=X)
+    assert c.run() == ([], ["low"])
+    assert c.run() == ([], []), "it has not started yet"
+    c.gone("low")
+    assert c.run() == (["high@b1", "even@a1"], [])
+
+
 def test_room_that_gathers_is_mere_room() -> None:
     """`late` waited for too long, and room gathers for it on the only node: the port there is not its own for that."""
     c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "10s"}), nodes={"n1": 4})

@@ -303,6 +303,28 @@ def test_it_takes_the_node_from_an_ordinary_ask() -> None:
     ]
 
 
+@pytest.mark.parametrize("priority", [5, -1])
+def test_nothing_starts_where_it_would_be_stopped_at_once(priority: int) -> None:
+    """The node becomes free enough for the ask that it is set aside for, and a more urgent one requires it."""
+    c = busy(6)
+    c.ask("small", 2)
+    c.run()
+    c.ask("big", 4)
+    c.run()
+    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    c.end("r0")
+    c.ask("daemon", 5, on="n0", priority=priority)
+    decided = c.run()
+    if priority < 0:
+        assert decided[0] == Allocated("big", "big", "n0")
+        assert not any(isinstance(d, Evict) for d in decided)
+        return
+    assert decided[:2] == [Unreserved("big", "big", "n0"), Reserved("daemon", "daemon", "n0")]
+    assert [(d.key, d.rule) for d in decided if isinstance(d, Evict)] == [("small", "required-node")]
+    c.end("small")
+    assert Allocated("daemon", "daemon", "n0") in c.run()
+
+
 def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
     """It could never use it."""
     c = busy(4)
