@@ -8,6 +8,7 @@ at once; any two things; and everything that the asker can do at once. What is n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fairlead.insight import levers
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.insight.advice import Asker
 
+NODES_TRIED = 3
+"""Of more room on a node together with something else, those nodes alone that lack least."""
+
 
 def pairs(partition: Partition, ask: Ask) -> Iterator[list[Lever]]:
     """Two dimensions: of limits above the nodes, room on them, more of them, priority, and turns that are kept."""
     limits = levers.limits_in_the_way(partition, ask)
     first = levers.first_in_line(partition, ask)
-    room = list(levers.room_on_nodes(partition, ask))
+    room = list(islice(levers.room_on_nodes(partition, ask), NODES_TRIED))
     more = list(levers.more_nodes(partition, ask))
     if limits is not None:
         yield [limits + each for each in room]

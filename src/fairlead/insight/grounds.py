@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
-from fairlead.insight.levers import CANCELS_TRIED, Lever, grain, held_back_by, together
+from fairlead.insight.levers import Lever, grain, held_back_by, together
 from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.policy.eligibility import attempt_times
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import Taint
 
 DAY_MS = 86_400_000
-POLICIES_TRIED = 4
 
 
 def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[Iterable[Lever]]:
@@ -143,7 +142,7 @@ def rivals(partition: Partition, ask: Ask, around: Sequence[Place]) -> list[Leve
             found |= dict.fromkeys([*place.node.reservations, *place.node.held])
     found |= dict.fromkeys(partition.nominations)
     others = [other for other in found if other is not ask and other.pending]
-    return [together(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others[:CANCELS_TRIED]]
+    return [together(Part(What.CANCEL, f"{a.app.id}/{a.key}", 0, 1)) for a in others]
 
 
 def _are_in_file(partition: Partition, parts: Sequence[Part] | dict[Part, None]) -> bool:
@@ -158,7 +157,7 @@ def _are_in_file(partition: Partition, parts: Sequence[Part] | dict[Part, None])
 def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     """A higher guarantee of a queue on its way, where preemption is for those that are below theirs."""
     rules = partition.spec.preemption
-    if rules.rule != "guarantee" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
+    if rules.rule == "priority" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
         return []
     found = [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
     due_ms = attempt_times.due_ms(ask, ask.app.queue.properties.preemption_delay_ms)
@@ -188,7 +187,7 @@ def protections(partition: Partition, ask: Ask) -> list[Lever]:
     fenced = [q for q in ask.app.queue.lineage if q.properties.preemption_policy == "fence"]
     closed = [q for q in partition.root.walk() if q.properties.preemption_policy == "disabled"]
     parts = [Part(What.PROPERTY, queue.path, 0, 1, text="-preemption.policy") for queue in (*fenced, *closed)]
-    return [together(part) for part in parts[:POLICIES_TRIED] if _are_in_file(partition, [part])]
+    return [together(part) for part in parts if _are_in_file(partition, [part])]
 
 
 # -- time ---------------------------------------------------------------------------------------------------------

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
 
-NODES_TRIED = 3
-CANCELS_TRIED = 6
 OWN_TRIED = 12
 MORE_NODES = 64
 
@@ -215,7 +213,7 @@ def room_on_nodes(partition: Partition, ask: Ask) -> Iterator[Lever]:
     """More room on one node, for the nodes that lack least."""
     nodes, waits = partition.nodes.nodes.values(), partition.root.pending
     largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
-    for place in [p for p in places(partition, ask) if p.is_open and p.missing][:NODES_TRIED]:
+    for place in [p for p in places(partition, ask) if p.is_open and p.missing]:
         rows = []
         for name, missing in place.missing.items():
             free = place.node.free.get(name, 0)
@@ -350,7 +348,7 @@ def smaller_requests(partition: Partition, ask: Ask) -> Iterator[Lever]:
         for name, most in (ceiling.max or {}).items():
             room[name] = min(room.get(name, most), most - ceiling.used.get(name, 0))
     seen: set[tuple[tuple[str, int], ...]] = set()
-    for place in [p for p in places(partition, ask) if p.is_open][: 4 * NODES_TRIED]:
+    for place in [p for p in places(partition, ask) if p.is_open]:
         fits = {name: min(amount, place.node.free.get(name, 0), room.get(name, amount)) for name, amount in ask.items}
         if all(fits[name] > 0 for name, amount in ask.items if amount > 0) and not fits_in(ask.items, fits):
             smaller = tuple((name, fits[name]) for name, amount in ask.items if fits[name] < amount)

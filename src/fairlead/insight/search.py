@@ -22,6 +22,7 @@ from fairlead.core.books.windows import TIMER as WINDOW_TIMER
 from fairlead.insight import combinations, levers
 from fairlead.insight.advice import By, by, price
 from fairlead.insight.changes import current_spec, edited, events_of, renamed, until_ms
+from fairlead.insight.elsewhere import elsewhere
 from fairlead.insight.grounds import grounds, horizon_ms, terms, wait_until
 from fairlead.insight.parts import IN_THE_FILE, Part, What, acts, clauses
 from fairlead.insight.places import places
@@ -239,6 +240,9 @@ class Search(Trials):
             )
         )
         yield from self.in_time()
+        for group in elsewhere(partition, ask):
+            if not group.kinds & {part.what for way in self.found for part in way.parts}:
+                yield from self._each([group.levers])
 
     def _two(self) -> Iterator[Way]:
         """Any two things at once; the first two that help."""
