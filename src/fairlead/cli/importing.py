@@ -81,7 +81,7 @@ def sim_import(
         for text in sets:
             mapped = fixed(mapped, text)
         told = sys.stderr if out == "-" else sys.stdout
-        print(f"{Path(file).name}: {records.form}, {count:,} rows", file=told)
+        print(f"{Path(file).name}: {records.form}, {_counted(count, 'row')}", file=told)
         mapped = _agreed(records, sample, mapped, zone, yes, told)
         return _written(records, mapped, timezone, out, queue_file, skip_bad, told)
     except MappingError as e:
@@ -271,6 +271,11 @@ def _say_what_next(account: Account, out: str) -> None:
     since = (
         f", from {date(first)[:10]} to {date(last)[:10]}" if account.is_dated else f", over {duration(last - first)}"
     )
-    print(f"{out}: {account.tasks:,} tasks in {account.rows:,} rows{since}, in {len(account.queues):,} queues")
+    tasks, rows = _counted(account.tasks, "task"), _counted(account.rows, "row")
+    print(f"{out}: {tasks} in {rows}{since}, in {_counted(len(account.queues), 'queue')}")
     print(f"in use at once, at most, as recorded: {format_amounts(peak(account))}")
     print(f"next: fairlead sim run --workload {out} --nodes '{machines_for(account)}'")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

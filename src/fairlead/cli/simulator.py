@@ -15,7 +15,7 @@ import click
 
 from fairlead.cli.app import Group, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.importing import sim_import
-from fairlead.cli.trial_options import trial_of, trial_options
+from fairlead.cli.trial_options import report_options, trial_of, trial_options
 from fairlead.cli.tuning import sim_tune
 from fairlead.cli.values import parse_duration
 from fairlead.cli.view import view
@@ -44,6 +44,7 @@ sim.add_command(sim_tune)
     "--config", "--queues", default="", metavar="FILE", help="A queue file; one that suits the workload if not given."
 )
 @trial_options
+@report_options
 @click.option("--decisions", default="", metavar="FILE", help="Write every decision to this file, a line each.")
 @click.option("--record", default="", metavar="FILE", help="Write the whole course to this new file, for sim view.")
 @report_output
@@ -64,6 +65,7 @@ def sim_run(config: str, decisions: str, record: str, report: str, images: str, 
 @sim.command("compare", examples=_COMPARE_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", help="Queue files; the first is compared against.")
 @trial_options
+@report_options
 @click.option("--csv", default="", metavar="FILE", help="Write every compared figure to a CSV file.")
 @click.option("--processes", type=click.IntRange(1), default=2, metavar="N", help="How many to run at a time.")
 @click.option(

@@ -16,7 +16,7 @@ from fairlead.cli.values import parse_duration
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairlead.scheduler import Scheduler
     from fairlead.sim.jobs import Workload
@@ -68,6 +68,8 @@ _TRIAL = (
     click.option("--until", default="", metavar="TIME", help="Stop so long after the first job (seconds, or 12h, 7d)."),
     click.option("--skip-bad", is_flag=True, help="Leave out bad rows and count them."),
     click.option("--no-resubmit", is_flag=True, help="Work that was stopped and has no retries left is given up."),
+)
+_REPORT = (
     click.option("--report", default="", metavar="FILE", help="Write a report with plots, as one HTML file."),
     click.option("--images", default="", metavar="DIR", help="Write the plots as SVG files."),
 )
@@ -75,7 +77,16 @@ _TRIAL = (
 
 def trial_options(function: _F) -> _F:
     """What is simulated; arrives as `given`, for `trial_of`."""
-    for option in reversed(_TRIAL):
+    return _with(_TRIAL, function)
+
+
+def report_options(function: _F) -> _F:
+    """What is written of the course, beside what is printed: `report` and `images`."""
+    return _with(_REPORT, function)
+
+
+def _with(options: Sequence[Callable[[_F], _F]], function: _F) -> _F:
+    for option in reversed(options):
         function = option(function)
     return function
 

@@ -79,11 +79,6 @@ def sim_tune(
     from fairlead.sim.tune import tune
     from fairlead.sim.tuning import Plan
 
-    for option in ("report", "images"):
-        if given.pop(option):
-            raise wrong_usage(
-                f"--{option} goes with sim compare: compare the file that was found with the one you have"
-            )
     try:
         plan = Plan(
             settings=tuple(read_setting(text) for text in tries),

@@ -36,7 +36,7 @@ def test_yes_writes_and_says_what_comes_next(run: Callable[..., Any], table: Pat
     """The words that it proposes are a command that runs."""
     result = run("sim", "import", str(table), "--yes", "--map", "run:min", "--queue-file", "queues.yaml")
     assert result.exit_code == 0, result.stderr
-    assert "tasks.csv: 20 tasks in 20 rows, from 2026-05-01 to 2026-05-01, in 1 queues" in result.stdout
+    assert "tasks.csv: 20 tasks in 20 rows, from 2026-05-01 to 2026-05-01, in 1 queue\n" in result.stdout
     words = result.stdout.splitlines()[-1].removeprefix("next: fairlead ")
     assert words == "sim run --workload tasks.csv --nodes '1x cpu=32,memory=64Gi'"
     again = run("sim", "run", "--workload", "tasks.csv", "--nodes", "1x cpu=32,memory=64Gi", "--config", "queues.yaml")
@@ -53,6 +53,12 @@ def test_a_person_corrects_the_guess(run: Callable[..., Any], table: Path, monke
     Path("tasks.csv").unlink()
     assert run("sim", "import", str(table), stdin="no\n").exit_code == 1
     assert not Path("tasks.csv").exists()
+
+
+def test_a_column_who_is_the_user(run: Callable[..., Any], table: Path) -> None:
+    table.write_text("Who;" + HEAD + "".join(f"bea;{row}\n" for row in ROWS.splitlines()))
+    assert run("sim", "import", str(table), "--yes").exit_code == 0
+    assert Path("tasks.csv").read_text().splitlines()[1].endswith(",batch,bea")
 
 
 def test_many_wrong_rows_write_nothing(run: Callable[..., Any], table: Path) -> None:

@@ -48,6 +48,16 @@ def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_pat
     assert "sim compare needs two queue files or more" in result.stderr
 
 
+def test_a_search_offers_no_report(run: Callable[..., Any]) -> None:
+    """Pictures are of what was simulated: `sim run` and `sim compare` have them."""
+    offered = {name: run("sim", name, "--help").stdout for name in ("run", "compare", "tune")}
+    assert {name: ("--report" in text, "--images" in text) for name, text in offered.items()} == {
+        "run": (True, True),
+        "compare": (True, True),
+        "tune": (False, False),
+    }
+
+
 def test_files_of_the_same_name_are_told_apart(run: Callable[..., Any], tmp_path: Path) -> None:
     """By as much of their paths as that needs."""
     files = []

@@ -54,7 +54,7 @@ _NAMES: dict[str, str] = {
     "nodes": "nnodes allocnodes nodes nodecount reqnodes",
     "count": "count replicas instances copies",
     "queue": "queue queuename queueid partition class",
-    "user": "user username owner uid submitter login userid",
+    "user": "user username owner uid submitter login userid who",
     "job": "jobid jobidraw job application applicationid appid jobnumber id",
     "priority": "priority prio",
     "time_limit": "timelimit timelimitraw limit walltime requestedtime reqtime resourcelistwalltime "
