@@ -75,6 +75,7 @@ class Course:
     url: str
     phase: Phase
     stack: ExitStack
+    most_jobs: int = MOST_JOBS
     is_disk_small: bool = False
     process: subprocess.Popen[bytes] | None = None
     began: float = 0.0
@@ -107,7 +108,7 @@ class Course:
             self.url.rpartition(":")[2],
         ]
         words += ["--resource", "cpu=8", "--resource", "memory=4Gi", "--per-user", "submissions=100000"]
-        words += ["--per-user", f"jobs={MOST_JOBS}"]
+        words += ["--per-user", f"jobs={self.most_jobs}"]
         began = time.monotonic()
         with (self.directory / "log").open("ab") as log:
             program = [sys.executable, "-m", "fairlead.cli.main", *words]

@@ -75,6 +75,10 @@ class JournalDamaged(JournalError):
         self.seq = seq
 
 
+FAILURES = (JournalError, sqlite3.Error, OSError)
+"""What writing raises where the disk does not let it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line of history. `outcome` is what followed from it (empty: not recorded)."""

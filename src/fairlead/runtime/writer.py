@@ -1,48 +1,45 @@
 """The turn of the single writer: take what waits, enter it, schedule, commit once, and only then answer and act.
 
-Decides what goes into one turn, and what happens when the journal or the program fails. Never touches processes itself
-(the place does) and never decides who runs (the scheduler does). Invariant: an answer is given and an act is ordered
-only for entries that are durable; a failed turn leaves the books as the journal has them.
+Decides how much goes into one turn, and what happens when the journal or the program fails. Never touches processes
+itself (the place does) and never decides who runs (the scheduler does). Invariant: an answer is given and an act is
+ordered only for entries that are durable; a failed turn leaves the books as the journal has them.
 """
 
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.journal import codec
-from fairlead.journal.format import NOTE, JournalError
+from fairlead.journal.format import FAILURES, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import books
 from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
+from fairlead.runtime.lines import SERVICE
 from fairlead.runtime.measures import Measures
 from fairlead.runtime.process import Clock
 from fairlead.runtime.refusals import InternalFault, Refusal, Unavailable
+from fairlead.runtime.snapshots import Snapshots
 from fairlead.scheduler import Scheduler
 from fairlead.wire.cluster import Recovery
 
 log = logging.getLogger("fairlead.runtime")
+T = TypeVar("T")
 
+TURN_MS = 10
+"""So long a turn takes commands, and then questions: whatever one user brings, others wait for little more."""
 PLACE_AT_ONCE = 512
 """Allocations in one turn at most."""
 IDLE_MS = 60_000
+STOPPING = "the service is stopping; try again when it is back"
 RETRY_MS = 1_000
 """Between two tries to write a journal that refused."""
-SNAPSHOT_RECORDS = 20_000
-"""After so many there is a snapshot, however large it is."""
-FEWER_RECORDS = 4_000
-"""After so many there is one if it is `SMALL`: it is written in a moment, and a start has less to do again."""
-SMALL = 4 * 2**20
-SNAPSHOT_MS = 300_000
-
-JOURNAL_FAILURES = (JournalError, sqlite3.Error, OSError)
 
 
 class Subscriber(Protocol):
@@ -83,18 +80,14 @@ class Runtime:
         self._again: list[Command] = []
         self._subscribers: tuple[Subscriber, ...] = ()
         self._dirty = True
-        self._closing = False
         self._no_schedule_before_ms = 0
-        self._snapshot_seq = 0
-        self._snapshot_bytes = 0
-        self._no_snapshot_before_ms = 0
+        self._snapshots = Snapshots(self.journal, self.books, self.measures.snapshots)
         try:
             self.recovered = self._recover()
         except BaseException:
             self.journal.close()
             raise
         self.clock = make_clock(self.books.last_ms)
-        self._snapshot_ms = self.clock.now()
         self._thread = threading.Thread(target=self._live, name="fairlead-writer", daemon=True)
         self.ended = threading.Event()
 
@@ -106,24 +99,22 @@ class Runtime:
         self.do(lambda turn: turn.note(books.ServiceStarted(version=version, pid=pid)), must=True)
         self._thread.start()
 
-    def do(self, act: Callable[[books.Turn], Any], *, must: bool = False) -> Future[Any]:
-        """Have `act` done with the books, in turn. The future holds its result once it is durable, or a `Refusal`."""
-        command = Command(act, must=must)
+    def do(self, act: Callable[[books.Turn], Any], *, must: bool = False, user: int | None = SERVICE) -> Future[Any]:
+        """Have `act` done with the books, when it is this user's turn. The future holds its result once it is durable,
+        or a `Refusal`.
+        """
+        command = Command(act, must=must, user=user)
         if self.sick and not must:
             command.future.set_exception(Unavailable(self.sick))
-        elif self._closing and not must:
-            command.future.set_exception(Unavailable("the service is stopping; try again when it is back"))
-        else:
-            self._inbox.put(command)
+        elif not self._inbox.put(command):
+            command.future.set_exception(Unavailable(STOPPING))
         return command.future
 
-    def read(self, ask: Callable[[Scheduler], Any]) -> Future[Any]:
+    def read(self, ask: Callable[[Scheduler], Any], *, user: int | None = SERVICE) -> Future[Any]:
         """Have `ask(scheduler)` answered between two turns. It must return values, never the objects it was shown."""
-        question = Read(ask)
-        if self.ended.is_set():
-            question.future.set_exception(Unavailable("the service has stopped"))
-        else:
-            self._inbox.put(question)
+        question = Read(ask, user=user)
+        if not self._inbox.put(question):
+            question.future.set_exception(Unavailable(STOPPING))
         return question.future
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -132,7 +123,6 @@ class Runtime:
 
     def close(self, timeout: float = 30.0) -> None:
         """Finish what was taken, write a snapshot, let go of the journal. What runs goes on."""
-        self._closing = True
         self._inbox.close()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -149,6 +139,7 @@ class Runtime:
             self.failure = failure
             log.critical("the service cannot go on: %s", failure, exc_info=failure)
         finally:
+            self._inbox.close()
             self.ended.set()
             self._refuse_the_rest()
             self.journal.close()
@@ -158,12 +149,22 @@ class Runtime:
 
         For the writer's thread, or what takes its place.
         """
-        commands, reads, leave = self._inbox.take(wait_ms)
-        self._turn(commands)
-        for question in reads:
+        self._inbox.wait(wait_ms)
+        self._turn(self._in_time(self._inbox.commands()))
+        for question in self._in_time(self._inbox.reads()):
             self._answer(question)
-        self._snapshot_if_due()
-        return not leave
+        now = self.clock.now()
+        if not self.sick and self._snapshots.is_due(now, busy=not self._inbox.is_empty):
+            self._snapshots.write(now)
+        return not (self._inbox.is_closed and self._inbox.is_empty)
+
+    def _in_time(self, items: Iterator[T]) -> Iterator[T]:
+        """One of them, and more while there is time."""
+        end = self.clock.now() + TURN_MS
+        for item in items:
+            yield item
+            if self.clock.now() >= end:
+                return
 
     def wait_ms(self) -> int:
         """How long nothing is due if nothing comes."""
@@ -175,19 +176,23 @@ class Runtime:
         due = self.books.scheduler.next_wakeup_ms()
         return IDLE_MS if due is None else min(max(due - now, self._no_schedule_before_ms - now, 1), IDLE_MS)
 
-    def _turn(self, commands: list[Command]) -> None:
+    def _turn(self, wanted: Iterable[Command]) -> None:
         if self.sick:
-            if not self._journal_works(commands):
+            came = list(wanted)
+            if not self._journal_works(came):
                 return
-            commands = [*self._again, *(c for c in commands if c.must)]
+            wanted = [*self._again, *(c for c in came if c.must)]
             self._again = []
+        commands: list[Command] = []
         turn = books.Turn(self.books, self.journal, self.clock.now())
         began = time.perf_counter()
         outcomes: list[tuple[Any, Refusal | None]] = []
         try:
-            outcomes.extend(self._attempt(command, turn) for command in commands)
+            for command in wanted:
+                commands.append(command)
+                outcomes.append(self._attempt(command, turn))
             self.books.place.settle(turn)
-        except JOURNAL_FAILURES as failure:
+        except FAILURES as failure:
             self._journal_failed(failure, commands)
             return
         except Exception as fault:
@@ -196,7 +201,7 @@ class Runtime:
         try:
             self._schedule(turn)
             self._commit(turn)
-        except JOURNAL_FAILURES as failure:
+        except FAILURES as failure:
             self._journal_failed(failure, commands)
             return
         except Exception as fault:
@@ -285,7 +290,7 @@ class Runtime:
         try:
             self.journal.append(self.clock.now(), NOTE, codec.encode(note), b"")
             self.journal.commit()
-        except JOURNAL_FAILURES as failure:
+        except FAILURES as failure:
             log.debug("the journal still cannot be written: %s", failure)
             self.journal.rollback()
             self._again += [c for c in commands if c.must]
@@ -342,7 +347,7 @@ class Runtime:
                 self.books.replay(record.seq, record.at_ms, record.kind, record.payload, record.outcome)
             except codec.CodecError as fault:
                 raise books.unreadable(f"record {record.seq} of {self.journal.path}", fault) from fault
-        self._snapshot_seq, self._snapshot_bytes = (snapshot.seq, len(snapshot.state)) if snapshot else (0, 0)
+        self._snapshots.found(snapshot)
         passed = (time.perf_counter() - began) * 1000
         notes = [*self.journal.opening.sentences(), *recovery.passed_over]
         known = snapshot is not None
@@ -350,45 +355,11 @@ class Runtime:
 
     def _refuse_the_rest(self) -> None:
         gone = Unavailable("the service has stopped; try again when it is back")
-        for command in self._again:
-            fail(command.future, gone)
-        self._inbox.refuse_the_rest(gone)
-
-    # --- snapshots ---------------------------------------------------------------------------------------------------
-
-    def _snapshot_if_due(self) -> None:
-        written = self.journal.last_seq - self._snapshot_seq
-        now = self.clock.now()
-        if self.sick or now < self._no_snapshot_before_ms:
-            return
-        small = self._snapshot_bytes < SMALL
-        # It takes a while when much waits: better between two bursts than in one, as long as that does not last.
-        if not (small or self._inbox.is_empty or written >= 5 * SNAPSHOT_RECORDS):
-            return
-        if written >= (FEWER_RECORDS if small else SNAPSHOT_RECORDS) or (
-            written and now - self._snapshot_ms >= SNAPSHOT_MS
-        ):
-            self._snapshot()
-
-    def _snapshot(self) -> None:
-        """Without one the next start only takes longer: no fault here may stop the service."""
-        began = time.perf_counter()
-        self._snapshot_ms = self.clock.now()
-        try:
-            state = self.books.dump()
-            self._snapshot_bytes = len(state)
-            self.journal.save_snapshot(self.journal.last_seq, self.books.last_ms, state)
-            self._snapshot_seq = self.journal.last_seq
-            self.journal.checkpoint()
-        except Exception as failure:
-            is_ours = not isinstance(failure, JOURNAL_FAILURES)
-            log.error("no snapshot could be written: %s", failure, exc_info=failure if is_ours else None)
-            self._no_snapshot_before_ms = self._snapshot_ms + SNAPSHOT_MS // 5
-            return
-        self.measures.snapshots.add(time.perf_counter() - began)
+        for waiting in (*self._again, *self._inbox.commands(), *self._inbox.reads()):
+            fail(waiting.future, gone)
 
     def _leave(self) -> None:
         pid = self._who[1]
         self._turn([Command(lambda turn: turn.note(books.ServiceStopped(pid=pid)), must=True)])
         if not self.sick:
-            self._snapshot()
+            self._snapshots.write(self.clock.now())

@@ -44,6 +44,7 @@ from fairlead.service.history_events import Hub, stream
 from fairlead.service.http.sockets import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
+from fairlead.service.passes import Passes, asking
 from fairlead.service.place import Place, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.times import duration
@@ -225,7 +226,7 @@ class MachinePlace(Place):
         self,
         ask: Callable[[Any], Callable[[], T]],
         caller: Caller | None = None,
-        passes: asyncio.Semaphore | None = None,
+        passes: Passes | None = None,
         took: Callable[[float], object] = float,
     ) -> T:
         """Of each user one after the other, in the time that a user has; views of much are not counted."""
@@ -259,11 +260,12 @@ class MachinePlace(Place):
 
     async def look(self, ask: Callable[[Scheduler, Jobs], T]) -> T:
         """Have `ask(scheduler, jobs)` answered between two turns; it returns plain values."""
-        return cast(T, await asyncio.wrap_future(self.runtime.read(lambda scheduler: ask(scheduler, self.local.jobs))))
+        asked = self.runtime.read(lambda scheduler: ask(scheduler, self.local.jobs), user=asking.get())
+        return cast(T, await asyncio.wrap_future(asked))
 
     async def do(self, act: Callable[[Turn], T]) -> T:
         """Have `act` done in turn; returns when it is durable. Raises `Refusal`."""
-        return cast(T, await asyncio.wrap_future(self.runtime.do(act)))
+        return cast(T, await asyncio.wrap_future(self.runtime.do(act, user=asking.get())))
 
 
 MachineOf = Annotated[MachinePlace, Depends(place_of)]

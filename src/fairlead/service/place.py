@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, cast
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.core import Metric
+from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -37,6 +38,7 @@ from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service.pages import Pages
+from fairlead.service.passes import STRANGERS, Passes, asking
 from fairlead.service.yunikorn import history
 from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, Streams
 from fairlead.wire.cluster import Service
@@ -214,9 +216,9 @@ class Place(ABC):
     """False where there is one machine."""
     streams: Streams = field(default_factory=Streams)
     history_samples: HistorySamples = field(default_factory=HistorySamples)
-    questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    questions: Passes = field(default_factory=lambda: Passes(AT_ONCE))
     """Passes for questions that are answered in processes of their own."""
-    looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    looks: Passes = field(default_factory=lambda: Passes(AT_ONCE))
     """Passes for views of much, which are quicker than questions and do not wait for them."""
     pages: Pages = field(default_factory=Pages)
 
@@ -310,7 +312,7 @@ class Place(ABC):
         self,
         ask: Callable[[Moment], Callable[[], T]],
         caller: Caller | None = None,
-        passes: asyncio.Semaphore | None = None,
+        passes: Passes | None = None,
         took: Callable[[float], object] = float,
     ) -> T:
         """The question that `ask` makes of the moment, answered on a copy of everything. Raises `Refusal`.
@@ -328,7 +330,7 @@ class Place(ABC):
             question = ask(moment)
             return ask_apart(lambda: guarded(question), PATIENCE_S)
 
-        async with passes or self.questions:
+        async with (passes or self.questions).one():
             asked = await self.read(fork, caller)
             try:
                 found = await asyncio.to_thread(asked.answer)
@@ -356,14 +358,18 @@ def place_of(request: Request) -> Any:
     return request.app.state.place
 
 
-def caller_of(request: Request) -> Caller:
-    """Who is asking. Raises `Refusal`."""
-    return cast(Caller, place_of(request).caller(request))
+async def caller_of(request: Request) -> Caller:
+    """Who is asking, in whose line the request waits from now on. Raises `Refusal`."""
+    caller: Caller = await run_in_threadpool(place_of(request).caller, request)
+    asking.set(caller.uid)
+    return caller
 
 
-def reader_of(request: Request) -> Caller | None:
+async def reader_of(request: Request) -> Caller | None:
     """Who reads what is not about single users; None where everybody may. Raises `Refusal`."""
-    return cast("Caller | None", place_of(request).reader(request))
+    reader: Caller | None = await run_in_threadpool(place_of(request).reader, request)
+    asking.set(STRANGERS if reader is None else reader.uid)
+    return reader
 
 
 PlaceOf = Annotated[Place, Depends(place_of)]

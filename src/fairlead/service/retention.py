@@ -16,12 +16,12 @@ from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
+from fairlead.journal.format import FAILURES
 from fairlead.journal.store import Journal
 from fairlead.local.history_records import JobsCleaned
 from fairlead.local.job_names import run_key
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn
-from fairlead.runtime.writer import JOURNAL_FAILURES
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf, now_ms
@@ -63,7 +63,7 @@ async def keep(place: MachinePlace, retention: Retention) -> None:
         try:
             while await prune(place, retention):
                 await asyncio.sleep(0)
-        except JOURNAL_FAILURES as failure:
+        except FAILURES as failure:
             log.warning("older records could not be removed from the journal: %s", failure)
         await asyncio.sleep(LOOK_S)
 

@@ -16,6 +16,7 @@ from fairlead.journal.format import EVENT, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import Entry, Runtime, Turn
 from fairlead.runtime.configurations import Applied, QueuesReconfigured, configure
+from fairlead.runtime.snapshots import Snapshots
 
 WAIT_S = 10.0
 
@@ -136,7 +137,7 @@ def test_the_history_is_there_after_a_stop(path: Path) -> None:
 
 def test_the_history_is_there_without_a_snapshot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The records alone give it."""
-    monkeypatch.setattr(Runtime, "_snapshot", lambda self: None)
+    monkeypatch.setattr(Snapshots, "write", lambda *_: None)
     with runtime(path) as (running, _):
         put(running, spec("{name: a}"))
         put(running, spec("{name: b}"), "bob")

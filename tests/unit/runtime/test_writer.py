@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from fairlead.runtime import (
     Turn,
     Unavailable,
 )
+from fairlead.runtime.process import Clock
+from fairlead.runtime.writer import TURN_MS
 from fairlead.scheduler import Scheduler
 
 WAIT_S = 10.0
@@ -443,9 +446,9 @@ def test_a_snapshot_is_taken_after_many_records(
     path: Path, monkeypatch: pytest.MonkeyPatch, small: int, most: int
 ) -> None:
     """So that a start never has to replay more than that; sooner where one is written in a moment."""
-    monkeypatch.setattr("fairlead.runtime.writer.FEWER_RECORDS", 10)
-    monkeypatch.setattr("fairlead.runtime.writer.SNAPSHOT_RECORDS", 20)
-    monkeypatch.setattr("fairlead.runtime.writer.SMALL", small)
+    monkeypatch.setattr("fairlead.runtime.snapshots.FEWER_RECORDS", 10)
+    monkeypatch.setattr("fairlead.runtime.snapshots.RECORDS", 20)
+    monkeypatch.setattr("fairlead.runtime.snapshots.SMALL", small)
     abandon(path, [write(str(n)) for n in range(most + most // 2)])
     runtime = Runtime(path, Notebook())
     try:
@@ -482,3 +485,79 @@ def test_after_the_end_everybody_is_told(path: Path) -> None:
         runtime.do(write("x")).result(WAIT_S)
     with pytest.raises(Unavailable):
         runtime.read(lambda _: None).result(WAIT_S)
+
+
+# --- in turns by user ----------------------------------------------------------------------------------------------
+
+
+class Watch(Clock):
+    """A clock on which each command takes as long as it says, and nothing else takes any time."""
+
+    ms = 0
+
+    def now(self) -> int:
+        return self.ms
+
+
+ANN, BOB, A_FLOOD = 1, 2, 500
+
+
+@pytest.fixture
+def flooded(path: Path) -> Iterator[tuple[Runtime, Watch, list[str]]]:
+    """A writer that has not begun, with a line of 500 commands and as many questions of ann, a turn's time each."""
+    watch, done = Watch(), list[str]()
+    runtime = Runtime(path, Notebook(), make_clock=lambda _: watch)
+
+    def take(what: str, _: Any) -> None:
+        watch.ms += TURN_MS
+        done.append(what)
+
+    for number in range(A_FLOOD):
+        runtime.do(partial(take, f"ann {number}"), user=ANN)
+        runtime.read(partial(take, f"ann asks {number}"), user=ANN)
+    yield runtime, watch, done
+    runtime.close()
+    runtime.journal.close()
+
+
+def test_a_flood_costs_others_one_turn(flooded: tuple[Runtime, Watch, list[str]]) -> None:
+    """What bob wants is done in the second turn, what he asks is answered in the next; ann's keep their order."""
+    runtime, _, done = flooded
+    bobs = runtime.do(lambda turn: turn.note(Line("bob")), user=BOB)
+    asks = runtime.read(lambda _: "bob", user=BOB)
+    turns = 0
+    while not (bobs.done() and asks.done()):
+        runtime.step(0)
+        turns += 1
+    assert turns == 2
+    assert done == ["ann 0", "ann asks 0", "ann 1", "ann asks 1"]
+
+
+def test_what_the_machine_reports_waits_for_no_user(flooded: tuple[Runtime, Watch, list[str]]) -> None:
+    """It has happened already."""
+    runtime, _, done = flooded
+    told = [runtime.do(lambda turn: turn.note(Line("ended")), must=True) for _ in range(30)]
+    runtime.step(0)
+    assert all(each.done() for each in told)
+    assert done == ["ann 0", "ann asks 0"]
+
+
+def test_what_takes_no_time_is_written_together(path: Path) -> None:
+    """One commit for many commands, of whomever."""
+    runtime = Runtime(path, Notebook(), make_clock=lambda _: Watch())
+    futures = [runtime.do(write(f"{n}"), user=n % 7) for n in range(300)]
+    runtime.step(0)
+    assert all(each.done() for each in futures)
+    assert runtime.measures.commits.count == 1
+    runtime.close()
+    runtime.journal.close()
+
+
+def test_who_comes_too_late_is_told_so(path: Path) -> None:
+    """Questions too, and what was waiting is still answered."""
+    with open_runtime(path) as (runtime, _):
+        early = runtime.read(lambda _: "early")
+    assert early.result(WAIT_S) == "early"
+    for late in (runtime.read(lambda _: "late"), runtime.do(write("late")), runtime.do(write("late"), must=True)):
+        with pytest.raises(Unavailable, match="the service is stopping"):
+            late.result(WAIT_S)

@@ -1,20 +1,34 @@
-"""Many jobs in one request keep nobody else waiting for long."""
+"""Many jobs in one request, and many requests of one user, keep nobody else waiting for long."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from benchmarks.reads import measure
+from fastapi.routing import APIRoute
 
 from fairlead.core.model.resources import Resources
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import JobSpec
 from fairlead.runtime import Refusal
+from fairlead.service.http.app import SHARED
 from fairlead.service.orders import A_TURN
+from fairlead.service.passes import Passes, asking
+from fairlead.service.place import caller_of, reader_of
+from fairlead.service.yunikorn.watch_routes import ROUTERS
 
 ANN = Caller("ann", 77)
+ALICE, BOB = 54_321, 54_322
+MOVED = {"/ws/v1/stack", "/ws/v1/fullstatedump"}
+"""Routes that say where to go."""
 pytestmark = pytest.mark.real
 
 
@@ -68,3 +82,94 @@ def test_a_quota_takes_all_or_none_in_one_turn(served: Any) -> None:
         body = {"jobs": [{"command": ["/bin/true"], "queue": "root.batch", "resources": {"cpu": 0.001}}] * number}
         assert served.call("POST", "/api/v1/jobs", body).status == status
     assert served.call("DELETE", "/api/v1/quotas/few").status == 200
+
+
+# -- in turns by user ----------------------------------------------------------------------------------------------
+
+
+def test_each_route_asks_who_it_is(served: Any) -> None:
+    """So that whatever it waits for it waits for in that user's line; what asks for no token needs nothing."""
+
+    def asks(dependant: Any) -> bool:
+        return dependant.call in (caller_of, reader_of) or any(map(asks, dependant.dependencies))
+
+    routers = (*SHARED, *served.place.routers(), *ROUTERS)
+    routes = [route for router in routers for route in router.routes]
+    assert len(routes) > 90
+    assert all(isinstance(route, APIRoute) for route in routes)
+    assert {route.path for route in routes if not asks(route.dependant)} == {"/healthz", "/"} | MOVED
+
+
+def test_a_flood_of_one_user_costs_others_one_turn(served: Any) -> None:
+    """While the writer is busy alice sends thirty requests, and then bob one: his are among the first to be taken."""
+    runtime, busy, go_on = served.place.runtime, threading.Event(), threading.Event()
+    took, plain = list[int | None](), runtime._in_time
+
+    def watched(items: Any) -> Any:
+        for item in plain(items):
+            took.append(item.user)
+            yield item
+
+    def stand_still(_: Any) -> None:
+        busy.set()
+        assert go_on.wait(50)
+
+    def waits(user: int, count: int) -> bool:
+        lines = runtime._inbox._wanted._lines
+        return len(lines.get(user, ())) == count
+
+    served.place.users.bounds, before = (
+        replace(served.place.users.bounds, submissions=10_000),
+        served.place.users.bounds,
+    )
+    runtime._in_time = watched
+    standing = runtime.do(stand_still)
+    try:
+        assert busy.wait(50)
+        body = {"jobs": [{"command": ["/bin/true"], "hold": True}]}
+        ask = lambda who: served.call("POST", "/api/v1/jobs", body, who).status  # noqa: E731
+        with ThreadPoolExecutor(31) as pool:
+            alices = [pool.submit(ask, "alice") for _ in range(30)]
+            until(lambda: waits(ALICE, 30))
+            bobs = pool.submit(ask, "bob")
+            until(lambda: waits(BOB, 1))
+            go_on.set()
+            assert {each.result(50) for each in (*alices, bobs)} == {201}
+    finally:
+        go_on.set()
+        runtime._in_time, served.place.users.bounds = plain, before
+        standing.result(50)
+    assert took.index(BOB) - took.index(ALICE) == 1
+    assert took.count(ALICE) >= 60
+
+
+def until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 50
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_passes_are_given_in_turns() -> None:
+    """Of two at a time: bob's first is next but one, whatever alice has waiting; what was given up had its turn."""
+
+    async def course() -> list[str]:
+        passes, order, leave = Passes(1), list[str](), asyncio.Event()
+
+        async def work(who: int, name: str) -> None:
+            asking.set(who)
+            async with passes.one():
+                order.append(name)
+                await leave.wait()
+
+        tasks = [asyncio.create_task(work(ALICE, f"alice {n}")) for n in range(4)]
+        await asyncio.sleep(0)
+        tasks += [asyncio.create_task(work(BOB, f"bob {n}")) for n in range(2)]
+        await asyncio.sleep(0)
+        tasks.pop(2).cancel()
+        leave.set()
+        await asyncio.gather(*tasks)
+        async with passes.one():
+            return order
+
+    assert asyncio.run(course()) == ["alice 0", "alice 1", "bob 0", "bob 1", "alice 3"]

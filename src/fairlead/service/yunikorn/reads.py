@@ -12,14 +12,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.books.partition import Partition
 from fairlead.insight.history_records import Record
 from fairlead.local.callers import Caller
 from fairlead.service.http.errors import documented
-from fairlead.service.place import Moment, Place, PlaceOf, ReaderOf, caller_of
+from fairlead.service.place import CallerOf, Moment, Place, PlaceOf, ReaderOf
 from fairlead.service.yunikorn import transport
 
 Described = dict[int | str, dict[str, Any]]
@@ -117,9 +117,8 @@ def sees_all(who: Caller | None) -> bool:
     return who is None or who.is_admin
 
 
-def administrator(request: Request) -> Caller:
+def administrator(who: CallerOf) -> Caller:
     """Who asks for everything at once: an administrator, also where everybody may read the rest. Raises `Refusal`."""
-    who = caller_of(request)
     who.require_admin("read everything at once")
     return who
 
