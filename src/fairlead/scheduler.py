@@ -25,6 +25,7 @@ from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unkno
 from fairlead.policy.events.held import enter_freed
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
+from fairlead.policy.why.alike import Alike, alike
 from fairlead.policy.why.waiting import why_waiting
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Scheduler:
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
         self.cluster = Cluster()
         self._cycles: dict[str, Cycle] = {}
+        self._reasons: dict[Alike, Reason] = {}
+        """Why asks wait that are alike, as long as nothing changes."""
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
         configure(self.cluster, spec or ClusterSpec())
@@ -125,6 +128,7 @@ class Scheduler:
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
+        self._reasons.clear()
         due_ms = cluster.timers.next_wakeup_ms()
         if due_ms is not None and due_ms <= now_ms:
             fire_due(cluster, now_ms)
@@ -167,7 +171,13 @@ class Scheduler:
             return held.reason(part.applications[application], part.now_ms)
         if part is None or ask is None or not ask.pending:
             return None
-        return why_waiting(part, ask)
+        like = alike(part, ask)
+        if like is None:
+            return why_waiting(part, ask)
+        found = self._reasons.get(like)
+        if found is None:
+            found = self._reasons[like] = why_waiting(part, ask)
+        return found
 
     def expected_start_ms(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> int | None:
         """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.

@@ -10,6 +10,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Decision, Evict, Reserved
 from fairlead.core.model.reasons import NextInLine, Reason
+from fairlead.policy.why.waiting import why_waiting
 from fairlead.scheduler import Scheduler
 
 Use = dict[tuple[str, str], int]
@@ -55,6 +56,7 @@ def every_wait_has_a_reason(scheduler: Scheduler, partition: Partition, settled:
                 continue
             assert isinstance(reason, Reason), f"{ask} waits for no reason"
             assert reason.sentence(), f"{ask} waits for a reason without words"
+            assert reason == why_waiting(partition, ask), f"{ask} waits for what something like it waits for"
             assert not (settled and isinstance(reason, NextInLine)), f"{ask} would fit and is left waiting"
 
 

@@ -7,24 +7,28 @@ the line is what the scheduler would look at first if everything fitted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.model.resources import add_to
 from fairlead.policy.order.effective_priority import is_owed, path_of, rank
 from fairlead.policy.order.keys import application_key, ask_key, queue_key
 from fairlead.wire.pages import Step
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book, Items
 
 
 def in_line(partition: Partition, most: int) -> list[Ask]:
     """The first asks of the line, at most so many."""
-    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for ask in nsmallest(most, _waiting(leaf), _in_leaf)]
+    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for _, ask in nsmallest(most, _waiting(leaf))]
     return nsmallest(most, found, _place)
 
 
@@ -33,15 +37,40 @@ def waiting(partition: Partition) -> int:
     return sum(app.pending_count for app in partition.applications.values())
 
 
-def _waiting(leaf: Queue) -> Iterator[Ask]:
+def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
+    """Of each queue what waits in it and below, and how many asks that are. What is alike is added up at once."""
+    found: dict[Queue, tuple[Book, int]] = {}
+    for queue in reversed(list(root.walk())):  # Those below before those above.
+        shapes: Counter[Items] = Counter()
+        for app in queue.applications.values():
+            left = app.pending_count
+            for batch in app.batches.values() if left else ():
+                shapes[batch.demand.shape.items] += len(batch)
+                left -= len(batch)
+            if left:
+                shapes.update(ask.items for ask in app.asks.values() if ask.pending and ask.batch is None)
+        book: Book = {}
+        for items, count in shapes.items():
+            add_to(book, tuple((name, amount * count) for name, amount in items))
+        below = [found[child] for child in queue.children.values()]
+        for theirs, _ in below:
+            add_to(book, tuple(theirs.items()))
+        found[queue] = book, shapes.total() + sum(count for _, count in below)
+    return found
+
+
+def _waiting(leaf: Queue) -> Iterator[tuple[tuple[object, ...], Ask]]:
+    """What waits in a leaf, each with its key there; no two have the same."""
     for app in leaf.applications.values():
         if app.pending_count:
-            yield from (ask for ask in app.asks.values() if ask.pending)
+            key = _application_key(app)
+            for ask in app.asks.values():
+                if ask.pending:
+                    yield ask_key(ask, key), ask
 
 
-def _in_leaf(ask: Ask) -> tuple[object, ...]:
-    app = ask.app
-    return ask_key(ask, application_key(app) if app.touched or not app.order_key else app.order_key)
+def _application_key(app: Application) -> tuple[object, ...]:
+    return application_key(app) if app.touched or not app.order_key else app.order_key
 
 
 def _place(ask: Ask) -> Any:
@@ -49,7 +78,7 @@ def _place(ask: Ask) -> Any:
     leaf = ask.app.queue
     if leaf.by_rank:
         return path_of(ask)
-    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), _in_leaf(ask))
+    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), ask_key(ask, _application_key(ask.app)))
 
 
 def kept(partition: Partition) -> Iterator[tuple[Ask, Node]]:

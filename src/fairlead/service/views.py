@@ -16,6 +16,7 @@ from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Reason, WindowAhead
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight import line
 from fairlead.insight.verdict import shown, why_stopped
 from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
@@ -240,11 +241,11 @@ def place_in_line(ask: Ask | None) -> int | None:
     return 1 + sum(1 for one in others if one.pending and one.line_key < ask.line_key)
 
 
-def queue_view(queue: Queue, partition: str, idle: Mapping[str, Book]) -> cluster.Queue:
-    """A queue with those below it. `idle`: what idle work uses beside the books, by path."""
-    headroom = queue.headroom()
-    children = [queue_view(child, partition, idle) for child in queue.children.values()]
-    own = sum(app.pending_count for app in queue.applications.values())
+def queue_view(
+    queue: Queue, partition: str, idle: Mapping[str, Book], waits: Mapping[Queue, tuple[Book, int]]
+) -> cluster.Queue:
+    """A queue with those below it. `idle`: what idle work uses beside the books, by path; `waits`: what waits."""
+    headroom, (pending, waiting) = queue.headroom(), waits[queue]
     return cluster.Queue(
         partition=partition,
         path=queue.path,
@@ -254,20 +255,20 @@ def queue_view(queue: Queue, partition: str, idle: Mapping[str, Book]) -> cluste
         guaranteed=with_cpu(queue.guaranteed),
         allocated=with_cpu(pruned(queue.allocated)),
         idle=with_cpu(pruned(idle.get(queue.path, {}))),
-        pending=with_cpu(pruned(queue.pending)),
+        pending=with_cpu(pruned(pending)),
         headroom=with_cpu(dict(sorted(headroom.items()))) if headroom is not None else None,
         priority=None if queue.reported == NO_PRIORITY else queue.reported,
         running_applications=queue.running,
         max_applications=queue.max_applications,
-        waiting=own + sum(child.waiting for child in children),
-        children=children,
+        waiting=waiting,
+        children=[queue_view(child, partition, idle, waits) for child in queue.children.values()],
     )
 
 
 def queue_views(scheduler: Scheduler) -> list[cluster.Queue]:
     """The tree of each partition."""
     parts = scheduler.cluster.partitions.values()
-    return [queue_view(part.root, part.name, part.idle.use_by_queue()) for part in parts]
+    return [queue_view(part.root, part.name, part.idle.use_by_queue(), line.pending(part.root)) for part in parts]
 
 
 def leaves(scheduler: Scheduler) -> list[str]:

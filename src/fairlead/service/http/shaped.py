@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from heapq import nlargest, nsmallest
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
@@ -152,8 +153,7 @@ class Pages(NamedTuple):
         backwards: bool = False,
     ) -> P:
         """The page of what was found, each thing as `show` has it. Raises `Refusal` for a cursor that is none."""
-        things = sorted(found, key=order, reverse=backwards)
-        rest = things
+        rest = things = list(found)
         if self.after is not None:
             try:
                 begin = msgspec.json.decode(self.after, type=Order)
@@ -161,7 +161,7 @@ class Pages(NamedTuple):
             except (msgspec.DecodeError, TypeError):
                 said = f"{self.after[:60]!r} is no cursor; give `next` of the page before"
                 raise Refusal("invalid", said, field="after") from None
-        kept = rest[: self.limit]
+        kept = (nlargest if backwards else nsmallest)(self.limit, rest, key=order)
         following = msgspec.json.encode(order(kept[-1])).decode() if kept and len(rest) > self.limit else None
         name = next(name for name in page.__struct_fields__ if name not in Page.__struct_fields__)
         return page(**{name: [show(each) for each in kept]}, next=following, total=len(things))

@@ -1,0 +1,59 @@
+"""The line and what waits in each queue, worked out the quick way, held against the plain one over random states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from properties.course import Course
+from properties.mixed import mixed
+
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.resources import pruned
+from fairlead.insight import line
+from fairlead.policy.order.effective_priority import path_of
+from fairlead.policy.order.keys import application_key, ask_key, queue_key
+from fairlead.scheduler import Scheduler
+
+STATES = 60
+
+
+def state(kind: str, number: int) -> Scheduler:
+    if kind == "mixed":
+        return mixed(number).scheduler
+    course = Course(number)
+    course.run(25)
+    return course.scheduler
+
+
+def place(ask: Ask) -> Any:
+    """Where an ask stands, by the orders alone."""
+    leaf = ask.app.queue
+    if leaf.by_rank:
+        return path_of(ask)
+    app = ask.app
+    # What the scheduler keeps counts: of an application that waits for kept room alone there is nothing newer.
+    key = application_key(app) if app.touched or not app.order_key else app.order_key
+    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), ask_key(ask, key))
+
+
+def all_that_waits(partition: Partition) -> list[Ask]:
+    return [ask for app in partition.applications.values() for ask in app.asks.values() if ask.pending]
+
+
+@pytest.mark.parametrize("kind", ["plain", "mixed"])
+def test_the_line_and_its_sums_are_those_of_the_books(kind: str) -> None:
+    seen = 0
+    for number in range(STATES):
+        partition = state(kind, number).cluster.partitions["default"]
+        waiting = sorted(all_that_waits(partition), key=place)
+        seen += len(waiting) > 2
+        for most in (1, 3, 1000):
+            assert line.in_line(partition, most) == waiting[:most], number
+        sums = line.pending(partition.root)
+        for queue in partition.root.walk():
+            below = [ask for ask in waiting if queue in ask.app.queue.lineage]
+            assert (pruned(sums[queue][0]), sums[queue][1]) == (pruned(queue.pending), len(below)), (number, queue.path)
+        assert line.waiting(partition) == len(waiting)
+    assert seen > STATES // 10, "too few states in which much waits"
