@@ -36,6 +36,8 @@ JOBS = 300
 MOST_JOBS = 100_000
 """That a user may have: a flood of submissions is to be one, not of refusals."""
 SETTLE_S = 0.5
+PAUSE_S = 0.005
+"""Between two reads: there are to be a hundred, so that one that the machine held up says nothing."""
 JOB = {"command": ["/bin/true"], "cwd": "/", "hold": True}
 BODIES: dict[str, Any] = {
     "POST /api/v1/jobs": {"jobs": [JOB] * 20},
@@ -158,7 +160,7 @@ def _read(url: str, token: str, control: str, seconds: float, processes: Any) ->
     """What another user, in a process of its own, waits for meanwhile."""
     phase = processes.Value("i", ABUSE)
     here, there = processes.Pipe(duplex=False)
-    reading = processes.Process(target=read_on, args=(url, token, control, phase, there), daemon=True)
+    reading = processes.Process(target=read_on, args=(url, token, control, phase, there, PAUSE_S), daemon=True)
     reading.start()
     time.sleep(seconds)
     phase.value = OVER

@@ -200,7 +200,7 @@ Wait: TypeAlias = tuple[bool, int, float]
 """How long a read took in which phase, in seconds, and whether it was one of the control."""
 
 
-def read_on(url: str, token: str, control: str, phase: Phase, out: Connection) -> None:
+def read_on(url: str, token: str, control: str, phase: Phase, out: Connection, pause_s: float = 0.05) -> None:
     """Read as another user does who looks at the machine, all the time; `control` after each four."""
     client, other, waits = Client(Address.of_url(url, token)), Client(Address.of_url(control)), list[Wait]()
     reads: list[Callable[[], Any]] = [
@@ -219,7 +219,7 @@ def read_on(url: str, token: str, control: str, phase: Phase, out: Connection) -
             if phase.value == before != DOWN:
                 waits.append((which == len(reads) - 1, before, time.perf_counter() - began))
         number += 1
-        time.sleep(0.05)
+        time.sleep(pause_s)
     out.send(waits)
 
 

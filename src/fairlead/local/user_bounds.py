@@ -43,7 +43,7 @@ class UserBounds:
     terminals: int = 20
     """Connections to terminals of jobs."""
     connections: int = 200
-    """Over the Unix socket, open at a time."""
+    """Over the Unix socket, open at a time, and as many over TCP."""
     tokens: int = 100
 
 

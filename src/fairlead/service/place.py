@@ -37,6 +37,7 @@ from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
+from fairlead.service.identity import CONNECTION
 from fairlead.service.pages import Pages
 from fairlead.service.passes import STRANGERS, Passes, asking
 from fairlead.service.yunikorn import history
@@ -296,10 +297,6 @@ class Place(ABC):
 
     # -- what they do alike -------------------------------------------------------------------------------------------
 
-    def reader(self, request: Request) -> Caller | None:
-        """Who reads what is not about single users; None where everybody may."""
-        return None if self.open_reads else self.caller(request)
-
     async def shown(
         self, ask: Callable[[Moment], T], caller: Caller | None = None, encode: Callable[[Any], bytes] | None = None
     ) -> T | bytes:
@@ -353,23 +350,26 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def place_of(request: Request) -> Any:
+async def place_of(request: Request) -> Any:
     """The service that this request came to."""
     return request.app.state.place
 
 
 async def caller_of(request: Request) -> Caller:
     """Who is asking, in whose line the request waits from now on. Raises `Refusal`."""
-    caller: Caller = await run_in_threadpool(place_of(request).caller, request)
+    caller: Caller = await run_in_threadpool(request.app.state.place.caller, request)
     asking.set(caller.uid)
+    if (connection := request.scope.get(CONNECTION)) is not None:
+        connection.known_as(caller.uid)
     return caller
 
 
 async def reader_of(request: Request) -> Caller | None:
     """Who reads what is not about single users; None where everybody may. Raises `Refusal`."""
-    reader: Caller | None = await run_in_threadpool(place_of(request).reader, request)
-    asking.set(STRANGERS if reader is None else reader.uid)
-    return reader
+    if not request.app.state.place.open_reads:
+        return await caller_of(request)
+    asking.set(STRANGERS)
+    return None
 
 
 PlaceOf = Annotated[Place, Depends(place_of)]

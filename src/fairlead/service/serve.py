@@ -164,6 +164,10 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     unknown = [name for name in options.admins if accounts.by_name(name) is None]
     if unknown:
         raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
+    tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
+    if options.socket is None and options.port is None:
+        raise StartError("there is neither a socket nor a port to listen on; give one of them")
+    # What is wrong with the options was refused: from here on something is made.
     state_dir = state_directory(options.state_dir)
     ours = version()
     as_root = os.geteuid() == 0
@@ -186,7 +190,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
-    tcp, sockets, pages = _listen(options, state_dir, stack)
+    sockets, pages = _listen(options, tcp, state_dir, stack)
     tokens = Tokens(state_dir / "tokens.json")
     gate = _gate(options, tokens, pages.sessions)
 
@@ -249,8 +253,7 @@ def _say_recovered(runtime: Runtime) -> None:
         log.warning("%s", note)
 
 
-def _listen(options: ServeOptions, state_dir: Path, stack: ExitStack) -> tuple[Tcp, list[socket.socket], Pages]:
-    tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
+def _listen(options: ServeOptions, tcp: Tcp, state_dir: Path, stack: ExitStack) -> tuple[list[socket.socket], Pages]:
     sockets, path = [], options.socket
     if path is not None:
         path = path.absolute()
@@ -262,11 +265,9 @@ def _listen(options: ServeOptions, state_dir: Path, stack: ExitStack) -> tuple[T
         over_tcp = tcp.listen(options.port)
         stack.callback(over_tcp.close)
         sockets.append(over_tcp)
-    if not sockets:
-        raise StartError("there is neither a socket nor a port to listen on; give one of them")
     pages = Pages(Sessions(state_dir / "sessions.json"), guests=options.open_reads)
     pages.listen(tcp, options.pages_port if options.port is not None else None, options.socket, stack)
-    return tcp, [*sockets, *pages.inside], pages
+    return [*sockets, *pages.inside], pages
 
 
 def hostname() -> str:

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from fairlead.runtime import Refusal
 from fairlead.service.http.connections import HEAD_BYTES, KEPT, Connections, Patience, raise_descriptors
 from fairlead.service.http.server import Server
 from fairlead.service.http.sockets import on_tcp, on_unix
+from fairlead.service.identity import CONNECTION
 
 MOST, OF_USER = 20, 5
 PATIENCE = Patience(head=1.0, body=1.5, reading=1.0)
@@ -27,16 +29,21 @@ BIG = b"x" * 50_000_000
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    """Answers how long the body was; much, where much is asked for."""
+    """Answers how long the body was; much, where much is asked for. `/as/7` is asked by user 7."""
     size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
         size, more = size + len(message.get("body", b"")), message.get("more_body", False)
-    content = BIG if scope["path"] == "/big" else str(size).encode()
+    status, content = 200, BIG if scope["path"] == "/big" else str(size).encode()
+    if scope["path"].startswith("/as/"):
+        try:
+            scope[CONNECTION].known_as(int(scope["path"].removeprefix("/as/")))
+        except Refusal as refused:
+            status, content = 429, str(refused).encode()
     headers = [(b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 
 
@@ -52,9 +59,11 @@ class Served:
         while not self.server.started:
             time.sleep(0.01)
 
-    def open(self, *, unix: bool = False) -> socket.socket:
+    def open(self, *, unix: bool = False, address: str = "") -> socket.socket:
         made = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
         made.settimeout(50)
+        if address:
+            made.bind((address, 0))
         made.connect(str(self.path) if unix else self.address)
         return made
 
@@ -63,11 +72,25 @@ class Served:
             one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             return read(one)
 
+    def keep(self, uid: int, address: str = "") -> tuple[socket.socket, bytes]:
+        """A connection over TCP that this user has open, and what was answered."""
+        one = self.open(address=address)
+        return one, asked(one, f"/as/{uid}")
+
     def until(self, count: int) -> None:
         end = time.monotonic() + 50
         while len(self.connections) != count:
             assert time.monotonic() < end, f"{len(self.connections)} connections"
             time.sleep(0.01)
+
+
+def asked(one: socket.socket, path: str = "/") -> bytes:
+    """The answer to a request over a connection that stays."""
+    one.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    said = b""
+    while not said.partition(b"\r\n\r\n")[2]:
+        said += one.recv(2**16)
+    return said
 
 
 def read(one: socket.socket) -> bytes:
@@ -106,11 +129,15 @@ def test_whoever_asks_is_served_whatever_stays_open(served: Served) -> None:
     served.until(0)
 
 
-def test_what_was_cut_off_is_told_why(served: Served) -> None:
-    """The one that has been idle for the longest time goes."""
-    idle = [served.open() for _ in range(MOST)]
-    served.until(MOST)
-    with served.open():
+@pytest.mark.parametrize("addresses", [1, MOST], ids=["of one address", "of many"])
+def test_what_was_cut_off_is_told_why(served: Served, addresses: int) -> None:
+    """The one that has been idle for the longest time goes, where one address has as many as a user may, or all have
+    as many as there may be.
+    """
+    most = OF_USER if addresses == 1 else MOST
+    idle = [served.open(address=f"127.0.1.{1 + number % addresses}") for number in range(most)]
+    served.until(most)
+    with served.open(address="127.0.1.1"):
         said = read(idle[0])
         assert said.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         assert b"others wait for a connection" in said
@@ -201,6 +228,36 @@ def test_one_user_has_so_many_over_the_unix_socket(served: Served) -> None:
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_one_user_has_so_many_over_tcp(served: Served) -> None:
+    """From wherever they come, and others of that address have theirs. The service's own user has any number."""
+    mine = [served.keep(7, f"127.0.1.{number + 1}")[0] for number in range(OF_USER)]
+    one, said = served.keep(7, "127.0.1.99")
+    assert b"429" in said
+    assert b"you have 5 connections open over TCP, as many as a user may; close some" in said
+    others = [served.keep(8) for _ in range(OF_USER)] + [served.keep(os.geteuid()) for _ in range(OF_USER + 1)]
+    assert all(b"HTTP/1.1 200" in said for _, said in others)
+    mine.pop().close()
+    served.until(2 * OF_USER + OF_USER + 1)
+    again, said = served.keep(7)
+    assert b"HTTP/1.1 200" in said
+    for each in (*mine, one, again, *(other for other, _ in others)):
+        each.close()
+    served.until(0)
+
+
+def test_one_address_keeps_no_other_from_anything(served: Served) -> None:
+    """Those of whom nobody knows who they are end each other, not the one that has been open for the longest time."""
+    calm = served.keep(7, "127.0.1.2")[0]
+    idle = []
+    for number in range(3 * MOST):
+        idle.append(served.open(address="127.0.1.1"))
+        if number % 10 == 9:
+            assert asked(calm).startswith(b"HTTP/1.1 200")
+    for one in (calm, *idle):
+        one.close()
+    served.until(0)
 
 
 def test_there_are_as_many_descriptors_as_there_may_be() -> None:

@@ -1,8 +1,8 @@
 """Connections: how many there may be, and how long each may keep the service waiting.
 
-Decides which are kept and which end, by how long they have kept the service waiting. Never looks at what is asked.
-Invariant: whatever is opened over TCP and left open, the Unix socket has room of its own, and root always has; a caller
-that sends its request at once is not cut off for those that do not.
+Decides which are kept and which end, by whose they are and how long they have kept the service waiting. Never looks at
+what is asked. Invariant: whatever is opened over TCP and left open, the Unix socket has room of its own, and root
+always has; a caller that sends its request at once is not cut off for those that do not; no user has all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import resource
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from fairlead.runtime import Refusal
 from fairlead.service.http import errors
 from fairlead.service.identity import CONNECTION, PEER, Peer, Token, peer_of
 
@@ -32,6 +33,8 @@ DESCRIPTORS = 65_536
 ENDLESS = re.compile(r"/api/v1/jobs/[^/]+/terminal")
 """What is typed at a terminal is passed on as it comes, and never held."""
 HEAD_BYTES = 64 * 1024
+Owner: TypeAlias = tuple[bool, int | str]
+"""Whose a connection is: whether over the Unix socket, and the user's number; the address until it is known."""
 TOKENS_S = 1.0
 """Between two looks at tokens: no stream outlives its token for longer."""
 
@@ -62,7 +65,9 @@ class Connections:
     """All connections of one service, by the socket that they came over."""
 
     def __init__(self, descriptors: int, *, of_user: int, own_uid: int = 0, patience: Patience | None = None) -> None:
-        """`descriptors`: those of the process. `of_user`: connections over the Unix socket that one user may have."""
+        """`descriptors`: those of the process. `of_user`: connections that one user may have over the Unix socket, and
+        as many over TCP, and as many one address for which nobody has shown yet who that is.
+        """
         self.most = max(1, min(MOST, (descriptors - KEPT) // 2))
         self.patience = patience or Patience()
         self._of_user, self._unbound = of_user, frozenset((0, own_uid))
@@ -70,26 +75,52 @@ class Connections:
         """Over TCP (False) and Unix: those whose other end has to do something, the longest first."""
         self._open: set[Guarded] = set()
         self._count: Counter[bool] = Counter()
-        self._users: Counter[int] = Counter()
+        self._owned: Counter[Owner] = Counter()
 
     def opened(self, one: Guarded, peer: Peer | None) -> tuple[str, str] | None:
         """A further one; None, or the code and the sentence with which it is refused."""
-        is_unix = peer is not None
+        is_unix, owner = peer is not None, one.owner
         self._open.add(one)
         self._count[is_unix] += 1
+        self._owned[owner] += 1
+        is_over = self._owned[owner] > self._of_user
         if peer is not None:
-            self._users[peer.uid] += 1
             if peer.uid in self._unbound:
                 return None
-            if self._users[peer.uid] > self._of_user:
-                said = f"you have {self._of_user} connections open over the Unix socket, as many as a user may"
-                return "too-many", f"{said}; close some"
+            if is_over:
+                return "too-many", self._too_many("the Unix socket")
+        elif is_over and owner[1]:
+            return self._make_room(is_unix, owner, f"{self._of_user} connections of {owner[1]}")
         if self._count[is_unix] > self.most:
-            waiting = self._waiting[is_unix]
-            if not waiting:
-                return "unavailable", f"there are {self.most} connections, all of them at work; try again in a moment"
-            next(iter(waiting)).cut_off("others wait for a connection, and this one was idle for the longest time")
+            return self._make_room(is_unix, None, f"{self.most} connections")
         return None
+
+    def _make_room(self, is_unix: bool, owner: Owner | None, said: str) -> tuple[str, str] | None:
+        """Cut off what was idle for the longest time, of this owner or of all; else the answer to the one that came."""
+        idle = next((each for each in self._waiting[is_unix] if owner in (None, each.owner)), None)
+        if idle is None:
+            return "unavailable", f"there are {said}, all of them at work; try again in a moment"
+        idle.cut_off("others wait for a connection, and this one was idle for the longest time")
+        return None
+
+    def _too_many(self, over: str) -> str:
+        return f"you have {self._of_user} connections open over {over}, as many as a user may; close some"
+
+    def known(self, one: Guarded, uid: int) -> None:
+        """Over TCP this one is that user's from now on. Raises `Refusal` where the user has enough: then it is not."""
+        owner: Owner = (False, uid)
+        if one.owner == owner:
+            return
+        if self._owned[owner] >= self._of_user and uid not in self._unbound:
+            raise Refusal("too-many", self._too_many("TCP"))
+        self._disown(one)
+        one.owner = owner
+        self._owned[owner] += 1
+
+    def _disown(self, one: Guarded) -> None:
+        self._owned[one.owner] -= 1
+        if not self._owned[one.owner]:
+            del self._owned[one.owner]
 
     def closed(self, one: Guarded, peer: Peer | None) -> None:
         """It is gone."""
@@ -97,10 +128,7 @@ class Connections:
         self._open.discard(one)
         self._count[is_unix] -= 1
         self._waiting[is_unix].pop(one, None)
-        if peer is not None:
-            self._users[peer.uid] -= 1
-            if not self._users[peer.uid]:
-                del self._users[peer.uid]
+        self._disown(one)
 
     def waits(self, one: Guarded, peer: Peer | None, *, for_the_other_end: bool) -> None:
         """Whether its other end has to do something now: those that have, and have had for long, go first."""
@@ -130,6 +158,7 @@ class Guarded(HttpToolsProtocol):
         self._all, self._patience = connections, connections.patience
         self.token: Token | None = None
         """The one that was shown last."""
+        self.owner: Owner = (False, "")
         self._peer: Peer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -142,6 +171,10 @@ class Guarded(HttpToolsProtocol):
         """Note who connected; refuse it where there are too many."""
         super().connection_made(transport)
         self._peer = peer_of(transport)
+        if self._peer is not None:
+            self.owner = True, self._peer.uid
+        elif self.client is not None:
+            self.owner = False, self.client[0]
         refused = self._all.opened(self, self._peer)
         if refused is not None:
             self._refuse(*refused)
@@ -168,6 +201,11 @@ class Guarded(HttpToolsProtocol):
                 self._refuse(
                     "headers-too-large", f"the headers of this request are more than {HEAD_BYTES} bytes; send fewer"
                 )
+
+    def known_as(self, uid: int) -> None:
+        """This user has shown who asks: it is one of that user's connections. Raises `Refusal`."""
+        if self._peer is None:
+            self._all.known(self, uid)
 
     # -- a request ----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
-from fairlead.service.place import CallerOf, PlaceOf, place_of
+from fairlead.service.place import CallerOf, PlaceOf
 from fairlead.service.sessions import SESSION
 from fairlead.wire import pages as wire
 from fairlead.wire.jobs import Done
@@ -27,13 +27,13 @@ router = api("pages")
 front = APIRouter(include_in_schema=False)
 
 
-def _token(request: Request) -> str:
-    return str(place_of(request).token_of(request))
+async def _token(place: PlaceOf, request: Request) -> str:
+    return place.token_of(request)
 
 
-def _url(request: Request) -> str:
+async def _url(place: PlaceOf, request: Request) -> str:
     """Where the pages are for whoever asks: over TCP under the name that the service has there; empty: nowhere."""
-    url: str = place_of(request).pages.url
+    url = place.pages.url
     if not url or request.client is None:
         return url
     host = request.url.hostname or ""

@@ -170,7 +170,7 @@ class Pages(NamedTuple):
 def pages(usual: int) -> Any:
     """The dependency of a list that gives so many things unless it is told otherwise."""
 
-    def asked(
+    async def asked(
         limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many.")] = usual,
         after: Annotated[
             str | None, Query(max_length=2000, description="Go on after this: `next` of the page before.")

@@ -117,7 +117,7 @@ def sees_all(who: Caller | None) -> bool:
     return who is None or who.is_admin
 
 
-def administrator(who: CallerOf) -> Caller:
+async def administrator(who: CallerOf) -> Caller:
     """Who asks for everything at once: an administrator, also where everybody may read the rest. Raises `Refusal`."""
     who.require_admin("read everything at once")
     return who
