@@ -113,6 +113,25 @@ def test_values_reach_what_they_are_for() -> None:
     assert found["ConfigMap", NAMESPACE, "fairlead-queues"]["data"]["queues.yaml"].strip() == queues.strip()
 
 
+def test_the_pages_have_a_port_of_their_own_unless_they_are_turned_off() -> None:
+    """In the pod, the Service and the policy."""
+
+    def ports(*settings: str) -> tuple[list[str], list[str], list[str], bool]:
+        found = templated("--set", "networkPolicy.enabled=true", *settings)
+        (container,) = found["Deployment", NAMESPACE, "fairlead"]["spec"]["template"]["spec"]["containers"]
+        (rule,) = found["NetworkPolicy", NAMESPACE, "fairlead"]["spec"]["ingress"]
+        return (
+            [each["name"] for each in container["ports"]],
+            [each["targetPort"] for each in found["Service", NAMESPACE, "fairlead"]["spec"]["ports"]],
+            [each["port"] for each in rule["ports"]],
+            "--no-pages" in container["args"],
+        )
+
+    both = ["http", "pages"]
+    assert ports() == (both, both, both, False)
+    assert ports("--set", "pages=false") == (["http"], ["http"], ["http"], True)
+
+
 def test_what_a_cluster_may_have_beside_it() -> None:
     """Policies, monitoring, a dashboard, and what pods are given."""
     found = templated(

@@ -27,6 +27,7 @@ from fairlead.service.http.sockets import Tcp
 from fairlead.service.kubernetes.answers import make_cluster_app
 from fairlead.service.kubernetes.gate import Judge
 from fairlead.service.kubernetes.place import ClusterPlace
+from fairlead.tls.server import TlsServer
 
 
 def _stamp(_: float) -> str:
@@ -110,9 +111,17 @@ class ClusterService:
 
 @contextlib.asynccontextmanager
 async def serving(
-    nodes: int = 1, cpu: str = "4", server: FakeServer | None = None, *, judge: Judge | None = None, pages: bool = False
+    nodes: int = 1,
+    cpu: str = "4",
+    server: FakeServer | None = None,
+    *,
+    judge: Judge | None = None,
+    pages: bool = False,
+    tcp: Tcp | None = None,
 ) -> AsyncIterator[ClusterService]:
-    """A controller that schedules, until the end of the block. `judge`: who knows tokens; `pages`: serve them too."""
+    """A controller that schedules, until the end of the block. `judge`: who knows tokens; `pages`: serve them too;
+    `tcp`: how it is reached.
+    """
     server = server or FakeServer()
     for number in range(nodes):
         room = {"cpu": cpu, "pods": "110"}
@@ -121,15 +130,15 @@ async def serving(
         server.put("namespaces", {"metadata": {"name": "default"}})
     controller = Controller(Access("http://127.0.0.1:1"), ControllerOptions())
     place = ClusterPlace(controller=controller, version="test", started_at_ms=int(time.time() * 1000))
-    tcp = Tcp()
+    tcp = tcp or Tcp()
     socket = tcp.listen(0)
     stack = contextlib.ExitStack()
     place.pages.listen(tcp, 0 if pages else None, None, stack)
     config = uvicorn.Config(make_cluster_app(place, judge or Nobody()), ws="none", lifespan="off", log_config=None)
-    serving = uvicorn.Server(config)
+    serving = TlsServer(config, tcp.certificate)
     control_loop = asyncio.create_task(controller._control_loop(Client(server)))
-    serve = asyncio.create_task(serving.serve(sockets=[socket]))
-    showing = asyncio.create_task(place.pages.keep(socket))
+    serve = asyncio.create_task(serving.serve(sockets=[socket, *place.pages.inside]))
+    showing = asyncio.create_task(place.pages.keep())
     service = ClusterService(server, controller, place, tcp.url(socket))
     try:
         with patch.object(fake_server, "_stamp", _stamp):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fairlead.client.errors import Refused
 from fairlead.web import live as module
-from fairlead.web.live import BURST_S, FRESH_S, SHARE, Budget, Live
+from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, Budget, Live
+from fairlead.web.viewer import Kind, Viewer
+from fairlead.wire.cluster import Problem
 
 
 class Clock:
@@ -93,6 +97,72 @@ async def test_an_answer_that_failed_is_asked_for_again() -> None:
         except ValueError:
             found = 0
     assert found == 2
+
+
+def refused(status: int) -> Refused:
+    return Refused(Problem(type="", title="", status=status, detail="no", code="unauthorized"))
+
+
+async def test_a_session_that_is_over_takes_no_answer_from_others() -> None:
+    """Whoever has the same rights shares an answer; whose session is over is refused alone."""
+    live = Live()
+
+    async def over() -> str:
+        await asyncio.sleep(0.01)
+        raise refused(401)
+
+    async def asked_well() -> str:
+        return "seen"
+
+    first = asyncio.create_task(live.shared(("x",), over))
+    await asyncio.sleep(0)
+    assert await live.shared(("x",), asked_well) == "seen"
+    with pytest.raises(Refused):
+        await first
+
+
+async def test_other_refusals_are_the_answer_for_all() -> None:
+    live, asked = Live(), 0
+
+    async def gone() -> str:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.01)
+        raise refused(404)
+
+    async def gone_too() -> str:
+        return await gone()
+
+    told = await asyncio.gather(*(live.shared(("x",), each) for each in (gone, gone_too)), return_exceptions=True)
+    assert [isinstance(each, Refused) for each in told] == [True, True]
+    assert asked == 1
+
+
+def test_those_share_answers_who_may_know_the_same() -> None:
+    def rights(user: str, is_admin: bool, of: Kind) -> object:
+        return Viewer("fls_x", user, is_admin, None, of).rights  # type: ignore[arg-type]
+
+    assert rights("root", True, "machine") == rights("ann", True, "machine")
+    assert len({rights("root", True, "machine"), rights("ann", False, "machine"), rights("", False, "machine")}) == 3
+    assert rights("ann", False, "cluster") == rights("bob", False, "cluster")
+
+
+async def test_however_much_happens_news_are_asked_for_some_times_a_second() -> None:
+    live, asked = Live(), 0
+
+    class Client:
+        async def changes(self, *, after: int, wait: float) -> Any:
+            nonlocal asked
+            asked += 1
+            return SimpleNamespace(seq=after + 1)
+
+    begun = time.monotonic()
+    live.join("page", Client())  # type: ignore[arg-type]
+    seq = 0
+    while seq < 3:
+        seq = await live.after(seq, 5)
+    live.leave("page")
+    assert asked <= (time.monotonic() - begun) / NEWS_S + 2
 
 
 async def test_the_service_is_asked_for_news_while_a_page_is_open_and_not_after() -> None:

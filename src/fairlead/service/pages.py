@@ -12,6 +12,7 @@ import logging
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,6 @@ log = logging.getLogger("fairlead.service")
 HOW_TO_GET = "pip install 'fairlead[web]'"
 NOT_INSTALLED = f"the pages are not installed; run {HOW_TO_GET} where the service runs, then start it again"
 TURNED_OFF = "the pages are turned off (`--no-pages`)"
-NO_WAY_IN = "over TLS the pages need the Unix socket of the service (`fairlead up --socket PATH`)"
 AGAIN_S = 2.0
 """Before pages that ended are started again."""
 
@@ -42,49 +42,38 @@ class Pages:
     """Where they are; empty: nowhere."""
     why_none: str = TURNED_OFF
     inside: list[socket.socket] = field(default_factory=list)
-    """Where their process reaches the service, if it has a Unix socket; the kernel's word does not count there."""
+    """Where their process reaches the service: a Unix socket on which the kernel's word does not count."""
     _socket: socket.socket | None = None
     _tcp: Tcp = field(default_factory=Tcp)
 
     def listen(self, tcp: Tcp, port: int | None, beside: Path | None, stack: ExitStack) -> None:
-        """Have an address (but for None), if they are installed, and a way to the service beside its Unix socket, for
-        their process alone; `stack` gives both back. An address in use is said, and does not keep the service from
-        starting.
+        """Have an address (but for None), if they are installed, and a way to the service for their process alone: a
+        socket beside the Unix socket of the service, or in a folder of its own; `stack` gives both back. What is in the
+        way is said, and does not keep the service from starting.
         """
         if port is None:
             return
         if importlib.util.find_spec("nicegui") is None:
             self.why_none = NOT_INSTALLED
             return
-        if beside is None and tcp.certificate is not None:
-            self.why_none = NO_WAY_IN
-            return
         try:
+            inside = _way_in(beside, stack)
             self._socket = tcp.listen(port)
-        except ListenError as problem:
+        except (ListenError, OSError) as problem:
             self.why_none = f"the pages have no address: {str(problem).replace('--port', '--pages-port')}"
             log.warning("%s", self.why_none)
             return
         stack.callback(self._socket.close)
+        self.inside.append(inside)
         self._tcp, self.url = tcp, tcp.url(self._socket)
-        if beside is not None:
-            path = Path(f"{beside.absolute()}{PAGES}")
-            unix = on_unix(path)
-            path.chmod(0o600)
-            stack.callback(remove_socket, path, path.lstat().st_ino)
-            stack.callback(unix.close)
-            self.inside.append(unix)
 
-    async def keep(self, service: socket.socket) -> None:
-        """Start their process when somebody comes, and again if it ends, until cancelled. `service`: where the service
-        listens, if it has no Unix socket.
-        """
-        if self._socket is None:
+    async def keep(self) -> None:
+        """Start their process when somebody comes, and again if it ends, until cancelled."""
+        if not self.url:
             return
-        where = self.inside[0].getsockname() if self.inside else self._tcp.url(service)
         while True:
             await self._somebody()
-            process = await asyncio.to_thread(self._start, where)
+            process = await asyncio.to_thread(self._start, self.inside[0].getsockname())
             try:
                 status = await asyncio.to_thread(process.wait)
             finally:
@@ -113,3 +102,15 @@ class Pages:
         command += ["--guests"] if self.guests else []
         # It ends when its standard input does: with this process, however that ends.
         return subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(fd,))
+
+
+def _way_in(beside: Path | None, stack: ExitStack) -> socket.socket:
+    """A Unix socket that no other user may connect to. Raises `ListenError` or OSError."""
+    if beside is None:
+        beside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-"))) / "s"
+    path = Path(f"{beside.absolute()}{PAGES}")
+    listening = on_unix(path)
+    stack.callback(remove_socket, path, path.lstat().st_ino)
+    stack.callback(listening.close)
+    path.chmod(0o600)
+    return listening

@@ -318,7 +318,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     if place.config_file is not None:
         duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
     duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
-    duties += [keep_the_clock(place), watch_accounts(place), place.pages.keep(sockets[0])]
+    duties += [keep_the_clock(place), watch_accounts(place), place.pages.keep()]
     duties.append(connections.end_with_tokens(place.gate.objection))
     gc.collect()
     duties.append(search_seldom())

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,10 @@ from nicegui import background_tasks, ui
 from nicegui.client import Client
 from nicegui.events import GenericEventArguments
 
-from fairlead.client.errors import ClientError
+from fairlead.client.errors import ClientError, Refused
 from fairlead.web.course_bar import CourseBar
 from fairlead.web.html import EMPTY, Child, Html, a, button, div, element, h1, joined, p, section, span
-from fairlead.web.live import SOMEBODY_WAITS, Live
+from fairlead.web.live import SOMEBODY_WAITS, UNKNOWN, Live
 from fairlead.web.viewer import Kind, Viewer
 
 log = logging.getLogger("fairlead.web")
@@ -98,6 +99,7 @@ class Page:
         self._after: list[tuple[Any, ...]] = []
         self._client: Client | None = None
         self._following: asyncio.Task[None] | None = None
+        self._known_until = time.monotonic() + AT_LEAST_EVERY_S
         if viewer.of == "course":
             bar = CourseBar(viewer, live, self.after_showing)
             self.panel("course", "", bar.draw, kind="wide bar")
@@ -197,6 +199,9 @@ class Page:
         try:
             while client.id in Client.instances:
                 seq = await self.live.after(seq, AT_LEAST_EVERY_S)
+                if why_over := await self._is_over():
+                    self.run("lost", why_over)
+                    return
                 self.run("lost", self.live.lost)
                 for panel in self.panels:
                     if panel.live and not self.live.lost:
@@ -205,6 +210,17 @@ class Page:
             self.live.leave(self)
             for each in besides:
                 each.cancel()
+
+    async def _is_over(self) -> str:
+        """Why the session is, asked now and then, since answers are shared with other sessions; empty: it is not."""
+        if time.monotonic() >= self._known_until:
+            self._known_until = time.monotonic() + AT_LEAST_EVERY_S
+            try:
+                await self.viewer.client.changes()
+            except ClientError as no:
+                # That it does not answer at the moment is said elsewhere.
+                return no.message if isinstance(no, Refused) and no.status == UNKNOWN else ""
+        return ""
 
     async def redraw(self, *ids: str) -> None:
         """Draw these now."""

@@ -73,7 +73,7 @@ class _Job:
     async def _details(self) -> JobDetails:
         with found(f"Job {self.key}"):
             return await self.live.shared(
-                ("job", self.viewer.session, self.key), lambda: self.viewer.client.job(self.key)
+                ("job", self.viewer.rights, self.key), lambda: self.viewer.client.job(self.key)
             )
 
     # -- panels -------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class _Job:
             return await self.viewer.client.why(self.key)
 
         with found(f"Job {self.key}"):
-            told = await self.live.shared(("why", self.viewer.session, self.key), ask)
+            told = await self.live.shared(("why", self.viewer.rights, self.key), ask)
         sentence = told.sentence[:1].upper() + told.sentence[1:]
         head = p(strong(sentence.rstrip("."), "."), class_="answer")
         if told.state != "waiting":

@@ -41,7 +41,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         return _filters(viewer, asked, [queue.path for queue in leaves(await trees_of(viewer, live))])
 
     async def jobs() -> Html:
-        key = ("jobs", viewer.session, after, tuple(asked.items()))
+        key = ("jobs", viewer.rights, after, tuple(asked.items()))
         found = await live.shared(key, lambda: viewer.client.newest_jobs(asked, limit=ROWS, after=after))
         return _jobs(found, Colours(await trees_of(viewer, live)), viewer, asked, is_first=after is None)
 

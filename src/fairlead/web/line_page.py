@@ -49,7 +49,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         async def ask() -> LinePage:
             return await viewer.client.line(limit=ROWS, after=after)
 
-        found, trees = await asyncio.gather(live.shared(("line", viewer.session, after), ask), trees_of(viewer, live))
+        found, trees = await asyncio.gather(live.shared(("line", viewer.rights, after), ask), trees_of(viewer, live))
         return _line(found, Colours(trees), line_forecast(live, viewer), viewer)
 
     async def runs() -> Html:
@@ -135,7 +135,7 @@ async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
         return [each async for each in running(viewer, most=RUNNING)]
 
     try:
-        found = await live.shared(("running", viewer.session), ask)
+        found = await live.shared(("running", viewer.rights), ask)
     except ClientError:
         return EMPTY
     if not found:

@@ -25,6 +25,9 @@ BURST_S = 0.05
 """So much may be owed for a question that is asked again."""
 LOOK_AGAIN_S = 1.0
 POLL_S = 25.0
+UNKNOWN = 401
+NEWS_S = 0.2
+"""After news, until it is asked whether there are more."""
 LOST_AGAIN_S = 1.0
 REMEMBERED = 5
 FRESH_S = 0.2
@@ -95,7 +98,7 @@ class Live:
         """Of each question how long its last answers took: the shortest is what it costs, the rest is what else the
         machine had to do.
         """
-        self._shared: dict[tuple[Any, ...], tuple[int, float, asyncio.Task[Any]]] = {}
+        self._shared: dict[tuple[Any, ...], tuple[int, float, asyncio.Task[Any], object]] = {}
         self._derived: dict[str, tuple[object, asyncio.Task[Any]]] = {}
 
     def join(self, page: object, client: AsyncClient) -> None:
@@ -136,6 +139,7 @@ class Live:
             else:
                 if told.seq != self.seq or self.lost:
                     self._tell(told.seq, "")
+                await asyncio.sleep(NEWS_S)
 
     def _tell(self, seq: int, lost: str) -> None:
         self.seq, self.lost = seq, lost
@@ -146,12 +150,17 @@ class Live:
         first, then whoever asks, where that matters.
         """
         known = self._shared.get(key)
-        if known is None or not self._is_of_now(*known):
-            known = (self.seq, time.monotonic(), asyncio.create_task(self._asked(key, ask)))
+        if known is None or not self._is_of_now(*known[:3]):
+            known = (self.seq, time.monotonic(), asyncio.create_task(self._asked(key, ask)), ask)
             self._shared[key] = known
             if len(self._shared) > MOST_SHARED:
                 self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
-        return cast(T, await asyncio.shield(known[2]))
+        try:
+            return cast(T, await asyncio.shield(known[2]))
+        except Refused as no:
+            if known[3] is ask or no.status != UNKNOWN:
+                raise
+            return await self._asked(key, ask)  # The session of whoever asked may be over; this one's may not.
 
     async def derived(self, name: str, answer: A, work_out: Callable[[A], T]) -> T:
         """What follows from an answer that pages share, worked out once for all of them, beside what else goes on."""

@@ -49,13 +49,13 @@ class _Now:
         async def ask() -> list[Occupant]:
             return [each async for each in running(self.viewer)]
 
-        return await self.live.shared(("occupants", self.viewer.session), ask)
+        return await self.live.shared(("occupants", self.viewer.rights), ask)
 
     async def kept(self) -> list[Kept]:
         async def ask() -> list[Kept]:
             return [each async for each in self.viewer.client.kept()]
 
-        return await self.live.shared(("kept", self.viewer.session), ask)
+        return await self.live.shared(("kept", self.viewer.rights), ask)
 
     async def kept_for_whom(self) -> Html:
         """The jobs for which room is kept; where nodes are shown one by one, these say it."""

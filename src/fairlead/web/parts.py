@@ -22,7 +22,7 @@ async def parts(viewer: Viewer, live: Live, key: str) -> Html:
     async def ask() -> list[Job]:
         return [job async for job in viewer.client.jobs(array=key, limit=MOST)]
 
-    found = await live.shared(("parts", viewer.session, key), ask)
+    found = await live.shared(("parts", viewer.rights, key), ask)
     if not found:
         return EMPTY
     counts: dict[str, int] = {}

@@ -169,7 +169,7 @@ class _Policy:
                     break
             return found
 
-        found = await self.live.shared(("versions", self.viewer.session), ask)
+        found = await self.live.shared(("versions", self.viewer.rights), ask)
         rows: list[Row] = [
             (
                 str(each.version),

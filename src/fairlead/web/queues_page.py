@@ -186,7 +186,7 @@ class _Queues:
         async def ask() -> list[Use]:
             return [each async for each in self.viewer.client.usage()]
 
-        found = [each for each in await self.live.shared(("usage", self.viewer.session), ask) if each.queue == "root"]
+        found = [each for each in await self.live.shared(("usage",), ask) if each.queue == "root"]
         if not found:
             return p("Nobody uses anything.", class_="empty")
         rows: list[Row] = [
@@ -204,7 +204,7 @@ class _Queues:
         async def ask() -> list[Limit]:
             return [each async for each in self.viewer.client.limits()]
 
-        found = await self.live.shared(("limits", self.viewer.session), ask)
+        found = await self.live.shared(("limits",), ask)
         if not found:
             return p("The queue file limits no user and no group.", class_="empty")
         rows: list[Row] = [

@@ -34,8 +34,9 @@ def test_what_the_build_of_the_package_needs_is_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     copied = " ".join(of("COPY"))
     assert all(name in copied for name in ["pyproject.toml", "src", project["readme"], *project["license-files"]])
-    assert "[k8s]" in " ".join(of("RUN"))
-    assert "k8s" in project["optional-dependencies"]
+    (extras,) = re.findall(r"/source\[([a-z0-9,]+)\]", " ".join(of("RUN")))
+    assert extras.split(",") == ["k8s", "web"]
+    assert {"k8s", "web"} <= set(project["optional-dependencies"])
 
 
 def test_the_image_runs_as_nobody_of_its_own() -> None:
@@ -77,6 +78,7 @@ def test_the_steps_of_the_build_make_a_command_that_runs(tmp_path: Path) -> None
         [program / "fairlead", "kubernetes", "run", "--help"], capture_output=True, text=True, check=True
     )
     assert "--config-map" in said.stdout
+    subprocess.run([program / "python", "-c", "import fairlead.web.app"], capture_output=True, check=True)
     listed = (
         "from importlib.metadata import distributions as d; print(*(f'{x.name.lower()}=={x.version}' for x in d()))"
     )

@@ -67,8 +67,8 @@ async def answer(
     server = Server(make_cluster_app(place, ApiJudge(asking)), place.end_streams, connections, tcp.certificate)
     with ExitStack() as stack:
         pages.listen(tcp, options.pages_port, None, stack)
-        serving = asyncio.create_task(server.serve(sockets=list(sockets)), name="serve")
-        duties = [asyncio.create_task(_sample(place)), asyncio.create_task(pages.keep(sockets[0]))]
+        serving = asyncio.create_task(server.serve(sockets=[*sockets, *pages.inside]), name="serve")
+        duties = [asyncio.create_task(_sample(place)), asyncio.create_task(pages.keep())]
         also = f"; pages at {pages.url} (`fairlead web` opens them)" if pages.url else ""
         log.info("probes, figures and questions on %s%s", tcp.url(sockets[0]), also)
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,8 +39,7 @@ def serve_course(file: Path, port: int, on_ready: Callable[[str], None]) -> str:
             return str(error)
         stack.callback(course.close)
         pages = Pages()
-        beside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-"))) / "s"
-        pages.listen(Tcp(), port, beside, stack)
+        pages.listen(Tcp(), port, None, stack)
         if not pages.url:
             return pages.why_none
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -58,7 +56,7 @@ async def _live(course: Course, file: Path, pages: Pages, on_ready: Callable[[st
     place.at_ms = course.begin_ms
     server = Server(make_app(place), pages.changes.close, Connections(raise_descriptors(), of_user=MOST, own_uid=uid))
     on_signals(server.stop)
-    duties = [asyncio.create_task(pages.keep(pages.inside[0])), asyncio.create_task(place.keep_going())]
+    duties = [asyncio.create_task(pages.keep()), asyncio.create_task(place.keep_going())]
     ticket, _ = pages.sessions.ticket(user, uid)
     on_ready(f"{pages.url}/enter?ticket={ticket}")
     try:
