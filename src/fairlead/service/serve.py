@@ -29,7 +29,7 @@ from fairlead.local.machine import Machine
 from fairlead.local.means import stand_before_jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
-from fairlead.local.pressure import parse_threshold
+from fairlead.local.pressure import Threshold, parse_threshold
 from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
 from fairlead.runtime import RecoveryError, Runtime, Turn
@@ -157,17 +157,7 @@ def serve(options: ServeOptions) -> int:
 
 def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, list[socket.socket]]:
     """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
-    try:
-        threshold = parse_threshold(options.memory_pressure)
-    except ValueError as problem:
-        raise StartError(f"memory pressure: {problem}") from None
-    unknown = [name for name in options.admins if accounts.by_name(name) is None]
-    if unknown:
-        raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
-    tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
-    if options.socket is None and options.port is None:
-        raise StartError("there is neither a socket nor a port to listen on; give one of them")
-    # What is wrong with the options was refused: from here on something is made.
+    threshold, tcp = _looked_at(options)
     state_dir = state_directory(options.state_dir)
     ours = version()
     as_root = os.geteuid() == 0
@@ -231,6 +221,20 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
     place.capabilities = [*place.capabilities, place.memory_guard.capability()]
     return place, sockets
+
+
+def _looked_at(options: ServeOptions) -> tuple[Threshold, Tcp]:
+    """What some options mean; nothing is made before. Raises `StartError` and `ListenError` for what is wrong."""
+    try:
+        threshold = parse_threshold(options.memory_pressure)
+    except ValueError as problem:
+        raise StartError(f"memory pressure: {problem}") from None
+    unknown = [name for name in options.admins if accounts.by_name(name) is None]
+    if unknown:
+        raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
+    if options.socket is None and options.port is None:
+        raise StartError("there is neither a socket nor a port to listen on; give one of them")
+    return threshold, Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
 
 
 def _gate(options: ServeOptions, tokens: Tokens, sessions: Sessions) -> Gate:
