@@ -42,8 +42,8 @@ FEW = 12
 """So many values are tried one after the other, from the smallest."""
 OF_A_KIND = 24
 """So many levers of one kind are tried, the likeliest first."""
-
-
+_BETWEEN = IN_THE_FILE | {What.NODES}
+"""Of these more is not always better."""
 TWO_OF = 20
 """Of so many levers any two are tried together, where nothing else helps."""
 
@@ -292,11 +292,11 @@ class Search(Trials):
         return self.stated(parts) if parts else None
 
     def _between(self, lever: Lever) -> tuple[Part, ...]:
-        """A bound of the queue file between the least and the widest, where neither helps: with the widest others that
-        wait may take what it needs. Nothing: none was found among the first few.
+        """A bound of the queue file, or a number of nodes, between the least and the widest, where neither helps: with
+        the widest others that wait may take what it needs. Nothing: none was found among the first few.
         """
         (part, high, grain), *others = lever.rows
-        if others or part.what not in IN_THE_FILE or not part.is_counted:
+        if others or part.what not in _BETWEEN or not part.is_counted:
             return ()
         for value in islice(range(part.value + grain, high, grain), FEW):
             parts = (structs.replace(part, value=value),)
