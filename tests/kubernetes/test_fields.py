@@ -10,22 +10,32 @@ from typing import Any
 import pytest
 from driven_cluster import Cluster as Driven
 from driven_cluster import binds
+from testbed import devices
 from testbed.control_plane import ControlPlane
 
 from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(120)]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kubernetes-fields.md"
-GROUPS = ("api/v1", "apis/policy/v1", "apis/storage.k8s.io/v1")
+GROUPS = ("api/v1", "apis/policy/v1", "apis/storage.k8s.io/v1", "apis/resource.k8s.io/v1")
 OUTCOMES = ("obeyed: ", "waits: ", "does not matter: ")
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "resourceClaims": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
-    **{
-        kind: {"volumes": [{"name": "disk", kind: {}}]}
-        for kind in ("awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd")
-    },
+    kind: {"volumes": [{"name": "disk", kind: {}}]}
+    for kind in ("awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd")
 }
 """For each field for which a pod waits: a pod with it."""
+CLAIMED: dict[str, dict[str, Any]] = {
+    "capacity": devices.claim("c", devices.request(capacity={"requests": {"memory": "1Gi"}})),
+    "distinctAttribute": devices.claim("c", constraints=[{"distinctAttribute": "gpu.example.com/model"}]),
+}
+"""Or a claim with it, ..."""
+OFFERED: dict[str, dict[str, Any]] = {
+    "consumesCounters": {"consumesCounters": [{"counterSet": "c", "counters": {}}]},
+    "bindingConditions": {"bindingConditions": ["ready"]},
+    "allowMultipleAllocations": {"allowMultipleAllocations": True},
+}
+"""... or the only device that would suit."""
 
 
 def rows() -> dict[str, dict[str, str]]:
@@ -69,11 +79,14 @@ def test_each_field_has_an_outcome() -> None:
 def test_a_pod_waits_for_what_is_not_understood_and_the_reason_names_it() -> None:
     """For each field of which the page says so."""
     waits = {name for fields in rows().values() for name, outcome in fields.items() if outcome.startswith("waits: ")}
-    assert waits == set(EXAMPLES)
-    for name, spec in EXAMPLES.items():
+    assert waits == {*EXAMPLES, *CLAIMED, *OFFERED}
+    for name in waits:
         cluster = Driven()
         cluster.node("n1")
-        cluster.pod("p", spec=spec)
+        cluster.put(DEVICE_CLASSES, devices.device_class())
+        cluster.put(RESOURCE_SLICES, devices.device_slice("n1", devices.device("d0", **OFFERED.get(name, {}))))
+        cluster.put(RESOURCE_CLAIMS, CLAIMED.get(name, devices.claim("c")))
+        cluster.pod("p", spec=EXAMPLES.get(name, devices.claimed("c")))
         acts = cluster.acts()
         assert binds(acts) == {}, name
         assert [name in act.message for act in acts if isinstance(act, Explain)] == [True], name

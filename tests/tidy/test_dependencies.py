@@ -18,7 +18,10 @@ SOURCES = ROOT / "src" / "fairlead"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
-MODULES = {"pyyaml": "yaml", "prometheus-client": "prometheus_client", "nvidia-ml-py": "pynvml"}
+MODULES = {
+    "pyyaml": "yaml", "prometheus-client": "prometheus_client", "nvidia-ml-py": "pynvml",
+    "common-expression-language": "cel",
+}  # fmt: skip
 """The module of a package, where it is named otherwise."""
 BEHIND = {"uvicorn.protocols.http.httptools_impl": "httptools"}
 """Modules that import a package which the package they are in does not itself ask for."""

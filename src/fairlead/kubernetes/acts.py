@@ -5,7 +5,9 @@ Decides the words between the scheduler's decisions and the requests. Never send
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fairlead.kubernetes.kinds import PODS, Kind
 from fairlead.kubernetes.translate.identity import TaskGroup
@@ -27,11 +29,29 @@ class ObjectName:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """The pod uses a claim, which gets these devices (`status.allocation`) if it has none yet."""
+
+    claim: ObjectName
+    allocation: Mapping[str, Any] | None = None
+    """None: it has them already."""
+
+
+@dataclass(frozen=True, slots=True)
 class Bind:
-    """Bind the pod to the node."""
+    """Bind the pod to the node, once it is written down which devices its claims have there."""
 
     pod: ObjectName
     node: str
+    devices: tuple[DeviceUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnDevices:
+    """The pod uses the claim no longer, unless it was bound after all; one that nobody uses gives its devices back."""
+
+    pod: ObjectName
+    claim: ObjectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +165,8 @@ class KeepVolume:
 Placing = Bind | SelectNode | KeepVolume
 """What fails together with a placement."""
 Act = (
-    Placing | DeselectNode | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder | DropPlaceholder
-    | Suspend
+    Placing | DeselectNode | ReturnDevices | EvictPod | DeletePod | Nominate | Explain | Record | CreatePlaceholder
+    | DropPlaceholder | Suspend
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from fairlead.kubernetes import acts, bodies, volume_requests
+from fairlead.kubernetes import acts, bodies, device_requests, volume_requests
 from fairlead.kubernetes import client as api
 from fairlead.kubernetes.event_correlator import EventCorrelator
 from fairlead.kubernetes.kinds import EVENTS, PODS
@@ -46,7 +46,15 @@ class BindFailed:
     why: str
 
 
-Report = Bound | BindFailed
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The claim has given its devices back, if it had any for the pod; `version`: its own since, if it is there."""
+
+    claim: acts.ObjectName
+    version: str
+
+
+Report = Bound | BindFailed | Returned
 
 
 class Binder:
@@ -169,7 +177,8 @@ class Binder:
         if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
-        if isinstance(act, acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend):
+        lasting = acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend | acts.ReturnDevices
+        if isinstance(act, lasting):
             # Rights and quotas may change; meanwhile somebody waits for this.
             return not isinstance(e, api.Invalid)
         self.failed += 1
@@ -199,12 +208,10 @@ class Binder:
         elif isinstance(act, acts.Suspend):
             name, change = act.job, bodies.suspension(act)
             await self._client.patch(name.kind, name.name, change, name.namespace, content_type=api.MERGE_PATCH)
-        elif isinstance(act, acts.SelectNode):
-            await volume_requests.select_node(self._client, act)
-        elif isinstance(act, acts.DeselectNode):
-            await volume_requests.deselect_node(self._client, act)
-        elif isinstance(act, acts.KeepVolume):
-            await volume_requests.keep_volume(self._client, act)
+        elif isinstance(act, acts.SelectNode | acts.DeselectNode | acts.KeepVolume):
+            await volume_requests.carry_out(self._client, act)
+        elif isinstance(act, acts.ReturnDevices):
+            self._report(Returned(act.claim, await device_requests.give_back(self._client, act)))
         elif isinstance(act, acts.Nominate):
             await self._patch_status(act.pod, bodies.nomination(act))
         elif isinstance(act, acts.Explain):
@@ -219,6 +226,8 @@ class Binder:
 
     async def _bind(self, act: acts.Bind) -> None:
         """Bind; a conflict may be our own binding of which the answer was lost, so the server is asked."""
+        for use in act.devices:
+            await device_requests.use(self._client, act.pod, use)
         try:
             await self._client.bind(act.pod.namespace, act.pod.name, act.pod.uid, act.node)
         except api.Conflict:
@@ -256,6 +265,8 @@ def _is_outdated(act: acts.Act, later: Collection[acts.Act]) -> bool:
         return any(isinstance(other, acts.DropPlaceholder) for other in later)
     if isinstance(act, acts.Suspend):
         return any(isinstance(other, acts.Suspend) for other in later)
+    if isinstance(act, acts.Bind):
+        return any(isinstance(other, acts.ReturnDevices) for other in later)
     return isinstance(act, acts.SelectNode) and any(isinstance(other, acts.DeselectNode) for other in later)
 
 

@@ -33,8 +33,8 @@ class ClusterStore:
         self.nodes: dict[str, NodeSpec] = {}
         """As the scheduler has them."""
         self._node_uids: dict[str, str] = {}
-        self._limits: dict[str, dict[str, int]] = {}
-        """By node: how many volumes each driver attaches there."""
+        self._marks: dict[str, dict[str, dict[str, str]]] = {}
+        """By node and prefix: attributes that it has beside its labels."""
         self.classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
@@ -57,8 +57,8 @@ class ClusterStore:
                 yield from self._budget(thing)
             elif isinstance(thing, CSINode):
                 drivers = [(d.name, d.allocatable.count) for d in thing.spec.drivers or () if d.allocatable is not None]
-                limits = {driver: count for driver, count in drivers if count is not None}
-                yield from self._limited(thing.metadata.name, limits)
+                limits = {VOLUME_LIMIT + driver: str(count) for driver, count in drivers if count is not None}
+                yield from self.marked(thing.metadata.name, VOLUME_LIMIT, limits)
             elif isinstance(thing, Namespace):
                 self.namespaces[thing.metadata.name] = thing
         elif isinstance(change, Deleted):
@@ -80,18 +80,19 @@ class ClusterStore:
         elif change.kind is kinds.NAMESPACES:
             self.namespaces.pop(change.name, None)
         elif change.kind is kinds.CSI_NODES:
-            yield from self._limited(change.name, {})
+            yield from self.marked(change.name, VOLUME_LIMIT, {})
 
-    def _limited(self, node: str, limits: dict[str, int]) -> Iterator[events.Event]:
-        """A node attaches so many volumes of each driver from now on."""
-        self._limits[node] = limits
-        if not limits:
-            del self._limits[node]
+    def marked(self, node: str, prefix: str, marks: dict[str, str]) -> Iterator[events.Event]:
+        """A node has these attributes beside its labels from now on, and no others with this prefix."""
+        of_node = {**self._marks.pop(node, {}), prefix: marks}
+        self._marks[node] = {key: value for key, value in of_node.items() if value}
+        if not self._marks[node]:
+            del self._marks[node]
         known = self.nodes.get(node)
         if known is None:
             return
-        others = {key: value for key, value in known.attributes.items() if not key.startswith(VOLUME_LIMIT)}
-        attributes = {**others, **{VOLUME_LIMIT + driver: str(count) for driver, count in limits.items()}}
+        others = {key: value for key, value in known.attributes.items() if not key.startswith(prefix)}
+        attributes = {**others, **marks}
         if attributes != known.attributes:
             self.nodes[node] = replace(known, attributes=attributes)
             yield events.LabelNode(node, attributes, known.taints, self._partition)
@@ -99,7 +100,8 @@ class ClusterStore:
     def _node(self, node: Node) -> Iterator[events.Event]:
         name, uid = node.metadata.name, node.metadata.uid or ""
         try:
-            spec = node_of(node, self._partition, self._limits.get(name))
+            marks = {key: value for of_prefix in self._marks.get(name, {}).values() for key, value in of_prefix.items()}
+            spec = node_of(node, self._partition, marks)
         except AmountError as e:
             log.warning("node %s is left as it was: %s", name, e)
             return

@@ -20,8 +20,9 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, Explain, Record
-from fairlead.kubernetes.binder import Binder, BindFailed, Report
+from fairlead.kubernetes.binder import Binder, BindFailed, Report, Returned
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
+from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.latencies import Latencies
 from fairlead.kubernetes.pod_store import Books, News
@@ -108,7 +109,8 @@ log = logging.getLogger("fairlead.kubernetes")
 
 WATCHED = (
     kinds.CSI_NODES, kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES,
-    kinds.VOLUMES, kinds.CLAIMS, kinds.JOBS, kinds.JOB_SETS, kinds.POD_GROUPS, kinds.VOLCANO_GROUPS, kinds.PODS,
+    kinds.VOLUMES, kinds.CLAIMS, *device_binder.WATCHED,
+    kinds.JOBS, kinds.JOB_SETS, kinds.POD_GROUPS, kinds.VOLCANO_GROUPS, kinds.PODS,
 )  # fmt: skip
 DISCOVER_S = 30.0
 """How often it is looked whether the server has one of the optional kinds by now."""
@@ -244,6 +246,9 @@ class ControlLoop:
 
     def report(self, report: Report) -> None:
         """What came of a placement."""
+        if isinstance(report, Returned):
+            self.order(lambda driver, now: driver.returned(report.claim, report.version, now))
+            return
         if isinstance(report, BindFailed):
             self.refused += 1
             log.info("a placement on %s was refused: %s", report.node, report.why)

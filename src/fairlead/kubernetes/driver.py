@@ -25,7 +25,7 @@ from fairlead.core.model.decisions import (
 )
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import ClusterSpec
-from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, Record
+from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, ObjectName, Record
 from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.reflector import Change
@@ -76,7 +76,12 @@ class Orders:
         self._informer.stand(known, Books.PLACED, decision.node)
         known.stopping = ""
         yield from self._informer.placeholders.count_in(known)
-        if not known.bound:
+        if known.bound:
+            return
+        why_not = self._informer.devices.place(known) if known.device_claims else ""
+        if why_not:
+            yield from self._informer.volume_binder.give_up(known, why_not, pause=False)
+        else:
             yield from self._informer.volume_binder.place(known)
 
     def _evicted(self, decision: Evict) -> Iterator[Event]:
@@ -196,6 +201,7 @@ class Driver:
     def schedule(self, now_ms: int, limit: int | None = None) -> int:
         """Run scheduling; gives back how many decisions were made."""
         self._feed(self.informer.volume_binder.overdue(now_ms), now_ms)
+        self._feed(self.informer.devices.settle(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)
         self._hear(decisions, now_ms)
         return len(decisions)
@@ -210,6 +216,10 @@ class Driver:
     def bind_failed(self, uid: str, node: str, now_ms: int) -> None:
         """The API server refused a placement for good."""
         self._feed(self.informer.bind_failed(uid, node), now_ms)
+
+    def returned(self, claim: ObjectName, version: str, now_ms: int) -> None:
+        """The server has taken back what was promised to a resource claim; that is its version since."""
+        self._feed(self.informer.devices.returned(claim, version), now_ms)
 
     def try_again(self, uid: str, now_ms: int) -> None:
         """The pause after a refused placement is over."""

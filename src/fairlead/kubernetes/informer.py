@@ -19,6 +19,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_F
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
+from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.gangs import Gangs
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.placeholders import Placeholders
@@ -48,6 +49,7 @@ class Informer:
         self.around = ClusterStore(partition)
         self.storage = Storage()
         self.volume_binder = VolumeBinder(self)
+        self.devices = device_binder.DeviceBinder(self)
         self.reader = PodReader(self)
         self.gangs = Gangs()
         self.placeholders = Placeholders(self)
@@ -77,10 +79,14 @@ class Informer:
             yield from self.remove(self.pod_store.by_uid.get(change.uid))
         elif change.kind in STORED:
             yield from self.volume_binder.take(change)
+        elif change.kind in device_binder.WATCHED:
+            yield from self.devices.take(change)
         elif change.kind in KINDS:
             yield from self.workloads.take(change)
         else:
             yield from self.around.take(change)
+            if change.kind is kinds.NODES:
+                self.devices.node_changed(change)
             if isinstance(change, Changed) and change.kind is kinds.NODES:
                 yield from self._house(change.object.metadata.name)
             elif change.kind is kinds.NAMESPACES:
@@ -117,8 +123,8 @@ class Informer:
             self.pod_store.house(known)
             known.bound = spec.node
             self.volume_binder.drop(known)
-        if known.claims:
-            self.storage.use(known.claims, name.uid)
+        self.storage.use(known.claims, name.uid)
+        self.devices.use(known)
         if known.foreign:
             if known.books is Books.OUT or known.spec != before:
                 yield from self._foreign(known)
@@ -221,7 +227,7 @@ class Informer:
         if obstacle is not None:
             self.tell(known.name, *obstacle)
             return False
-        return self.reader.has_storage(known)
+        return self.reader.has_claims(known)
 
     def enter(self, known: KnownPod) -> Iterator[Event]:
         """A pod goes into the books, with its node if it is bound; it waits for its node if that is not known."""
@@ -256,6 +262,7 @@ class Informer:
         """Note where the pod stands in the scheduler's books from now on."""
         if books is not Books.PLACED:
             self.volume_binder.drop(known)
+            self.devices.drop(known)
         if known.books is Books.WAITING:
             self.waiting.pop(known.name.uid, None)
         elif books is Books.WAITING:
@@ -296,6 +303,7 @@ class Informer:
     def _forget(self, known: KnownPod, how: str) -> None:
         self._tell_of(known, how)
         self.storage.leave(known.claims, known.name.uid)
+        self.devices.leave(known)
         self.pod_store.forget(known)
         self.gangs.gone(known)
         if self.gangs.lacks(known):

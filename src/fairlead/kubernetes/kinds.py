@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes import job_objects, objects, storage_objects
+from fairlead.kubernetes import device_objects, job_objects, objects, storage_objects
 from fairlead.kubernetes.translate.queues import QueueObject
 
 
@@ -52,6 +52,15 @@ CLAIMS = Kind(storage_objects.PersistentVolumeClaim, "PersistentVolumeClaim", "v
 VOLUMES = Kind(storage_objects.PersistentVolume, "PersistentVolume", "v1", "persistentvolumes", False)
 STORAGE_CLASSES = Kind(storage_objects.StorageClass, "StorageClass", "storage.k8s.io/v1", "storageclasses", False)
 CSI_NODES = Kind(storage_objects.CSINode, "CSINode", "storage.k8s.io/v1", "csinodes", False)
+DEVICE_CLASSES = Kind(
+    device_objects.DeviceClass, "DeviceClass", "resource.k8s.io/v1", "deviceclasses", False, optional=True
+)
+RESOURCE_SLICES = Kind(
+    device_objects.ResourceSlice, "ResourceSlice", "resource.k8s.io/v1", "resourceslices", False, optional=True
+)
+RESOURCE_CLAIMS = Kind(
+    device_objects.ResourceClaim, "ResourceClaim", "resource.k8s.io/v1", "resourceclaims", True, optional=True
+)
 LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)
 JOBS = Kind(job_objects.Job, "Job", "batch/v1", "jobs", True)

@@ -207,6 +207,14 @@ class PodVolume(Part, frozen=True):
     rbd: Part | None = None
 
 
+class PodResourceClaim(Part, frozen=True):
+    """A claim of devices: one that is there, or one that is made for this pod."""
+
+    name: str = ""
+    resource_claim_name: Text = None
+    resource_claim_template_name: Text = None
+
+
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -230,7 +238,7 @@ class PodSpec(Part, frozen=True):
     host_network: bool | None = None
     restart_policy: Text = None
     volumes: list[PodVolume] | None = None
-    resource_claims: list[Gate] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class Condition(Part, frozen=True):
@@ -262,6 +270,8 @@ class PodStatus(Part, frozen=True):
     start_time: Text = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[PodResourceClaim] | None = None
+    """The claims that were made for it."""
 
 
 class Pod(Thing, frozen=True):

@@ -1,8 +1,8 @@
 """The pod reader: what a pod asks for, as things stand around it.
 
-Decides how a pod is read together with its namespace, its priority class and its volumes, and what outside the books is
-in its way. Never decides where a pod stands, and changes no book. Invariant: what is read depends on what is known now;
-whoever changes that asks again.
+Decides how a pod is read together with its namespace, its priority class, its volumes and devices, and what outside the
+books is in its way. Never decides where a pod stands, and changes no book. Invariant: what is read depends on what is
+known now; whoever changes that asks again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import AddAsks, LabelAsk
+from fairlead.kubernetes.devices.device_binder import UNMET
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
@@ -18,6 +19,7 @@ from fairlead.kubernetes.translate.identity import IdentityError
 from fairlead.kubernetes.translate.pods import ask_of, foreign_ask
 
 if TYPE_CHECKING:
+    from fairlead.core.model.constraints import Constraints
     from fairlead.core.model.specs import AskSpec
     from fairlead.kubernetes.informer import Informer
     from fairlead.kubernetes.objects import Pod
@@ -44,9 +46,14 @@ class PodReader:
         return replace(spec, application=known.application, task_group=known.spec.task_group)
 
     def ask(self, known: KnownPod) -> AskSpec:
-        """What is asked for with its volumes: where they can be used counts only for a pod that has no node yet."""
-        if not known.claims:
-            return known.spec
+        """What is asked for with its volumes and devices: where these can be used counts only while it has no node."""
+        where = self._with_volumes(known) if known.claims else known.spec.where
+        if known.device_claims and not known.bound and not known.foreign:
+            known.devices, known.device_terms = self._informer.devices.wanted(known)
+            where = replace(where, devices=known.devices, node_terms=both(where.node_terms, known.device_terms))
+        return known.spec if where is known.spec.where else replace(known.spec, where=where)
+
+    def _with_volumes(self, known: KnownPod) -> Constraints:
         where, storage = known.spec.where, self._informer.storage
         known.terms, known.attached = (), storage.attached(known.claims)
         where = replace(where, volumes=known.attached)
@@ -54,7 +61,7 @@ class PodReader:
             known.terms = terms = self._informer.volume_binder.terms(known)
             alone = where.anti_affinity + storage.alone_with(known.claims)
             where = replace(where, node_terms=both(where.node_terms, terms), anti_affinity=alone)
-        return replace(known.spec, where=where)
+        return where
 
     def described(self, known: KnownPod) -> AddAsks | LabelAsk:
         """The event for a pod in the books that has other labels or constraints, or for another scheduler's pod."""
@@ -63,13 +70,15 @@ class PodReader:
             return AddAsks((ask,), partition)
         return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition)
 
-    def has_storage(self, known: KnownPod) -> bool:
-        """Whether its volumes are there; what is bound before that would wait on its node, in vain."""
+    def has_claims(self, known: KnownPod) -> bool:
+        """Whether its volumes and claims are there; what is bound before that would wait on its node, in vain."""
+        known.obstacle = None
         if known.not_understood:
             known.obstacle = NOT_UNDERSTOOD, known.not_understood
-        elif known.claims:
-            why_not = self._informer.storage.why_not(known.claims)
-            known.obstacle = (UNBOUND, why_not) if why_not else None
+        elif known.claims and (why_not := self._informer.storage.why_not(known.claims)):
+            known.obstacle = UNBOUND, why_not
+        elif known.device_claims and (why_not := self._informer.devices.why_not(known)):
+            known.obstacle = UNMET, why_not
         if known.obstacle is not None:
             self._informer.tell(known.name, *known.obstacle)
         return known.obstacle is None

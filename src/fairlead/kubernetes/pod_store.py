@@ -15,7 +15,14 @@ from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
 from fairlead.kubernetes.translate.identity import pod_group_of
-from fairlead.kubernetes.translate.pods import claims_of, is_disrupted, not_understood, seconds
+from fairlead.kubernetes.translate.pods import (
+    PodClaim,
+    claims_of,
+    device_claims_of,
+    is_disrupted,
+    not_understood,
+    seconds,
+)
 
 
 class Books(Enum):
@@ -59,6 +66,12 @@ class KnownPod:
     """What its volumes asked of its node when it entered the books."""
     attached: tuple[str, ...] = ()
     """Its volumes that are attached to its node, as the books have them."""
+    device_claims: tuple[PodClaim, ...] = ()
+    """The resource claims that it needs."""
+    devices: str = ""
+    """What its node was to be marked with for them when it entered the books, ..."""
+    device_terms: tuple[tuple[Requirement, ...], ...] = ()
+    """... and the terms of which one had to hold."""
     obstacle: tuple[str, str] | None = None
     """What is in its way outside the books: a code and a sentence."""
     avoids: tuple[str, ...] = ()
@@ -81,6 +94,7 @@ class KnownPod:
         meta, status = pod.metadata, pod.status
         self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
         self.claims, self.not_understood = claims_of(pod), not_understood(pod)
+        self.device_claims = device_claims_of(pod)
         self.pod = pod if selects_namespaces(pod) else None
         self.group = pod_group_of(pod)
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)

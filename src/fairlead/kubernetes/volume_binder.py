@@ -69,13 +69,13 @@ class VolumeBinder:
         """A pod has a node in the books: bind it, or see to its volumes first."""
         open_claims = [key for key in known.claims if not self._is_bound(key)]
         if not open_claims:
-            self._informer.acts.append(Bind(known.name, known.node))
+            self._informer.acts.append(Bind(known.name, known.node, self._informer.devices.uses(known)))
             return
         awaited = Awaited(known.node)
         why_not = self._promise(known, awaited, open_claims)
         if why_not:
             # Nothing was sent: another node may do at once.
-            yield from self._give_up(known, why_not, pause=not self._avoid(known, open_claims))
+            yield from self.give_up(known, why_not, pause=not self._avoid(known, open_claims))
             return
         self._awaited[known.name.uid] = awaited
         self._fresh.append(known.name.uid)
@@ -185,12 +185,12 @@ class VolumeBinder:
             is_done, why_not = self._look_at(key, promise, awaited.node)
             if why_not:
                 self._avoid(known, [key])
-                yield from self._give_up(known, why_not)
+                yield from self.give_up(known, why_not)
                 return
             waits = waits or not is_done
         if not waits:
             self.drop(known)
-            self._informer.acts.append(Bind(known.name, known.node))
+            self._informer.acts.append(Bind(known.name, known.node, self._informer.devices.uses(known)))
 
     def _look_at(self, key: Key, promise: Promise, node: str) -> tuple[bool, str]:
         """Whether the claim has what it was promised, or why it never will."""
@@ -230,7 +230,7 @@ class VolumeBinder:
             names = ", ".join(str(promise.claim) for promise in awaited.promises.values())
             self._take_back(awaited)
             self._avoid(known, list(awaited.promises))
-            yield from self._give_up(known, f"no volume came for {names} on {awaited.node} within 10 minutes")
+            yield from self.give_up(known, f"no volume came for {names} on {awaited.node} within 10 minutes")
 
     def _forgive(self, now_ms: int) -> Iterator[Event]:
         """Who has avoided nodes for long enough may try them again."""
@@ -263,9 +263,9 @@ class VolumeBinder:
 
     def retreat(self, known: KnownPod, why: str) -> Iterator[Event]:
         """Somebody else gets the room of a pod that only waits there: it has not begun, so nothing is stopped."""
-        yield from self._give_up(known, why, Cause(known.stopping))
+        yield from self.give_up(known, why, Cause(known.stopping))
 
-    def _give_up(
+    def give_up(
         self, known: KnownPod, why: str, cause: Cause = Cause.STOPPED_BY_RM, pause: bool = True
     ) -> Iterator[Event]:
         """The placement is undone; the pod waits again, after a pause or at once."""

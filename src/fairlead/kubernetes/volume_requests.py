@@ -18,6 +18,16 @@ BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 """On a volume: its claim was chosen by the machinery, which may take that back. Kubernetes' name."""
 
 
+async def carry_out(client: api.Client, act: acts.SelectNode | acts.DeselectNode | acts.KeepVolume) -> None:
+    """Whichever of the three it is."""
+    if isinstance(act, acts.SelectNode):
+        await select_node(client, act)
+    elif isinstance(act, acts.DeselectNode):
+        await deselect_node(client, act)
+    else:
+        await keep_volume(client, act)
+
+
 async def select_node(client: api.Client, act: acts.SelectNode) -> None:
     """Whoever makes volumes begins when the claim names a node."""
     claim = await _claim(client, act.claim)

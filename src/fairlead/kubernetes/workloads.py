@@ -167,7 +167,7 @@ class Workloads:
                 known.phase = Phase.RUNNING
                 yield from informer.placeholders.release_members(spec.application)
                 return
-            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_storage(m)]
+            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
             if len(ready) < spec.min_member:
                 for member in members:
                     informer.may_enter(member)

@@ -114,7 +114,7 @@ def test_devices_by_resource_claims_are_not_bound_blindly() -> None:
     cluster.pod("other", "2")
     bound, told = cluster.acts()
     assert bound == {"other": "n2"}
-    assert "resourceClaims" in told["p"]
+    assert "resource claim gpu (resourceClaims) is not made yet" in told["p"]
 
 
 def test_what_runs_runs_whatever_its_claims_are() -> None:

@@ -28,6 +28,7 @@ from fairlead.core.model.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Co
 from fairlead.core.model.matching import (
     AFFINITY,
     ANTI_AFFINITY,
+    NO_DEVICES,
     PORTS,
     PROMISED,
     REPELLED,
@@ -40,6 +41,7 @@ from fairlead.core.model.matching import (
     collide,
     counted_for,
     drawn_by,
+    has_devices,
     is_selected,
     is_tolerated,
     looked_at,
@@ -206,7 +208,7 @@ class Terrain:
         where = shape.where
         if not is_selected(where, node.labels) or not is_tolerated(node.spec.taints, where.tolerations):
             return False
-        return not where.ports or not self._port_taken(where, node, ())
+        return has_devices(where, node.labels) and not (where.ports and self._port_taken(where, node, ()))
 
     def misfit(
         self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()
@@ -220,6 +222,8 @@ class Terrain:
             return SELECTOR
         if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
             return TAINT
+        if where.devices and not has_devices(where, node.labels):
+            return NO_DEVICES
         if where.ports and self._port_taken(where, node, gone):
             return PORTS
         if where.volumes and self.volumes.exceeded(where, node, [a.spec.where for a in gone if self._at(a) is node]):

@@ -1,8 +1,8 @@
 """Ground: what nodes are to constraints whatever runs on them.
 
-Decides which nodes selectors and tolerations allow, and which domains an attribute has; both are remembered until the
-nodes change. Knows nothing of work (`core.books.constraints_index` does). Invariant: what is handed out holds for the
-rows of now.
+Decides which nodes selectors, tolerations and devices allow, and which domains an attribute has; both are remembered
+until the nodes change. Knows nothing of work (`core.books.constraints_index` does). Invariant: what is handed out holds
+for the rows of now.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Topology
 from fairlead.core.model.constraints import Constraints, SpreadTerm, Toleration
-from fairlead.core.model.matching import Selector, discouraging, is_selected, is_tolerated
+from fairlead.core.model.matching import Selector, discouraging, has_devices, is_selected, is_tolerated
 
 if TYPE_CHECKING:
     from fairlead.core.books.node import Node
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUNDS_KEPT = 512
 """So many different sets of selectors and tolerations are remembered with the nodes that they allow."""
 
-GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...]]
+GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...], str]
 
 
 class Ground:
@@ -39,6 +39,8 @@ class Ground:
         tolerated = (not n.keeps_away or is_tolerated(n.spec.taints, where.tolerations) for n in nodes)
         self.tolerated: Mask = np.fromiter(tolerated, dtype=np.bool_, count=count)
         self.open: Mask = self.named & self.tolerated
+        if where.devices:
+            self.open &= np.fromiter((has_devices(where, n.labels) for n in nodes), dtype=np.bool_, count=count)
         self._spread: dict[tuple[bool, bool, tuple[str, ...]], Mask] = {}
         self._nodes, self._tolerations = nodes, where.tolerations
         self._discouraging: Counts | None = None
@@ -77,7 +79,7 @@ class Grounds:
         """The ground of these constraints."""
         columns = self._columns
         columns.sync()
-        key = (where.selector, where.node_terms, where.tolerations)
+        key = (where.selector, where.node_terms, where.tolerations, where.devices)
         found = self._of.get(key)
         if found is None or found.version != columns.version:
             if found is None and len(self._of) >= GROUNDS_KEPT:

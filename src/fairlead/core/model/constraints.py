@@ -15,6 +15,8 @@ CORDONED = "node.kubernetes.io/unschedulable"
 """The key of the taint of a node that takes new work no more, but for what tolerates that."""
 VOLUME_LIMIT = "volume-limit.fairlead.io/"
 """Before the name of a driver: an attribute of nodes, how many of its volumes can be attached there at once."""
+DEVICES = "devices.fairlead.io/"
+"""Before what some ask needs of devices: an attribute of nodes that have that much left at this moment."""
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
@@ -103,6 +105,8 @@ class Constraints:
     """Host ports as `protocol/ip/port`, such as `TCP/0.0.0.0/8080`; two on one node must not collide."""
     volumes: tuple[str, ...] = ()
     """Volumes that are attached to its node, as `name@driver`; a node may limit how many of a driver."""
+    devices: str = ""
+    """What it needs of devices, by the name with which `DEVICES` marks the nodes that have it."""
     preferred_nodes: tuple[PreferredNodes, ...] = ()
     """These and the next two choose among the nodes on which it may run; they keep it off none."""
     preferred_work: tuple[PreferredWork, ...] = ()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fairlead.core.model.constraints import (
+    DEVICES,
     DOES_NOT_EXIST,
     EXISTS,
     GT,
@@ -76,6 +77,11 @@ def is_selected(where: Constraints, labels: Labels) -> bool:
     return not where.node_terms or any(matches(term, labels) for term in where.node_terms)
 
 
+def has_devices(where: Constraints, labels: Labels) -> bool:
+    """Whether a node with these attributes has left what is needed of devices."""
+    return not where.devices or DEVICES + where.devices in labels
+
+
 def keeps_away(taint: Taint) -> bool:
     """Whether a taint is a filter; `PreferNoSchedule` is none."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
@@ -124,7 +130,7 @@ def collide(mine: str, theirs: str) -> bool:
 
 # -- filters in words ---------------------------------------------------------------------------------------------
 
-SELECTOR, TAINT, PORTS, VOLUMES, AFFINITY = "selector", "taint", "ports", "volumes", "affinity"
+SELECTOR, TAINT, NO_DEVICES, PORTS, VOLUMES, AFFINITY = "selector", "taint", "devices", "ports", "volumes", "affinity"
 ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = "anti-affinity", "repelled", "spread", "promised"
 WINDOW = "window"
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
@@ -132,6 +138,7 @@ of these is kept for an ask that is to start, `window` where it would run into o
 _IN_WORDS = {
     SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
+    NO_DEVICES: "without the devices that it claims",
     PORTS: "with one of its host ports in use",
     VOLUMES: "to which no more volumes can be attached",
     AFFINITY: "without the work that it wants to be with",

@@ -59,18 +59,23 @@ def quantity(name: str, value: str | float) -> int:
 
 @lru_cache(maxsize=KEPT)
 def _quantity(name: str, value: str) -> int:
-    text = value.strip()
+    amount = exact(value, name)
+    if name == "cpu":
+        amount *= 1000
+    whole = -(-amount.numerator // amount.denominator)
+    return min(whole, INT64_MAX)
+
+
+def exact(value: str | float, name: str = "anything") -> Fraction:
+    """A quantity of Kubernetes as it is; `name` is for the sentence of the `AmountError`."""
+    text = str(value).strip()
     found = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
     if found is None:
         raise AmountError(f"{text!r} is no quantity of {name}: write a number with a suffix such as 500m, 2 or 10Gi")
     number, exponent, suffix = found.groups()
     if exponent is not None and abs(int(exponent[1:])) > LONGEST:
         raise AmountError(f"{text!r} is no quantity of {name}: its exponent is out of range")
-    amount = Fraction(number + (exponent or "")) * _SUFFIXES[suffix]
-    if name == "cpu":
-        amount *= 1000
-    whole = -(-amount.numerator // amount.denominator)
-    return min(whole, INT64_MAX)
+    return Fraction(number + (exponent or "")) * _SUFFIXES[suffix]
 
 
 def amounts(given: Amounts) -> Book:

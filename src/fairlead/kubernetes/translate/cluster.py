@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, VOLUME_LIMIT, Requirement, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, Requirement, Taint
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
@@ -22,18 +22,17 @@ from fairlead.kubernetes.translate.constraints import CLUSTER, NAMESPACE, NODE_N
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
 
 
-def node_of(node: Node, partition: str = DEFAULT_PARTITION, limits: Mapping[str, int] | None = None) -> NodeSpec:
-    """What a node is to the scheduler; `limits`: so many volumes each driver attaches. Raises `AmountError`."""
+def node_of(node: Node, partition: str = DEFAULT_PARTITION, marks: Mapping[str, str] | None = None) -> NodeSpec:
+    """What a node is to the scheduler; `marks`: attributes beside its labels. Raises `AmountError`."""
     spec, status, name = node.spec, node.status, node.metadata.name
     taints = [Taint(t.key, t.value or "", t.effect or NO_SCHEDULE) for t in spec.taints or () if t.key != CORDONED]
     if spec.unschedulable:
         # Being cordoned is said by its own field; the taint follows a moment later.
         taints.append(Taint(CORDONED, "", NO_SCHEDULE))
-    volumes = {VOLUME_LIMIT + driver: str(count) for driver, count in (limits or {}).items()}
     return NodeSpec(
         id=name,
         capacity=resources(status.allocatable or status.capacity),
-        attributes={HOSTNAME: name, **(node.metadata.labels or {}), **volumes, CLUSTER: "", NODE_NAME: name},
+        attributes={HOSTNAME: name, **(node.metadata.labels or {}), **(marks or {}), CLUSTER: "", NODE_NAME: name},
         partition=partition,
         schedulable=not node.metadata.deletion_timestamp,
         taints=tuple(taints),

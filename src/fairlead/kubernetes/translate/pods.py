@@ -7,6 +7,7 @@ where it runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
@@ -160,10 +161,36 @@ def claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A resource claim of a pod."""
+
+    claim: tuple[str, str] | None
+    """Namespace and name; None: it is not made yet."""
+    name: str = ""
+    """As the pod calls it."""
+    template: str = ""
+    """What it is made from, for this pod alone."""
+
+
+def device_claims_of(pod: Pod) -> tuple[PodClaim, ...]:
+    """The resource claims that a pod names, or that are made for it, but for those that turned out not to be needed."""
+    namespace, found = pod.metadata.namespace or "default", []
+    if not pod.spec.resource_claims:
+        return ()
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+    for given in pod.spec.resource_claims:
+        if given.resource_claim_name is not None:
+            found.append(PodClaim((namespace, given.resource_claim_name), given.name))
+        elif given.name not in made:
+            found.append(PodClaim(None, given.name, given.resource_claim_template_name or ""))
+        elif (name := made[given.name]) is not None:
+            found.append(PodClaim((namespace, name), given.name, given.resource_claim_template_name or ""))
+    return tuple(found)
+
+
 def not_understood(pod: Pod) -> str:
     """What the pod asks for by a field that is not understood here, as a sentence that names it; or nothing."""
-    if pod.spec.resource_claims:
-        return "it asks for devices by resourceClaims, which are not understood here: request them as a resource"
     for volume in pod.spec.volumes or ():
         for field, name in DISKS.items():
             if getattr(volume, field) is not None:
