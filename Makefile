@@ -5,6 +5,8 @@
 PYTHON ?=
 JOBS ?= 4
 KUBERNETES_JOBS ?= 2
+# The version of Kubernetes that is tested with; empty: the usual one (tests/testbed/kubernetes).
+KUBERNETES ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -63,9 +65,16 @@ test-long: $(READY)  ## Every test, the slow ones and ten times the random steps
 	$(PYTEST) -n $(JOBS) --dist worksteal --hypothesis-profile long --timeout 1800 -m "not kubernetes" $(PYTEST_ARGS)
 
 .PHONY: test-kubernetes
-test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nodes; needs Go, once, to build it
+test-kubernetes: export FAIRLEAD_BED_KUBERNETES := $(KUBERNETES)
+test-kubernetes: $(READY)  ## Test on a real Kubernetes API server with fake nodes; needs Go, once, to build it (KUBERNETES=1.33: another version)
 	PYTHONPATH=tests $(BIN)/python -m testbed.binaries
 	$(PYTEST) tests/kubernetes -n $(KUBERNETES_JOBS) --dist worksteal -m kubernetes --timeout 900 $(PYTEST_ARGS)
+
+.PHONY: test-kubernetes-versions
+test-kubernetes-versions:  ## The same with each version of Kubernetes that there is a module for, the usual one last
+	for version in $(patsubst tests/testbed/kubernetes-%,%,$(wildcard tests/testbed/kubernetes-*)) ""; do \
+		$(MAKE) test-kubernetes KUBERNETES=$$version || exit 1; \
+	done
 
 .PHONY: test-pages
 test-pages: $(READY)  ## Walk every page in a real Chromium (Debian: apt-get install chromium)

@@ -6,13 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from testbed.control_plane import ControlPlane
 from testbed.kube_filters import KubeFilters
@@ -20,30 +16,18 @@ from testbed.load import client_of
 from testbed.random_cluster import NAMESPACES as TEAMS
 from testbed.random_cluster import VOLUMES as CLAIMED
 from testbed.random_cluster import RandomCluster, claim_and_volume
+from testbed.same_nodes import bare, clear, create, ours, theirs
 
-from fairlead.config import load_text
 from fairlead.kubernetes.client import Client
-from fairlead.kubernetes.control_loop import WATCHED
-from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
 from fairlead.kubernetes.objects import Thing
-from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
-from fairlead.kubernetes.reflector import Changed
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 COUNT, FIRST = int(os.environ.get("FAIRLEAD_TEST_CLUSTERS", "13")), int(os.environ.get("FAIRLEAD_TEST_FIRST", "0"))
 CSI_NODES = Kind(Thing, "CSINode", "storage.k8s.io/v1", "csinodes", False)
 RUNTIMES = Kind(Thing, "RuntimeClass", "node.k8s.io/v1", "runtimeclasses", False)
 SPACES = Kind(Thing, "Namespace", "v1", "namespaces", False)
-NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-Nodes = dict[str, list[str]]
-"""By name of a pod."""
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with ControlPlane(tmp_path_factory.mktemp("bare"), kwok=False) as plane:
-        yield plane
+__all__ = ["bare"]
 
 
 async def furnish(client: Client) -> None:
@@ -64,53 +48,7 @@ async def furnish(client: Client) -> None:
 
 async def put(client: Client, cluster: RandomCluster) -> None:
     for kind, things in ((NODES, cluster.nodes), (CSI_NODES, cluster.csi_nodes), (PODS, cluster.running)):
-        await asyncio.gather(*(client.create(kind, t, t["metadata"].get("namespace", "")) for t in things))
-
-
-async def clear(client: Client) -> None:
-    for namespace in TEAMS:
-        await client.send("DELETE", PODS.path(namespace), body=NOW)
-    for kind in (NODES, CSI_NODES):
-        await client.send("DELETE", kind.path(), body=NOW)
-
-
-async def theirs(client: Client, filters: KubeFilters, probes: list[dict[str, Any]]) -> Nodes:
-    """What kube-scheduler says of pods that are made now."""
-    made = await asyncio.gather(*(client.create(PODS, p, p["metadata"]["namespace"]) for p in probes))
-    waiting = {pod.metadata.uid: pod.metadata for pod in made}
-    found: Nodes = {}
-    for _ in range(300):
-        for uid in [uid for uid in waiting if uid in filters.passed]:
-            found[waiting.pop(uid).name] = sorted(filters.passed[uid])
-        if not waiting:
-            return found
-        await asyncio.sleep(0.1)
-        for uid, meta in list(waiting.items()):
-            pod = await client.get(PODS, meta.name, meta.namespace)
-            told = any(c.type == "PodScheduled" and c.status == "False" for c in pod.status.conditions or ())
-            if told and uid not in filters.passed:
-                found[waiting.pop(uid).name] = []
-    raise AssertionError(f"kube-scheduler has not looked at {[m.name for m in waiting.values()]}")
-
-
-async def ours(client: Client) -> Nodes:
-    """What our books say, fed with the same objects."""
-    driver = Driver(load_text(DEFAULT_QUEUES), scheduler_name="kube")
-    for kind in (kind for kind in WATCHED if not kind.optional):
-        for item in json.loads(await client.send("GET", kind.path()))["items"]:
-            driver.take(Changed(kind, msgspec.convert(item, kind.type)), 0)
-    partition = driver.scheduler.cluster.partitions["default"]
-    found: Nodes = {}
-    for known in driver.informer.pod_store.by_uid.values():
-        if known.foreign or known.bound:
-            continue
-        app = partition.applications.get(known.application)
-        ask = app.asks.get(known.name.uid) if app is not None else None
-        nodes = partition.nodes.nodes.values() if ask is not None else ()
-        found[known.name.name] = sorted(
-            n.id for n in nodes if ask and n.schedulable and n.room_for(ask) and partition.nodes.suits(ask, n)
-        )
-    return found
+        await create(client, kind, things)
 
 
 async def compare(plane: ControlPlane, numbers: range) -> tuple[int, list[str]]:
@@ -135,7 +73,7 @@ async def compare(plane: ControlPlane, numbers: range) -> tuple[int, list[str]]:
                     if said[f"again-{name}"] != mine.get(name)
                 ]
                 compared += len(by_name)
-                await clear(client)
+                await clear(client, NODES, CSI_NODES, namespaces=TEAMS)
     finally:
         await client.transport.close()
     return compared, differences

@@ -1,7 +1,8 @@
 """The programs of a real Kubernetes control plane, built here from their modules, without containers.
 
-Decides where they are kept and when they are built. They never enter the checkout: the cache is a folder of the user's
-(`FAIRLEAD_BED_CACHE`, else `~/.cache/fairlead-testbed`), one for each version.
+Decides where they are kept, when they are built, and which version of Kubernetes is meant (`FAIRLEAD_BED_KUBERNETES`).
+They never enter the checkout: the cache is a folder of the user's (`FAIRLEAD_BED_CACHE`, else
+`~/.cache/fairlead-testbed`), one for each version.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from pathlib import Path
 GO = "1.21"
 """The oldest Go that does: it gets by itself the one that a module asks for."""
 HERE = Path(__file__).parent
+OTHERS = tuple(sorted(folder.name.removeprefix("kubernetes-") for folder in HERE.glob("kubernetes-*")))
+"""Versions beside the usual one, each with a module of its own; clients and controllers stay the usual ones."""
+VERSION = os.environ.get("FAIRLEAD_BED_KUBERNETES", "")
+"""Empty: the usual one."""
+KUBERNETES = f"kubernetes-{VERSION}" if VERSION else "kubernetes"
 PACKAGES = {
-    "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
-    "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    "kube-apiserver": (KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-scheduler": (KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
     "job-controller": ("job-controller", "."),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
@@ -58,6 +64,8 @@ def build(names: Iterable[str]) -> None:
 
 def _place(name: str) -> Path:
     folder = HERE / PACKAGES[name][0]
+    if not folder.exists():
+        raise BedError(f"there is no Kubernetes {VERSION} here; known: {', '.join(OTHERS)}, and the usual one")
     version = hashlib.sha256((folder / "go.sum").read_bytes() + (folder / "go.mod").read_bytes()).hexdigest()[:12]
     return cache() / version / name
 

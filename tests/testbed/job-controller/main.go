@@ -1,6 +1,6 @@
-// Kubernetes' own controller of jobs, and nothing else of its controller manager.
+// Kubernetes' own controllers of jobs and of resource claims, and nothing else of its controller manager.
 //
-// It makes and deletes the pods of jobs on the API server of KUBECONFIG until it is told to end.
+// They make and delete the pods of jobs, and the claims of pods, on the API server of KUBECONFIG until told to end.
 package main
 
 import (
@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/resourceclaim"
 )
 
 func main() {
@@ -30,6 +32,15 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	devices := shared.Resource().V1()
+	claims, err := resourceclaim.NewController(
+		klog.FromContext(ctx), resourceclaim.Features{}, client,
+		shared.Core().V1().Pods(), devices.ResourceClaims(), devices.ResourceClaimTemplates(),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
 	shared.Start(ctx.Done())
+	go claims.Run(ctx, 2)
 	controller.Run(ctx, 2)
 }
