@@ -17,10 +17,10 @@ def test_what_is_stated_holds_and_nothing_is_missed(kind: str, states: int) -> N
     assert tally.wrong == 0, "\n".join(tally.lines())
 
 
-FOUND = {"plain": (30_001, 30_058), "mixed": (30_037, 30_069, 30_072, 30_075, 50_018, 50_041, 60_379)}
+FOUND = {"plain": (30_001, 30_058), "mixed": (30_037, 30_069, 30_072, 30_075, 50_018, 50_041, 60_379, 70_075)}
 """States in which something was missed once: two things at once, a bound between the least and the widest, the taint of
 the one node that an ask may use, a taint and a bound on waiting that kept other work from going elsewhere, three
-more nodes where two are too few and four let others come first.
+more nodes where two are too few and four let others come first, one of several maximums by itself.
 """
 
 

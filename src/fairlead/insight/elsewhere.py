@@ -1,9 +1,9 @@
 """Elsewhere: levers on what keeps other work from going somewhere else, where it would leave room for an ask.
 
 Decides which things are worth a trial although they do not touch the ask itself: taints and drains of nodes that other
-work may not use, nodes of a kind that only others can use, bounds on waiting and turns in other queues. Each is a guess
-that `search` confirms or drops, after everything nearer. Never tries anything itself. Invariant: every part says truly
-what is so now; where nothing else waits there are none.
+work may not use, nodes of a kind that only others can use, bounds on waiting and turns in other queues; and each limit
+by itself, since a wider one may serve others. Each is a guess that `search` confirms or drops, after everything nearer.
+Never tries anything itself. Invariant: every part says truly what is so now; where nothing else waits there are none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.matching import keeps_away, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
-from fairlead.insight.levers import MORE_NODES, Lever, together
+from fairlead.insight.levers import MORE_NODES, Lever, limits, together
 from fairlead.insight.parts import Part, What
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.model.constraints import Taint
 
+LIMITS = frozenset({What.QUEUE_MAX, What.QUEUE_APPLICATIONS, What.LIMIT, What.LIMIT_APPLICATIONS})
 WAIT_MAX, EASY, POLICY = "-wait.max", "backfill=easy", "-preemption.policy"
 
 
@@ -49,6 +50,7 @@ def elsewhere(partition: Partition, ask: Ask) -> Iterator[Group]:
     yield Group(frozenset({What.TAINT, What.ATTRIBUTE, What.DRAIN}), _nodes_opened(partition, waiting))
     yield Group(frozenset({What.NODES}), _nodes_for(partition, waiting))
     yield Group(frozenset({What.PROPERTY, What.TURN}), _orders_of_queues(partition, ask))
+    yield Group(LIMITS, (Lever((row,)) for lever in limits(partition, ask)[0][-1:] for row in lever.rows))
 
 
 def _nodes_opened(partition: Partition, waiting: list[Ask]) -> Iterator[Lever]:
