@@ -49,6 +49,8 @@ _USER, _QUEUE, _BEFORE = 11, 14, 16
 _KEPT = (_NUMBER, _SUBMIT, _RUN, _GOT, _USED_KB, _PROCS, _LIMIT, _KB, _USER, _QUEUE)
 _WIDTH = len(_KEPT)
 _LARGEST = 2**53
+MOST_PROCESSORS, MOST_NODES = 100_000_000, 200_000
+"""No machine has more; a number in a file is quickly longer than any memory."""
 
 
 @dataclass(slots=True)
@@ -70,9 +72,9 @@ class Log:
         return self.rows[number * _WIDTH : (number + 1) * _WIDTH]
 
     def number_of(self, key: str) -> int:
-        """A number of the header; 0 when it is not there."""
+        """A number of the header; 0 when it is not there. Of one that is too long only how large it is counts."""
         text = self.header.get(key.lower(), "").split(maxsplit=1)
-        return int(text[0]) if text and text[0].isascii() and text[0].isdigit() else 0
+        return int(text[0][:20]) if text and text[0].isascii() and text[0].isdigit() else 0
 
 
 def read_log(path: str) -> Log:
@@ -125,7 +127,7 @@ def _add(log: Log, number: int, text: str) -> None:
 
 
 def swf(log: Log, nodes: Sequence[NodeSpec] = ()) -> Workload:
-    """A log as a workload, on the given nodes or those of its header."""
+    """A log as a workload, on the given nodes or those of its header. Raises `TraceError` where none could run it."""
     machines = tuple(nodes) or header_nodes(log)
     order = sorted(range(len(log)), key=lambda i: log.rows[i * _WIDTH + 1])
     queues = sorted({log.rows[i * _WIDTH + 9] for i in range(len(log))})
@@ -139,12 +141,16 @@ def swf(log: Log, nodes: Sequence[NodeSpec] = ()) -> Workload:
         notes.append(f"{log.dependent:,} jobs follow another one; they come when they came in the log")
     jobs = _jobs(log, order, machines)
     widest = max((n.capacity["vcore"] for n in machines), default=0) // 1000
-    tasks = sum(-(-_processors(log.row(i)) // max(widest, 1)) for i in order)
+    widths = [-(-_processors(log.row(i)) // max(widest, 1)) for i in order]
+    if max(widths) > MOST_NODES:
+        job = log.row(order[widths.index(max(widths))])
+        said = f"job {job[0]} asks for {_processors(job):,} processors, which no {MOST_NODES:,} of these nodes have"
+        raise TraceError(log.path, 1, "", "", f"{said}: say which nodes it ran on (--nodes)")
     return Workload(
         name=Path(log.path).name,
         jobs=jobs,
         nodes=machines,
-        tasks=tasks,
+        tasks=sum(widths),
         notes=notes,
         queues=queue_file(_queue(q) for q in queues),
     )
@@ -156,6 +162,9 @@ def header_nodes(log: Log) -> tuple[NodeSpec, ...]:
     if not processors:
         raise TraceError(log.path, 1, "", "", "has no header line `; MaxProcs:`: say which nodes it ran on (--nodes)")
     count = min(log.number_of("MaxNodes") or processors, processors)
+    if processors > MOST_PROCESSORS or count > MOST_NODES:
+        more = f"more than {MOST_PROCESSORS:,} processors or {MOST_NODES:,} nodes"
+        raise TraceError(log.path, 1, "", "", f"has {more} in its header: say which nodes it ran on (--nodes)")
     share, more = divmod(processors, count)
     return tuple(
         NodeSpec(id=f"node-{i:05}", capacity=Resources({"vcore": 1000 * (share + (i < more))})) for i in range(count)

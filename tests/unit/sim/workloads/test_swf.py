@@ -120,6 +120,27 @@ def test_a_log_without_a_machine_needs_nodes(tmp_path: Path) -> None:
         swf(read_log(log(tmp_path, line(1), header="")))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        f"; MaxProcs: {'1' * 75}",
+        f"; MaxProcs: {'1' * 5000}",
+        "; MaxNodes: 200001\n; MaxProcs: 200001",
+        "; MaxProcs: 3000000",
+    ],
+)
+def test_a_machine_that_no_memory_holds_is_refused(tmp_path: Path, header: str) -> None:
+    """Found by fuzzing: a number with many digits took for ever."""
+    with pytest.raises(TraceError, match=r"more than 100,000,000 processors or 200,000 nodes in its header: .*--nodes"):
+        swf(read_log(log(tmp_path, line(1), header=f"{header}\n")))
+
+
+def test_a_job_in_more_pieces_than_any_machine_has_nodes_is_refused(tmp_path: Path) -> None:
+    """Its tasks are made one by one."""
+    with pytest.raises(TraceError, match=r"job 5 asks for 9,000,000,000 processors, which no 200,000 of these nodes"):
+        swf(read_log(log(tmp_path, line(1), line(5, procs=9_000_000_000))))
+
+
 def test_a_packed_log_is_read_too(tmp_path: Path) -> None:
     """As archives have them."""
     file = tmp_path / "log.swf.gz"
