@@ -163,8 +163,8 @@ def header_nodes(log: Log) -> tuple[NodeSpec, ...]:
         raise TraceError(log.path, 1, "", "", "has no header line `; MaxProcs:`: say which nodes it ran on (--nodes)")
     count = min(log.number_of("MaxNodes") or processors, processors)
     if processors > MOST_PROCESSORS or count > MOST_NODES:
-        more = f"more than {MOST_PROCESSORS:,} processors or {MOST_NODES:,} nodes"
-        raise TraceError(log.path, 1, "", "", f"has {more} in its header: say which nodes it ran on (--nodes)")
+        too_many = f"more than {MOST_PROCESSORS:,} processors or {MOST_NODES:,} nodes"
+        raise TraceError(log.path, 1, "", "", f"has {too_many} in its header: say which nodes it ran on (--nodes)")
     share, more = divmod(processors, count)
     return tuple(
         NodeSpec(id=f"node-{i:05}", capacity=Resources({"vcore": 1000 * (share + (i < more))})) for i in range(count)
