@@ -50,7 +50,7 @@ def way_in(tmp_path: Path) -> Iterator[str]:
 
 
 def _go(page: Any, seconds: int) -> None:
-    page.get_by_label("Moment").evaluate(
+    page.get_by_role("slider", name="Moment").evaluate(
         "(slider, s) => { slider.value = Number(slider.min) + 1000 * s;"
         " slider.dispatchEvent(new Event('change', {bubbles: true})); }",
         seconds,
@@ -77,6 +77,14 @@ def test_the_slider_goes_to_any_moment_and_what_happened_stands_beside(way_in: s
     told = page.locator("#p-happened tr", has_text="to make room for b-3, of a higher priority")
     told.wait_for()
     watched.check()
+    page.goto(f"{url}/past")
+    page.locator("#p-gantt a", has_text="b-3 of bob in high: running").wait_for()
+    page.locator("#p-gantt .arc", has_text="was stopped for b-3").wait_for(state="attached")
+    page.locator("#p-queues tr", has_text="high").wait_for()
+    watched.check()
+    _go(page, 150)
+    page.locator("#p-gantt a", has_text="b-3 of bob in high: ended, 50s").wait_for()
+    _go(page, 30)
     for name in ("now", "queues"):
         page.goto(f"{url}/{name}")
         page.locator(".course").wait_for()

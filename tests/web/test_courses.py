@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairlead.web.courses import Course, Run, at_moment, courses
 from fairlead.web.gantt import _lanes, gantt
 
@@ -17,6 +19,21 @@ STORY = [
     (61, "job.allocated", "1", {"node": "n1"}),
     (70, "node.changed", "", {"node": "n1"}),
 ]
+
+
+def test_of_a_simulation_an_application_says_whose_its_work_is() -> None:
+    """What left by itself is over: nothing says so but that it left."""
+    told: list[tuple[int, str, str, dict[str, Any]]] = [
+        (0, "application.submitted", "a", {"user": "ann"}),
+        (0, "job.placed", "a", {"queue": "root.low"}),
+        (0, "job.submitted", "a-1", {"application": "a", "resources": {"cpu": 1}}),
+        (5, "job.allocated", "a-1", {"node": "n1"}),
+        (9, "job.released", "a-1", {"node": "n1", "cause": "FINISHED"}),
+    ]
+    one = courses(told)["a-1"]
+    assert (one.user, one.queue, one.submitted_ms, one.waited_ms) == ("ann", "root.low", 0, 5)
+    assert one.runs == [Run("a-1", "n1", 5, 9, "ended")]
+    assert at_moment([one], 20) == ([], [])
 
 
 def test_an_eviction_is_told_with_whom_it_was_for_and_the_next_attempt_after_it() -> None:

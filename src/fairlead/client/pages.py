@@ -60,9 +60,11 @@ class PageRoutes:
         return call("PUT", "/course", to)
 
     @route
-    def course_events(self, *, limit: int = 100, key: str | None = None) -> Call[cluster.EventPage]:
-        """What happened in a recorded course up to the moment, the newest first."""
-        return call("GET", "/course/events", limit=limit, key=key)
+    def course_events(
+        self, *, limit: int = 100, key: str | None = None, after: str | None = None
+    ) -> Call[cluster.EventPage]:
+        """What happened in a recorded course up to the moment, the newest first; `after`: `next` of the page before."""
+        return call("GET", "/course/events", limit=limit, key=key, after=after)
 
     @route
     def newest_jobs(

@@ -52,10 +52,14 @@ def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[s
             continue
         course = found.setdefault(key, Course(key))
         match what:
+            case "application.submitted":
+                course.user = str(values.get("user", ""))
             case "job.submitted":
-                course.user, course.name = str(values.get("user", "")), str(values.get("name", ""))
-                course.queue, course.resources = str(values.get("queue", "")), values.get("resources") or {}
-                course.submitted_ms = course.waits_since_ms = at_ms
+                whole = found.get(str(values.get("application", "")), Course(""))
+                course.user, course.name = str(values.get("user", whole.user)), str(values.get("name", ""))
+                course.queue, course.resources = str(values.get("queue", whole.queue)), values.get("resources") or {}
+                course.submitted_ms = at_ms if course.submitted_ms is None else course.submitted_ms
+                course.waits_since_ms = at_ms
             case "job.placed":
                 course.queue = str(values.get("queue", course.queue))
             case "job.moved":
@@ -85,11 +89,12 @@ def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> No
     run = course.open_run
     if run is not None:
         run.end_ms = at_ms
-        run.how = "evicted" if run.stopped_for or run.rule else run.how
+        run.how = "evicted" if run.stopped_for or run.rule else "ended"
     ended = course.runs[-1] if course.runs else None
     if ended is not None and values.get("state"):
         ended.how = str(values["state"])
-    course.waits_since_ms = None if what == "job.ended" else at_ms
+    was_stopped = what == "job.released" and ended is not None and ended.how == "evicted"
+    course.waits_since_ms = at_ms if was_stopped or what in ("job.attempt-ended", "job.requeued") else None
 
 
 def at_moment(found: Iterable[Course], at_ms: int) -> tuple[list[tuple[Course, Run]], list[Course]]:

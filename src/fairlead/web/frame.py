@@ -47,7 +47,6 @@ NOT_THERE: dict[Kind, dict[str, str]] = {
     },
     "course": {
         "/submit": "What is over takes in no more jobs.",
-        "/past": "All of this is past: the slider goes to any moment of it.",
         "/policy": "Which queue file would have been better is a question for fairlead sim compare.",
     },
 }

@@ -45,7 +45,9 @@ def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[
             labels.append(element("text", run.node[:12], x=2, y=y + 13, class_="label"))
             last_node = run.node
         ran = times.duration((run.end_ms or end_ms) - run.begin_ms)
-        words = f"{course.key} {course.name} of {course.user} in {short_queue(course.queue)}: {run.how}, {ran}"
+        whose = f" of {course.user}" if course.user else ""
+        named = " ".join(filter(None, (course.key, course.name)))
+        words = f"{named}{whose} in {short_queue(course.queue)}: {run.how}, {ran}"
         bars.append(
             element(
                 "a",

@@ -101,6 +101,7 @@ def _stopped(values: Mapping[str, Any]) -> str:
 
 WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "job.submitted": _submitted,
+    "application.submitted": lambda said: f"was brought by {said['user']}" if said.get("user") else "came",
     "job.placed": lambda said: f"was taken into queue {said['queue']}",
     "job.allocated": lambda said: f"was given room on {said['node']}: it was its turn, and it fits there",
     "job.evicting": _stopped,

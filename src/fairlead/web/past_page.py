@@ -25,10 +25,14 @@ from fairlead.web.live import Live
 from fairlead.web.stairs import meter
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import counted, duration, job_link, short_queue
+from fairlead.wire.cluster import Event
+from fairlead.wire.course import Course as Recorded
 from fairlead.wire.fields import with_cpu
 from fairlead.wire.jobs import Job
 
 SPANS = {"15m": 900_000, "1h": 3_600_000, "6h": 21_600_000, "1d": 86_400_000, "7d": 604_800_000}
+RECORDED, A_PAGE = 5_000, 1_000
+"""Of a recorded course so many events are looked at, and so many at once."""
 RECORDS = 20_000
 """So many records are looked at, at most."""
 DRAW_S = 0.5
@@ -53,6 +57,13 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     """The page."""
     page = Page(viewer, live, "/past", "The past")
     asked = request.query_params.get("span", "1h")
+    if viewer.of == "course":
+        recorded = RecordedPast(viewer, live, page, asked if asked in SPANS else "7d")
+        page.panel("gantt", "Who ran where, up to this moment", recorded.chart, kind="wide")
+        page.panel("queues", "Use by queue", recorded.by_queue)
+        page.panel("users", "Use by user", recorded.by_user)
+        await page.open()
+        return
     past = _Past(viewer, live, page, asked if asked in SPANS else "1h")
     page.panel("gantt", "Who ran where", past.chart, kind="wide", live=False)
     page.panel("at", "As it was", past.at, kind="wide", live=False)
@@ -97,7 +108,9 @@ class _Past:
     def _within(self, course: Course) -> bool:
         if any(run.begin_ms < self.end_ms and (run.end_ms or self.end_ms) > self.begin_ms for run in course.runs):
             return True
-        return course.waits_since_ms is not None or (course.submitted_ms or 0) >= self.begin_ms
+        return course.waits_since_ms is not None or (
+            course.submitted_ms is not None and course.submitted_ms >= self.begin_ms
+        )
 
     async def read(self) -> None:
         """Read what happened, and draw it as it comes."""
@@ -145,7 +158,7 @@ class _Past:
                 a(words, href=f"/past?span={words}", class_="chip", aria_current=words == self.span and "true")
                 for words in SPANS
             ],
-            act_button("Again", "again"),
+            act_button("Again", "again") if self.viewer.of != "course" else None,
             class_="row",
         )
         found = self.found()
@@ -297,3 +310,43 @@ class _Past:
         )
         words = f"{inside}; {score.early} earlier, {score.late} later"
         return joined(meter(parts, words, mark=score.promised), p(f"{words}. {score.open} are open."))
+
+
+class RecordedPast(_Past):
+    """The same of a recorded course, up to the moment that one has gone to: read again whenever that is another one."""
+
+    async def chart(self) -> Html:
+        """Who ran where."""
+        await self._catch_up()
+        return await _Past.chart(self)
+
+    async def by_queue(self) -> Html:
+        """Core hours and waits of each queue."""
+        await self._catch_up()
+        return await _Past.by_queue(self)
+
+    async def by_user(self) -> Html:
+        """The same of each user."""
+        await self._catch_up()
+        return await _Past.by_user(self)
+
+    async def _catch_up(self) -> None:
+        where, found, named = await self.live.shared(("past", self.span), self._recorded)
+        self.end_ms, self.begin_ms = where.at_ms, max(where.begin_ms, where.at_ms - SPANS[self.span])
+        if len(found) >= RECORDED:
+            # What is older was not looked at: it did not stand still then.
+            self.begin_ms = max(self.begin_ms, found[0].at_ms)
+        self._events = [(each.at_ms, each.type, each.key, each.values) for each in found]
+        self._named, self._is_read = named, True
+
+    async def _recorded(self) -> tuple[Recorded, list[Event], dict[str, Job]]:
+        """Where one is, the events of the time before that, and the jobs that are there."""
+        client = self.viewer.client
+        where, found, after = await client.recorded(), list[Event](), ""
+        while len(found) < RECORDED:
+            page = await client.course_events(limit=A_PAGE, after=after or None)
+            found += page.events
+            after = page.next or ""
+            if not after or (found and found[-1].at_ms < where.at_ms - SPANS[self.span]):
+                break
+        return where, found[::-1], {job.key: job async for job in client.jobs(limit=RECORDED)}

@@ -14,9 +14,11 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fairlead.collector import collector_off
-from fairlead.core.model.events import AddAsks
+from fairlead.core.model.decisions import Released
+from fairlead.core.model.events import AddApplication, AddAsks, Release
 from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError, Record
 from fairlead.journal.reader import Reader
@@ -89,11 +91,8 @@ class Course:
     def events(self, first: int, last: int) -> Iterator[HistoryEvent]:
         """The same as events, each with the key that its job goes by here. Raises `JournalError`."""
         for entry in self.entries(first, last):
-            if isinstance(entry.what, AddAsks) and not self._of_service:
-                for index, ask in enumerate(entry.what.asks):
-                    said = {"user": "", "resources": ask.resources.as_dict()}
-                    key = key_of(ask.application, ask.key)
-                    yield HistoryEvent(entry.seq, index, entry.at_ms, "job.submitted", key, said)
+            if not self._of_service:
+                yield from _noted(entry)
             yield from tell(replace(entry, decisions=()))
             for decision in entry.decisions:
                 for event in tell(replace(entry, what=None, decisions=(decision,))):
@@ -159,3 +158,25 @@ class Course:
             for seq in sorted(self._kept)[::2]:
                 del self._kept[seq]
                 self._known.remove(seq)
+
+
+def _noted(entry: Entry) -> Iterator[HistoryEvent]:
+    """What a service would have noted of a record: whose an application is, what came, and what left when it was told
+    to (of what leaves by itself the scheduler says so).
+    """
+
+    def event(what: str, key: str, index: int = 0, **said: Any) -> HistoryEvent:
+        return HistoryEvent(entry.seq, index, entry.at_ms, what, key, said)
+
+    match entry.what:
+        case AddApplication(application):
+            yield event("application.submitted", application.id, user=application.user)
+        case AddAsks(asks):
+            for index, ask in enumerate(asks):
+                resources = ask.resources.as_dict()
+                key = key_of(ask.application, ask.key)
+                yield event("job.submitted", key, index, application=ask.application, resources=resources)
+        case Release(application, key, cause) if not any(isinstance(each, Released) for each in entry.decisions):
+            yield event("job.released", key_of(application, key), cause=str(cause))
+        case _:
+            pass

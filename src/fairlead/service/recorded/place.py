@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -21,7 +21,7 @@ from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
 from fairlead.service import views
-from fairlead.service.history_events import HistoryEvent
+from fairlead.service.history_events import HistoryEvent, parse_id
 from fairlead.service.http import pages
 from fairlead.service.http.shaped import MOST, api
 from fairlead.service.place import Place, place_of
@@ -184,7 +184,7 @@ class RecordedPlace(Place):
 router = api("course")
 RecordedOf = Annotated[RecordedPlace, Depends(place_of)]
 LOOK_BACK = 5_000
-"""So many records before the moment are looked at for events, at most."""
+"""So many records are looked at for one page of events, at most."""
 
 
 @router.get("/course")
@@ -204,17 +204,39 @@ async def list_course_events(
     place: RecordedOf,
     limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many.")] = 100,
     key: Annotated[str | None, Query(max_length=400, description="Only about this job.")] = None,
+    after: Annotated[str | None, Query(max_length=40, description="Go on after `next` of the page before.")] = None,
 ) -> EventPage:
-    """What happened up to the moment, the newest first; of the last records before it."""
-    return await place.read(lambda _moment: _events(place.course, limit, key))
+    """What happened up to the moment, the newest first. A page without anything may have a next one."""
+    before = parse_id(after) if after is not None else None
+    if after is not None and before is None:
+        raise Refusal("invalid", f"{after!r} is no cursor; give `next` of the page before", field="after")
+    return await place.read(lambda _moment: _events(place.course, limit, key, before))
 
 
-def _events(course: Course, limit: int, key: str | None) -> EventPage:
-    found: list[HistoryEvent] = []
-    last, least = course.seq, max(course.first_seq, course.seq - LOOK_BACK)
-    while last >= least and len(found) < limit:
-        first = max(least, last - 2 * limit)
-        told = list(course.events(first, last))
-        found += [event for event in reversed(told) if key in (None, event.key)]
+def _events(course: Course, limit: int, key: str | None, before: tuple[int, int] | None) -> EventPage:
+    """`before`: a record, and the place of an event in it; None: the moment."""
+    found: list[tuple[tuple[int, int], HistoryEvent]] = []
+    last = course.seq if before is None else min(before[0], course.seq)
+    least = max(course.first_seq, last - LOOK_BACK)
+    while last >= least and len(found) <= limit:
+        first = max(least, last - limit)
+        told = [pair for pair in _placed(course.events(first, last)) if before is None or pair[0] < before]
+        found += [pair for pair in reversed(told) if key in (None, pair[1].key)]
         last = first - 1
-    return EventPage(events=[event.shown() for event in found[:limit]], next=None, total=len(found))
+    if len(found) > limit:
+        following: tuple[int, int] | None = found[limit - 1][0]
+    else:
+        following = (least, 0) if least > course.first_seq else None
+    return EventPage(
+        events=[event.shown() for _, event in found[:limit]],
+        next=None if following is None else f"{following[0]}.{following[1]}",
+        total=len(found),
+    )
+
+
+def _placed(events: Iterable[HistoryEvent]) -> Iterator[tuple[tuple[int, int], HistoryEvent]]:
+    """Each with its record and its place in that."""
+    seq, place = -1, 0
+    for event in events:
+        seq, place = event.seq, place + 1 if event.seq == seq else 0
+        yield (seq, place), event

@@ -157,6 +157,18 @@ async def test_each_answer_is_about_the_moment_that_one_has_gone_to(preempted: R
         assert (evicted["key"], evicted["values"]["rule"]) == ("a-2", "priority")
         assert evicted["values"]["on_behalf_of"].endswith("b-3")
         assert {event["key"] for event in (await get("/course/events?key=b-3"))["events"]} == {"b-3"}
+        whose = {event["key"]: event["values"]["user"] for event in told if event["type"] == "application.submitted"}
+        assert {"a": "ann", "b": "bob"}.items() <= whose.items()
+        left = [event["key"] for event in told if event["type"] == "job.released"]
+        assert left == ["a-2"], "told to stop, and gone"
+        piecewise, after = [], ""
+        while after is not None:
+            piece = await get(f"/course/events?limit=2{after}")
+            piecewise += piece["events"]
+            assert len(piece["events"]) == 2 or piece["next"] is None
+            after = f"&after={piece['next']}" if piece["next"] is not None else None
+        assert piecewise == told
+        assert (await asking.get("/course/events?after=x")).status_code == 422
         assert (await get("/line"))["total"] == 2
         why = await get("/jobs/c-4/why")
         assert (why["state"], why["verdict"]["state"]) == ("waiting", "waiting")
