@@ -28,6 +28,7 @@ from fairlead.client.address import Address
 
 SECONDS = 20.0
 CHANGES_A_SECOND = 5
+PATIENCE_MS, MIB = 300_000, 2**20
 PATHS = ("/line", "/line", "/now", "/queues", "/line?after=50")
 
 
@@ -98,50 +99,51 @@ def memory_of(pid: int) -> int:
     return total
 
 
-def measure(nodes: int, asks: int, count: int) -> dict[str, float]:
-    """All of it."""
+def measure(nodes: int, asks: int, count: int) -> None:
+    """All of it; each figure is printed as soon as it is known."""
     from playwright.sync_api import sync_playwright
 
     directory = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
     began = time.monotonic()
     made = Made(directory, nodes, asks)
-    print(f"filled in {time.monotonic() - began:.0f} s; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+    filled = f"{time.monotonic() - began:.0f} s, {made.used()['cpu_s']:.0f} s of them on a processor"
+    say(f"{nodes} nodes, {asks} asks, {count} pages; filled in {filled}")
     chromium = shutil.which("chromium") or "chromium"
     try:
         alone, memory = cost(made, SECONDS), made.used()["memory"]
+        say(f"service alone: {alone:.1%} of a processor")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
             context = browser.new_context(viewport={"width": 1400, "height": 900})
             first = context.new_page()
-            first.set_default_timeout(120_000)
+            first.set_default_timeout(PATIENCE_MS)
             first.goto(made.way_in())
             first.wait_for_selector("tr[data-k]")
-            rows, pages = [], [first]
+            rows = []
             for number in range(1, count):
                 page = context.new_page()
-                page.set_default_timeout(120_000)
+                page.set_default_timeout(PATIENCE_MS)
                 begun = time.monotonic()
                 page.goto(made.told["pages"] + PATHS[number % len(PATHS)])
                 page.wait_for_selector("tr[data-k], #heat")
                 rows.append(time.monotonic() - begun)
-                pages.append(page)
+            if rows:
+                say(f"first rows: median {statistics.median(rows):.2f} s, longest {max(rows):.2f} s")
             looked = cost(made, SECONDS)
+            say(f"with the pages open: {looked:.1%} of a processor, {looked - alone:+.1%}")
             seen = [_seen(made, first) for _ in range(5)]
-            more = made.used()["memory"] - memory
-            beside = memory_of(int(made.told["pid"]))
+            say(f"a change is seen after {statistics.median(seen):.2f} s (median), {max(seen):.2f} at most")
+            more, beside = (made.used()["memory"] - memory) / MIB, memory_of(int(made.told["pid"])) / MIB
+            say(f"memory: service {more:+.0f} MiB, the pages {beside:.0f} MiB")
             browser.close()
     finally:
         made.close()
         shutil.rmtree(directory, ignore_errors=True)
-    return {
-        "alone": alone,
-        "looked": looked,
-        "rows_median_s": statistics.median(rows),
-        "rows_max_s": max(rows),
-        "seen_median_s": statistics.median(seen),
-        "memory_service": more,
-        "memory_pages": beside,
-    }
+
+
+def say(words: str) -> None:
+    """A figure, with how much else the machine has to do."""
+    print(f"{words} (load of the machine {os.getloadavg()[0]:.1f})", flush=True)
 
 
 def _seen(made: Made, page: Any) -> float:
@@ -159,15 +161,9 @@ def _seen(made: Made, page: Any) -> float:
 
 
 def main() -> None:
-    """Measure once and print it."""
+    """Measure once."""
     nodes, asks, count = ([int(each) for each in sys.argv[1:4]] or [5_000, 50_000, 20])[:3]
-    found = measure(nodes, asks, count)
-    mib = 2**20
-    print(f"{nodes} nodes, {asks} asks, {count} pages; load of the machine {os.getloadavg()[0]:.1f}")
-    print(f"service alone {found['alone']:.1%} of a processor, with the pages open {found['looked']:.1%}")
-    print(f"first rows: median {found['rows_median_s']:.2f} s, longest {found['rows_max_s']:.2f} s")
-    print(f"a change is seen after {found['seen_median_s'] * 1000:.0f} ms (median)")
-    print(f"memory: service {found['memory_service'] / mib:+.0f} MiB, the pages {found['memory_pages'] / mib:.0f} MiB")
+    measure(nodes, asks, count)
 
 
 if __name__ == "__main__":
