@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,7 +53,8 @@ class PagesService:
 
     def close(self) -> None:
         for job in self.client.jobs(state=("waiting", "running", "suspended", "stopping")):
-            self.client.cancel(job.key, now=True)
+            with suppress(ClientError):  # It may have ended meanwhile.
+                self.client.cancel(job.key, now=True)
         end = time.monotonic() + 50
         while any(self.client.jobs(state=("running", "stopping"))) and time.monotonic() < end:
             time.sleep(0.05)

@@ -140,6 +140,6 @@ def _arc(victim: tuple[float, float, float], by: Run, spots: dict[int, tuple[flo
 def legend() -> Html:
     """What arcs and fading mean."""
     return span(
-        "A curve leads from who was stopped to whom it made room for. Colours are those of the queues.",
+        "A curve leads from what was stopped (dashed) to what it made room for. Colours are those of the queues.",
         class_="quiet small",
     )

@@ -59,11 +59,11 @@ class _Queues:
         rows: list[Row] = [(queue.path, self._row(queue, depth, whole, colours)) for queue, depth in _walk(trees)]
         legend = div(
             span("", class_="swatch used"),
-            "within its guarantee",
+            "in use",
             span("", class_="swatch borrowed"),
-            "borrowed beyond it",
+            "in use beyond its guarantee (borrowed)",
             span("", class_="swatch waits"),
-            "waits for",
+            "asked for by what waits",
             span("", class_="swatch mark"),
             "its maximum",
             class_="legend quiet small",
@@ -237,7 +237,7 @@ def _whole(trees: Sequence[Queue]) -> dict[str, int | float]:
 
 
 def _bar(queue: Queue, name: str, whole: int | float) -> Html:
-    """What it uses of everything: within its guarantee, borrowed beyond it, and what waits; its maximum as a line."""
+    """What it uses of everything, what of that beyond its guarantee, and what waits; its maximum as a line."""
     used, due = queue.allocated.get(name, 0), (queue.guaranteed or {}).get(name, 0)
     most, pending = (queue.max or {}).get(name), queue.pending.get(name, 0)
     within = min(used, due) if due else used

@@ -81,12 +81,13 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
         class_="interval",
         aria_hidden="true",
     )
-    spans = [
-        times.duration(max(0, ms - made_ms)) if ms is not None else "later" for ms in (at.earliest_ms, at.latest_ms)
-    ]
-    words = f"in {spans[0]} to {spans[1]}"
-    when = element("time", times.moment(at.median_ms), data_at=at.median_ms, data_how="in")
-    return div(div(when, class_="number"), bar, span(words, class_="quiet small"), class_="expected")
+    reach = span("earliest ", _in(at.earliest_ms), ", latest ", _in(at.latest_ms), class_="quiet small")
+    return div(div(_in(at.median_ms), class_="number"), bar, reach, class_="expected")
+
+
+def _in(ms: int | None) -> Html:
+    """A moment to come, as the browser's clock has it; None: beyond what was looked at."""
+    return element("time", times.moment(ms), data_at=ms, data_how="in") if ms is not None else span("much later")
 
 
 def meter(parts: Sequence[tuple[str, float, str]], words: str, *, mark: float | None = None) -> Html:
