@@ -30,6 +30,7 @@ STEPS ?= 1000000
 SECONDS ?= 60
 TARGET ?=
 FUZZ := build/fuzz
+FAULTS ?=
 SEED ?=
 LOAD_ARGS ?=
 
@@ -194,8 +195,12 @@ $(FUZZ)/.tried: requirements-fuzz.lock | $(READY)
 fuzz: $(FUZZ)/.tried  ## Fuzz what reads: all targets or TARGET=api, each for SECONDS=60; what is found is in build/fuzz/found
 	@PYTHONPATH=tests:src:$(FUZZ)/atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) --target "$(TARGET)" --first $(FROM)
 
+.PHONY: faults
+faults: $(READY)  ## What version 0.1 let through, tried on its tree (it shows) and on this one (it does not) (FAULTS=PART)
+	@PYTHONPATH=tests:src $(BIN)/python -m faults.scenarios "$(FAULTS)"
+
 .PHONY: linear
-linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each reader (BENCH_ARGS=PART)
+linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each reader, each route (BENCH_ARGS=PART)
 	@$(BIN)/python -m benchmarks.linear $(BENCH_ARGS)
 
 .PHONY: loop

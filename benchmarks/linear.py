@@ -1,4 +1,4 @@
-"""Does twice the input take at most 2.3 times the work? Each reader, and each route that lists or takes many things.
+"""Does twice the input take at most 2.3 times the work? Each reader; each route that takes, lists or means many things.
 
     make linear                              all of it
     python -m benchmarks.linear [PART]       only what has PART in its name
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.linear_readers import READERS
+from benchmarks.linear_routes import ratios
 
 MOST = 2.3
 """Times as much for twice the input."""
@@ -53,6 +54,11 @@ def main() -> int:
             size, took, times = ratio(make, size)
             good = good and times <= MOST
             print(f"{'ok  ' if times <= MOST else 'BAD '} {times:5.2f} times  {name} ({size}: {took * 1000:.0f} ms)")
+    for found in ratios(part):
+        ok = found.times <= MOST and found.status < 500
+        good = good and ok
+        about = f"{found.size}: {found.seconds * 1000:.0f} ms, {found.status}"
+        print(f"{'ok  ' if ok else 'BAD '} {found.times:5.2f} times  {found.name} ({about})", flush=True)
     return 0 if good else 1
 
 
