@@ -181,7 +181,7 @@ crash-everywhere: $(READY)  ## kill -9 and errors at the n-th system call of sup
 	@PYTHONPATH=tests:src $(BIN)/python tests/crashes/services.py --seeds $(SEEDS) --first $(FROM)
 
 .PHONY: simulate-service
-simulate-service: $(READY)  ## The whole service from seeds in virtual time, STEPS=1000000 of them, or one course: SEED=N
+simulate-service: $(READY)  ## The whole service in virtual time, STEPS=1000000 in courses of 4000 from seed FROM=0 on, or one: SEED=N
 	@PYTHONPATH=tests:src $(BIN)/python tests/simulation/service.py --steps $(STEPS) --first $(FROM) $(if $(SEED),--seed $(SEED))
 
 # No wheel for this Python: said, and done without.

@@ -16,6 +16,11 @@ Run = Callable[[int, int], tuple[Counter[str], list[str]]]
 """The first seed and how many: what became of them, and a sentence for each broken promise."""
 
 
+def again(program: str, first: int, seeds: int) -> str:
+    """The command that runs these seeds again."""
+    return f"PYTHONPATH=tests:src .venv/bin/python tests/crashes/{program}.py --first {first} --seeds {seeds}"
+
+
 def main(about: str | None, run: Run) -> int:
     """The exit status: 1 if a promise was broken, 2 if nothing can be traced here."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -26,7 +31,8 @@ def main(about: str | None, run: Run) -> int:
         print(why, file=sys.stderr)
         return 2
     counts, failures = run(given.first, given.seeds)
-    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+    found = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    print(f"seeds {given.first} to {given.first + given.seeds - 1}, {len(failures)} failures: {found}")
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crashes.command import main
+from crashes.command import again, main
 from crashes.tracing import drawn, strace
 from testbed.nursery import Nursery, Started
 from testbed.unix_socket import Unix
@@ -224,14 +224,17 @@ def run(first: int, seeds: int) -> tuple[Counter[str], list[str]]:
     nursery = Nursery()
     for begin in range(first, first + seeds, BATCH):
         directory = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
-        batch, seed = Batch(nursery, directory, counts), begin
+        batch, seed, before = Batch(nursery, directory, counts), begin, counts.total() - counts["jobs"]
         try:
             for seed in range(begin, min(begin + BATCH, first + seeds)):
                 batch.go(seed)
             batch.settle()
         except Failed as failure:
             fault = drawn(random.Random(seed), CALLS)
-            failures.append(f"seeds {begin} to {seed} (the last: {fault}): {failure}")
+            seeds_again = again("services", begin, seed - begin + 1)
+            failures.append(f"{seeds_again}: (the last: {fault}): {failure}")
+            told = counts.total() - counts["jobs"] - before
+            counts["FAILED or not tried after that"] += min(BATCH, first + seeds - begin) - told
         finally:
             if batch.process is not None:
                 batch.process.kill()

@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from crashes.command import main
+from crashes.command import again, main
 from crashes.tracing import Fault, drawn, strace
 
 from fairlead.local import launch
@@ -137,7 +137,7 @@ def run(first: int, seeds: int) -> tuple[Counter[str], list[str]]:
                 counts[trial.go()] += 1
             except Failed as failure:
                 counts["FAILED"] += 1
-                failures.append(f"seed {seed} ({trial.fault}): {failure}")
+                failures.append(f"{again('supervisors', seed, 1)}: ({trial.fault}): {failure}")
             for pid in kernel.marked([trial._marker()]).get(trial._marker(), []):
                 os.kill(pid, signal.SIGKILL)
     return counts, failures

@@ -340,7 +340,9 @@ def main() -> int:
     given = parser.parse_args()
     logging.disable(logging.CRITICAL if given.seed is None else logging.NOTSET)
     counts, failures = run(given.first, given.steps) if given.seed is None else run(given.seed, STEPS)
-    print(", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
+    last = given.first + -(-given.steps // STEPS) - 1
+    which = f"seeds {given.first} to {last}" if given.seed is None else f"seed {given.seed}"
+    print(f"{which}, {len(failures)} failures: " + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items())))
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
