@@ -26,6 +26,7 @@ SOAK_ARGS ?=
 DAMAGE_ARGS ?=
 SEEDS ?= 1000
 STATES ?= 1000
+WORKLOADS ?= 40
 STEPS ?= 1000000
 SECONDS ?= 60
 TARGET ?=
@@ -96,6 +97,10 @@ courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COU
 .PHONY: brute-force
 brute-force: $(READY)  ## Hold answers to why against brute force in every dimension (STATES=1000 random states, half an hour)
 	PYTHONPATH=tests:src $(BIN)/python tests/properties/brute_force.py $(STATES)
+
+.PHONY: compare-simulators
+compare-simulators: $(READY)  ## Hold the simulator against one that shares no code with it: every start, end and eviction (WORKLOADS=40)
+	PYTHONPATH=tests:src $(BIN)/python tests/reference/compared_simulators.py $(WORKLOADS)
 
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)

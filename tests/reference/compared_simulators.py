@@ -1,0 +1,198 @@
+"""The simulator held against one that shares no code with it: `make compare-simulators`.
+
+    python tests/reference/compared_simulators.py 40
+
+Random workloads with gangs, maximums, limits of users and preemption by priority: every run of every task has to be on
+the same node, from the same time to the same time, and end by itself or stopped in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from dataclasses import dataclass
+from io import StringIO
+
+from reference.plain_line import Amount, Job, Queue, Task
+from reference.plain_simulator import PlainSimulator, Ran
+
+from fairlead.config import load_text
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.sim import jobs as ours
+from fairlead.sim.attempts import Settings
+from fairlead.sim.columns import End
+from fairlead.sim.engine import Engine
+
+GANGS = 0.5
+"""How likely a job of several tasks is a gang, where all of it could stand at once."""
+LEAVES = ("root.a", "root.b", "root.c.x", "root.c.y")
+FOR_EVER_MS = 10**12
+
+
+@dataclass
+class World:
+    """One workload, and where it runs."""
+
+    nodes: dict[str, Amount]
+    queues: dict[str, Queue]
+    jobs: list[Job]
+    pack: bool
+
+
+def world(seed: int) -> World:
+    """The world of this number."""
+    chance = random.Random(seed)
+    numbers = range(chance.randint(1, 4))
+    nodes = {f"n{i}": {"vcore": 1000 * chance.randint(3, 6), "memory": chance.randint(4, 10)} for i in numbers}
+    queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
+    queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
+    queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
+    jobs, at_ms = [], 0
+    for number in range(chance.randint(10, 60)):
+        at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
+        jobs.append(_job(chance, f"j{number}", at_ms, nodes, queues))
+    return World(nodes, queues, jobs, pack=chance.random() < 0.5)
+
+
+def _queue(chance: random.Random, above: int) -> Queue:
+    most = chance.randint(3, above) if chance.random() < 0.4 else 0
+    users = {"vcore": 1000 * chance.randint(3, most or above)} if chance.random() < 0.3 else None
+    return Queue({"vcore": 1000 * most} if most else None, users)
+
+
+def _job(chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue]) -> Job:
+    queue, count = chance.choice(LEAVES), chance.randint(1, 4)
+    size = _size(chance)
+    is_gang = count > 1 and _stands(size, count, queue, nodes, queues) and chance.random() < GANGS
+    priority = chance.randint(0, 3)
+    sizes = [size if is_gang else _size(chance) for _ in range(count)]
+    tasks = [
+        Task(f"{name}-{i}", tuple(sorted(each.items())), priority, 1000 * chance.randint(1, 60))
+        for i, each in enumerate(sizes)
+    ]
+    return Job(at_ms, name, queue, chance.choice("uvw"), tuple(tasks), is_gang)
+
+
+def _size(chance: random.Random) -> Amount:
+    return {"memory": chance.randint(1, 3), "vcore": 1000 * chance.randint(1, 3)}
+
+
+def _stands(size: Amount, count: int, leaf: str, nodes: dict[str, Amount], queues: dict[str, Queue]) -> bool:
+    """Whether so many of this size could stand at once: a gang that never could waits for ever."""
+    above = [queue for path, queue in queues.items() if f"{leaf}.".startswith(f"{path}.")]
+    bounds = [bound["vcore"] for queue in above for bound in (queue.most, queue.users) if bound]
+    places = sum(min(node[name] // amount for name, amount in size.items()) for node in nodes.values())
+    return count <= places and all(count * size["vcore"] <= bound for bound in bounds)
+
+
+def file_of(made: World) -> str:
+    """Its queue file."""
+
+    def entry(path: str) -> dict[str, object]:
+        queue = made.queues[path]
+        more: dict[str, object] = {"name": path.rpartition(".")[2]}
+        if queue.most:
+            more["resources"] = {"max": {"vcore": f"{queue.most['vcore']}m"}}
+        if queue.users:
+            most = {"vcore": f"{queue.users['vcore']}m"}
+            more["limits"] = [{"limit": "each", "users": ["*"], "maxresources": most}]
+        if below := [entry(each) for each in made.queues if each.rpartition(".")[0] == path]:
+            more["queues"] = below
+        return more
+
+    root = {"name": "root", "submitacl": "*", "queues": [entry(p) for p in made.queues if p.count(".") == 1]}
+    sort = {"type": "binpacking" if made.pack else "fair"}
+    rule = {"rule": "priority"}
+    return json.dumps(
+        {"partitions": [{"name": "default", "preemption": rule, "nodesortpolicy": sort, "queues": [root]}]}
+    )
+
+
+def plain(made: World) -> list[Ran]:
+    """What runs by the plain simulator."""
+    simulator = PlainSimulator(made.nodes, made.queues, made.jobs, pack=made.pack)
+    simulator.run()
+    return sorted(simulator.ran, key=_order)
+
+
+def production(made: World) -> list[Ran]:
+    """What runs by the simulator that `fairlead sim` has."""
+    jobs = []
+    for job in made.jobs:
+        patience_ms = FOR_EVER_MS if job.gang else 0
+        spec = ApplicationSpec(id=job.name, queue=job.queue, user=job.user, placeholder_timeout_ms=patience_ms)
+        asks = [
+            AskSpec(application=job.name, key=task.key, resources=Resources(dict(task.amount)), priority=task.priority)
+            for task in job.tasks
+        ]
+        tasks = tuple(ours.Task(ask, task.run_ms) for ask, task in zip(asks, job.tasks, strict=True))
+        jobs.append(ours.Job(job.at_ms, spec, tasks, job.gang))
+    nodes = [NodeSpec(id=name, capacity=Resources(amount)) for name, amount in made.nodes.items()]
+    engine = Engine(load_text(file_of(made)), nodes, jobs, settings=Settings(lines=StringIO()))
+    engine.run()
+    columns = engine.columns
+    runs = [
+        Ran(
+            columns.names[columns.run_task[i]].rpartition("/")[2],
+            columns.nodes.values[columns.run_node[i]],
+            columns.run_start_ms[i],
+            columns.run_end_ms[i],
+            columns.run_how[i] == End.EVICTED,
+        )
+        for i in range(len(columns.run_task))
+    ]
+    return sorted(runs, key=_order)
+
+
+def _order(run: Ran) -> tuple[object, ...]:
+    return (run.start_ms, run.key, run.node, run.end_ms, run.evicted)
+
+
+@dataclass
+class Tally:
+    """What was compared."""
+
+    worlds: int = 0
+    runs: int = 0
+    evicted: int = 0
+    gangs: int = 0
+    different: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """For people."""
+        head = f"{self.worlds} workloads, {self.gangs} gangs, {self.runs} runs, {self.evicted} evictions"
+        return f"{head}: {len(self.different)} different"
+
+
+def compared(numbers: range) -> Tally:
+    """These worlds, in both."""
+    tally = Tally()
+    for number in numbers:
+        made = world(number)
+        expected, found = plain(made), production(made)
+        tally.worlds += 1
+        tally.runs += len(expected)
+        tally.evicted += sum(run.evicted for run in expected)
+        tally.gangs += sum(job.gang for job in made.jobs)
+        if expected != found:
+            first = next(pair for pair in zip([*expected, None], [*found, None], strict=False) if pair[0] != pair[1])
+            tally.different += (f"{number}: {first[0]}, and not {first[1]}",)
+    return tally
+
+
+def main() -> int:
+    """So many worlds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("worlds", type=int, nargs="?", default=40)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first")
+    given = parser.parse_args()
+    tally = compared(range(given.first, given.first + given.worlds))
+    print(tally.line(), *tally.different, sep="\n")
+    return int(bool(tally.different))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

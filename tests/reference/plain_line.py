@@ -1,0 +1,219 @@
+"""What waits and what runs, added up anew each time: sums, the order of the line, and whether there is room.
+
+Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+Amount = dict[str, int]
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked for, and how long it runs when nothing stops it."""
+
+    key: str
+    amount: tuple[tuple[str, int], ...]
+    priority: int
+    run_ms: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tasks that come together."""
+
+    at_ms: int
+    name: str
+    queue: str
+    user: str
+    tasks: tuple[Task, ...]
+    gang: bool = False
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One queue below the root; a path of several parts is below another one."""
+
+    most: Amount | None = None
+    users: Amount | None = None
+    """What each user may have here at most."""
+
+
+@dataclass(eq=False)
+class Work:
+    """A task, or a placeholder for one, that waits or runs under a key."""
+
+    key: str
+    gang: Gang
+    task: Task
+    number: int
+    made_ms: int
+    is_holder: bool = False
+    node: str = ""
+    start_ms: int = 0
+    started: int = 0
+    end_ms: int = NEVER
+    leaving: bool = False
+    kept_on: str = ""
+    """Room is kept for it there, since so many others got room kept."""
+    kept_since: int = 0
+    awaits: tuple[Work, ...] = ()
+    """What has to leave before it starts."""
+
+
+@dataclass(eq=False)
+class Gang:
+    """A job that came: its place among jobs, and for a gang what stands, in the order in which it began to."""
+
+    job: Job
+    number: int
+    is_open: bool
+    standing: list[Work] = field(default_factory=list)
+    waits_for: Gang | None = None
+    tries: Counter[str] = field(default_factory=Counter)
+
+
+class Line:
+    """What waits and what runs on which nodes, in which queues."""
+
+    def __init__(self, nodes: dict[str, Amount], queues: dict[str, Queue], *, pack: bool) -> None:
+        self.nodes, self.queues, self.pack = nodes, queues, pack
+        self.numbers = count(1)
+        self.changed = 0
+        """When something happened last that was more than new work."""
+        self.waiting: list[Work] = []
+        self.running: list[Work] = []
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+
+    def _lineage(self, path: str) -> Iterator[str]:
+        """From the leaf to the root."""
+        while path:
+            yield path
+            path = path.rpartition(".")[0]
+
+    def _within(self, path: str, gang: Gang) -> bool:
+        return path == "root" or gang.job.queue == path or gang.job.queue.startswith(f"{path}.")
+
+    def _used(self, path: str, name: str, user: str = "", *, leaving: bool = True) -> int:
+        found = (w for w in self.running if self._within(path, w.gang) and user in ("", w.gang.job.user))
+        return sum(dict(w.task.amount).get(name, 0) for w in found if leaving or not w.leaving)
+
+    def _kept(self, path: str, name: str, but: Work, user: str = "") -> int:
+        # Of all nodes together each says enough by itself.
+        kept = (w for w in self.waiting if w.kept_on and w is not but and path != "root")
+        found = (w for w in kept if self._within(path, w.gang) and user in ("", w.gang.job.user))
+        return sum(dict(w.task.amount).get(name, 0) for w in found)
+
+    def _most(self, path: str) -> Amount:
+        if path == "root":
+            total: Counter[str] = Counter()
+            for amount in self.nodes.values():
+                total.update(amount)
+            return dict(total)
+        return self.queues[path].most or {}
+
+    def _free(self, node: str, counts: Callable[[Work], bool]) -> Amount:
+        """What is neither in use on a node nor kept there for those that count."""
+        free = dict(self.nodes[node])
+        kept = [w for w in self.waiting if w.kept_on == node and counts(w)]
+        for work in (*(w for w in self.running if w.node == node), *kept):
+            for name, value in work.task.amount:
+                free[name] -= value
+        return free
+
+    # -- order --------------------------------------------------------------------------------------------------------
+
+    def _share(self, path: str) -> float:
+        due = self._most("root")
+        for above in reversed(list(self._lineage(path))):
+            due |= self._most(above)
+        parts = [
+            self._used(path, name) / most if most else float(self._used(path, name) > 0) for name, most in due.items()
+        ]
+        return max(parts, default=0.0)
+
+    def _place_in_line(self, work: Work) -> tuple[object, ...]:
+        """Two are compared where their queues meet; in one queue by priority, job and age."""
+        level = []
+        for path in list(self._lineage(work.gang.job.queue))[:-1]:
+            waits = sum(v for w in self.waiting if self._within(path, w.gang) for _, v in w.task.amount)
+            level.append((-work.task.priority, self._share(path), -waits, list(self.queues).index(path)))
+        own = (-work.task.priority, (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number))
+        return (-work.task.priority, *reversed(level), own)
+
+    def _fullness(self, node: str) -> float:
+        total, used = self.nodes[node], 0.0
+        free = dict(total)
+        for work in self.running:
+            for name, value in work.task.amount if work.node == node else ():
+                free[name] -= value
+        for name in sorted(total):
+            used += (1.0 - free[name] / total[name]) * 1.0
+        usage = used / float(len(total))
+        return 1.0 - usage if self.pack else usage
+
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def _fits(self, work: Work, free: Amount) -> bool:
+        return all(value <= free.get(name, 0) for name, value in work.task.amount)
+
+    def _is_limited(self, work: Work) -> bool:
+        return any(path in self.queues and self.queues[path].users for path in self._lineage(work.gang.job.queue))
+
+    def _is_allowed(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
+        """By the limits of its user, if these had no room kept any more."""
+        for path in self._lineage(work.gang.job.queue):
+            limits = self.queues[path].users if path in self.queues else None
+            for name, value in work.task.amount if limits else ():
+                assert limits is not None
+                if name in limits:
+                    user = work.gang.job.user
+                    given = [w for w in yielding if w.gang.job.user == user and self._within(path, w.gang)]
+                    kept = self._kept(path, name, work, user) - sum(dict(w.task.amount)[name] for w in given)
+                    if self._used(path, name, user) + kept + value > limits[name]:
+                        return False
+        return True
+
+    def _is_full(self, path: str, work: Work) -> bool:
+        """Whether a maximum has no room as it is."""
+        most = self._most(path)
+        return any(name in most and self._used(path, name) + v > most[name] for name, v in work.task.amount)
+
+    def _lacks(self, path: str, work: Work, gone: list[Work]) -> bool:
+        """Whether a maximum has no room, once all is gone that was told to stop, and these."""
+        most = self._most(path)
+        for name, value in work.task.amount:
+            counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and path != "root")]
+            given = sum(dict(w.task.amount).get(name, 0) for w in counted if self._within(path, w.gang))
+            used = self._used(path, name, leaving=False) + self._kept(path, name, work) - given
+            if name in most and used + value > most[name]:
+                return True
+        return False
+
+    def _waits_above(self, work: Work) -> bool:
+        """Whether the nearest maximum without room gets some from what was told to stop."""
+        full = next((path for path in self._lineage(work.gang.job.queue) if self._is_full(path, work)), None)
+        return full is not None and any(w.leaving and self._within(full, w.gang) for w in self.running)
+
+    def _goes_before(self, other: Work, work: Work) -> bool:
+        """Of two for which room is kept on a node."""
+        mine, its = work.task.priority, other.task.priority
+        return other is not work and (its > mine or (its == mine and other.kept_since < work.kept_since))
+
+    def _room_for(self, work: Work) -> str:
+        """The first node in order with room for it, where no queue or limit is in the way."""
+        if not self._is_allowed(work):
+            return ""
+        if any(self._is_full(path, work) or self._lacks(path, work, []) for path in self._lineage(work.gang.job.queue)):
+            return ""
+        if work.kept_on and self._fits(work, self._free(work.kept_on, lambda w: self._goes_before(w, work))):
+            return work.kept_on
+        fits = [n for n in self.nodes if self._fits(work, self._free(n, lambda w: w is not work))]
+        return min(fits, key=lambda n: (self._fullness(n), n), default="")

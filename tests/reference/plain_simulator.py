@@ -1,0 +1,204 @@
+"""A simulator written from the rules in the plainest way: rank, preemption by priority, limits and gangs.
+
+It keeps no order, no heap and no memory of what it looked at: all that waits is sorted anew for each placement, sums
+are added up whenever they are needed, and every node is tried. So it is slow and easy to believe. It shares no code
+with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
+times. It knows queues with maximums and limits of users, gangs by placeholders, and `preemption.rule: priority` without
+grace; no guarantees, offsets, fences, protections, budgets, constraints, retries or lost nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reference.plain_line import NEVER, Amount, Gang, Job, Queue, Task, Work
+from reference.plain_room import Room
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of a task."""
+
+    key: str
+    node: str
+    start_ms: int
+    end_ms: int
+    evicted: bool
+
+
+class PlainSimulator(Room):
+    """One simulation."""
+
+    def __init__(self, nodes: dict[str, Amount], queues: dict[str, Queue], jobs: list[Job], *, pack: bool) -> None:
+        super().__init__(nodes, queues, pack=pack)
+        self.jobs = jobs
+        self.now_ms = 0
+        self.told: list[Work] = []
+        """Told to stop in this call, in order."""
+        self.whole: list[Gang] = []
+        self.ran: list[Ran] = []
+        self.evicted: list[tuple[int, str, str]] = []
+        """When, what, and for what."""
+
+    def run(self) -> None:
+        """From the first job to the last end."""
+        jobs = list(self.jobs)
+        while jobs or any(not work.is_holder for work in self.running):
+            ends = [work.end_ms for work in self.running] + [job.at_ms for job in jobs[:1]]
+            self.now_ms = min(ends)
+            for work in sorted((w for w in self.running if w.end_ms == self.now_ms), key=lambda w: w.started):
+                self._leaves(work, evicted=False)
+            while jobs and jobs[0].at_ms == self.now_ms:
+                self._comes(jobs.pop(0))
+            self._settle()
+
+    def _comes(self, job: Job) -> None:
+        gang = Gang(job, next(self.numbers), is_open=not job.gang)
+        for task in job.tasks:
+            self._asks(gang, task, f"{task.key}~" if job.gang else task.key)
+
+    def _asks(self, gang: Gang, task: Task, key: str) -> None:
+        self.waiting.append(Work(key, gang, task, next(self.numbers), self.now_ms, is_holder=not gang.is_open))
+
+    def _leaves(self, work: Work, *, evicted: bool) -> None:
+        self.running.remove(work)
+        self.changed = next(self.numbers)
+        if work in work.gang.standing:
+            work.gang.standing.remove(work)
+        if not work.is_holder:
+            self.ran.append(Ran(work.task.key, work.node, work.start_ms, self.now_ms, evicted))
+
+    def _settle(self) -> None:
+        """Turn after turn until nothing more follows."""
+        while True:
+            while self._turn() or self._give_way():
+                pass
+            followed = bool(self.told or self.whole)
+            for gang in self.whole:
+                self._open(gang)
+            self.whole = []
+            told, self.told = self.told, []
+            for work in told:
+                self._leaves(work, evicted=True)
+                self._comes_back(work)
+            if not followed:
+                return
+
+    def _open(self, gang: Gang) -> None:
+        """The tasks take the places of their placeholders."""
+        gang.is_open = True
+        gang.waits_for = None
+        places = list(gang.standing)
+        for task in gang.job.tasks:
+            work = Work(task.key, gang, task, next(self.numbers), self.now_ms)
+            if not places:
+                self.waiting.append(work)
+                continue
+            holder = places.pop(0)
+            gang.standing.remove(holder)
+            self.running.remove(holder)
+            work.node = holder.node
+            self._runs(work)
+
+    def _runs(self, work: Work) -> None:
+        work.start_ms, work.started = self.now_ms, next(self.numbers)
+        work.end_ms = NEVER if work.is_holder else self.now_ms + work.task.run_ms
+        work.kept_on = ""
+        self.running.append(work)
+
+    def _comes_back(self, work: Work) -> None:
+        """What was stopped is asked for again."""
+        gang = work.gang
+        if work.is_holder and gang.is_open:
+            return
+        if work.is_holder:
+            again = f"{work.key}~"
+        else:
+            gang.tries[work.task.key] += 1
+            again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
+        self.waiting.append(Work(again, gang, work.task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
+
+    def _turn(self) -> bool:
+        """The first in line that can do anything does it."""
+        for work in [w for w in self.waiting if w.kept_on]:
+            if not self._room_for(work) and not self._something_leaves(work):
+                work.kept_on = ""
+        for work in sorted(self.waiting, key=self._place_in_line):
+            if work.gang.waits_for is not None:
+                continue
+            node = self._room_for(work)
+            if node:
+                self._placed(work, node)
+                return True
+            plan = None if work.kept_on else self._plan(work)
+            if plan is not None:
+                for nominee in plan.cleared:
+                    nominee.kept_on = ""
+                for victim in plan.victims:
+                    self._tell(victim, work.key)
+                work.kept_on, work.kept_since = plan.node, next(self.numbers)
+                work.awaits = (*plan.victims, *plan.leaving)
+                return True
+        return False
+
+    def _something_leaves(self, work: Work) -> bool:
+        return any(each in self.running for each in work.awaits) or self._waits_above(work)
+
+    def _tell(self, victim: Work, for_whom: str) -> None:
+        victim.leaving = True
+        if victim in victim.gang.standing:
+            victim.gang.standing.remove(victim)
+        self.told.append(victim)
+        if not victim.is_holder:
+            self.evicted.append((self.now_ms, victim.task.key, for_whom.partition("~")[0].partition("#")[0]))
+
+    def _placed(self, work: Work, node: str) -> None:
+        work.node = node
+        self.waiting.remove(work)
+        self._runs(work)
+        nominees = [w for w in self.waiting if w.kept_on == node]
+        while nominees and min(self._free(node, lambda w: True).values()) < 0:
+            weakest = max(nominees, key=lambda w: (-w.task.priority, w.kept_since))
+            weakest.kept_on = ""
+            nominees.remove(weakest)
+        if work.is_holder:
+            work.gang.standing.append(work)
+            if len(work.gang.standing) == len(work.gang.job.tasks):
+                self.whole.append(work.gang)
+                self._let_go(work.gang)
+
+    def _give_way(self) -> bool:
+        """The oldest that can be whole with what younger ones hold takes it from as few of them as it needs."""
+        gangs = sorted({w.gang for w in self.waiting if w.is_holder}, key=lambda g: (g.job.at_ms, g.number))
+        freed = False
+        for older in gangs:
+            awaiting = [g for g in gangs if g.waits_for is older]
+            if awaiting and not self._fits_alone(older):
+                self._let_go(older)
+                freed = True
+        waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None]
+        if len(waiting) < 2 or self._another_end_may_help(waiting):
+            return freed
+        for older in waiting:
+            giving: list[Gang] = []
+            for younger in reversed(waiting):
+                if younger is older or (gangs.index(younger) < gangs.index(older) and self._fits_alone(younger)):
+                    continue
+                giving.append(younger)
+                if self._is_whole_without(older, giving):
+                    break
+            else:
+                continue
+            for spared in list(giving):
+                fewer = [gang for gang in giving if gang is not spared]
+                if fewer and self._is_whole_without(older, fewer):
+                    giving = fewer
+            for younger in giving:
+                for gang in (*(g for g in gangs if g.waits_for is younger), younger):
+                    gang.waits_for = older
+                for work in self.waiting:
+                    work.kept_on = "" if work.gang is younger else work.kept_on
+                for work in list(younger.standing):
+                    self._tell(work, "")
+            return True
+        return freed

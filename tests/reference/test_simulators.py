@@ -1,0 +1,17 @@
+"""The simulator and one that shares no code with it: the same work on the same nodes at the same times.
+
+Some workloads; 40 by `make compare-simulators`.
+"""
+
+from __future__ import annotations
+
+from reference.compared_simulators import compared
+
+
+def test_both_start_and_stop_the_same_work() -> None:
+    """With gangs, maximums, limits of users and preemption by priority."""
+    tally = compared(range(100, 103))
+    assert not tally.different, "\n".join(tally.different)
+    assert tally.runs > 150
+    assert tally.gangs > 8
+    assert tally.evicted > 20
