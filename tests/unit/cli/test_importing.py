@@ -61,6 +61,16 @@ def test_a_column_who_is_the_user(run: Callable[..., Any], table: Path) -> None:
     assert Path("tasks.csv").read_text().splitlines()[1].endswith(",batch,bea")
 
 
+def test_dates_of_one_table_have_one_form(run: Callable[..., Any], table: Path) -> None:
+    """Whether the day or the month comes first only the ends tell; so it is the same in the other columns."""
+    rows = [f"05/{n:02}/2026 10:00;05/{n:02}/2026 10:00;05/{n + 12}/2026 10:00;2" for n in range(12, 0, -1)]
+    table.write_text("\n".join(["Submit;Started;Ended;CPUs", *rows]) + "\n")
+    result = run("sim", "import", str(table), "--yes")
+    assert result.exit_code == 0, result.stdout
+    assert "wrong" not in result.stdout
+    assert Path("tasks.csv").read_text().splitlines()[1] == "2026-05-12T10:00:00Z,1036800,2"
+
+
 def test_many_wrong_rows_write_nothing(run: Callable[..., Any], table: Path) -> None:
     """One kind, with its count and examples; with --skip-bad the others are written."""
     table.write_text(HEAD + ROWS + "2026-05-01 09:00:00;soon;2;4;batch\n" * 3)

@@ -18,7 +18,7 @@ from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.sim.importing.quantities import DURATIONS, Unreadable, part_of
 from fairlead.sim.importing.records import Record
-from fairlead.sim.importing.units import AS_IT_IS, NONE, UNITS, Kind, Unit, reader, unit_of, words_of
+from fairlead.sim.importing.units import AS_IT_IS, NONE, UNITS, Kind, Unit, are_read, reader, unit_of, words_of
 
 CORES, MEMORY, GPU = "resources.vcore", "resources.memory", "resources.gpu"
 FIELDS: dict[str, Kind] = {
@@ -138,7 +138,20 @@ def guessed(columns: Sequence[str], sample: Sequence[Record]) -> Mapped:
                     free.pop(column, None)
     if not any(field in found for field in _INSIDE):
         found[CORES] = Source(value="1", unit=Unit("cores", known=False))
-    return by_comparison({field: found[field] for field in FIELDS if field in found}, sample)
+    in_order = {field: found[field] for field in FIELDS if field in found}
+    return by_comparison(_dated_alike(in_order, sample), sample)
+
+
+def _dated_alike(mapped: Mapped, sample: Sequence[Record]) -> Mapped:
+    """Dates whose form is only guessed are written as those whose form is sure: one table has one form."""
+    dates = {field: source for field, source in mapped.items() if kind_of(field) is Kind.MOMENT}
+    sure = [source.unit for source in dates.values() if source.unit.known and "%" in source.unit.name]
+    for field, source in dates.items():
+        if not source.unit.known:
+            texts = _texts(source, sample)
+            form = next((unit for unit in sure if are_read(Kind.MOMENT, unit.name, texts)), source.unit)
+            mapped = mapped | {field: replace(source, unit=form)}
+    return mapped
 
 
 def by_comparison(mapped: Mapped, sample: Sequence[Record]) -> Mapped:

@@ -111,7 +111,7 @@ def unit_of(kind: Kind, name: str, texts: Sequence[str]) -> Unit | None:
     if kind is Kind.TEXT or not texts:
         return Unit("")
     found = _FINDERS[kind](_said(kind, name), texts)
-    return found if found is not None and _are_read(kind, found.name, texts) else None
+    return found if found is not None and are_read(kind, found.name, texts) else None
 
 
 def _said(kind: Kind, name: str) -> str:
@@ -135,7 +135,8 @@ def reader(kind: Kind, unit: str) -> Callable[[str], Any]:
     return readers[kind]
 
 
-def _are_read(kind: Kind, unit: str, texts: Sequence[str]) -> bool:
+def are_read(kind: Kind, unit: str, texts: Sequence[str]) -> bool:
+    """Whether most of the texts can be read in this unit."""
     return _read_of(kind, unit, texts) >= ENOUGH * len(texts)
 
 
@@ -212,7 +213,7 @@ _WHOLE_FORMS = ("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%d/%b/%Y:%H:%M
 def _moment(said: str, texts: Sequence[str]) -> Unit | None:
     numbers = _numbers(texts)
     # Fourteen digits in a row may be a date, which is told by its being one.
-    if len(numbers) >= ENOUGH * len(texts) and not _are_read(Kind.MOMENT, "%Y%m%d%H%M%S", texts):
+    if len(numbers) >= ENOUGH * len(texts) and not are_read(Kind.MOMENT, "%Y%m%d%H%M%S", texts):
         middle = median(numbers)
         epoch = next((unit for unit, least in _EPOCHS if middle >= least), "")
         if epoch:
@@ -233,7 +234,7 @@ def _moment(said: str, texts: Sequence[str]) -> Unit | None:
 
 def _forms(texts: Sequence[str]) -> list[str]:
     """The forms that fit most texts."""
-    if _are_read(Kind.MOMENT, ISO, texts):
+    if are_read(Kind.MOMENT, ISO, texts):
         return [ISO]
     clocks = [f"{between}{clock}" for clock in _CLOCK_FORMS for between in (" ", ", ", "T")]
     every = (*_WHOLE_FORMS, *(day + clock for day in _DAYS for clock in (*clocks, "")))
