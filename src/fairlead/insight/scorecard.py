@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import exp, log
+from statistics import NormalDist
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,9 +31,9 @@ WINDOW = 1_500
 """Outcomes that the next answers rest on."""
 LATELY = 2_000
 """Outcomes by which it is told how often intervals were missed lately."""
-CORRECTION = 0.00125
+CORRECTION = 0.005
 """How strongly one miss more or less than there may be changes the part that is left out on each side."""
-LEFT_OUT = (0.1, 1.3)
+LEFT_OUT = (0.1, 1.5)
 """The part that is left out on a side, at least and at most, in units of what it may be."""
 UNIT_LEAST = 0.25
 """Futures that agree are taken to be this far apart to each side at least (a factor of 1.28): no news comes in them."""
@@ -185,7 +186,8 @@ class Scorecard:
                 None if point is None else learned.put_right(way, point, (below, above), near, part)
                 for way, point in enumerate(points[:-1])
             )
-            ways = (*right, (low, middle, high))
+            reach = _reach(part, 1 - self.coverage)
+            ways = (*right, (middle - reach * (middle - low), middle, middle + reach * (high - middle)))
             low, middle, high = learned.mixed(ways, plain.about)
             ends = (_at(made_ms, value) for value in (low, middle, high))
             told = replace(plain, **dict(zip(("earliest_ms", "median_ms", "latest_ms"), ends, strict=True)))
@@ -274,6 +276,11 @@ def _left_out(may: float, missed: Collection[bool]) -> float:
     """The part to leave out on each side: less than half of what may be missed where too much was lately, else more."""
     least, most = (may / 2 * part for part in LEFT_OUT)
     return min(max(may / 2 + CORRECTION * (may * len(missed) - sum(missed)), least), most)
+
+
+def _reach(part: float, may: float) -> float:
+    """How far an interval reaches that leaves out `part` on each side, beside one that leaves out half of `may`."""
+    return NormalDist().inv_cdf(part) / NormalDist().inv_cdf(may / 2)
 
 
 def _units(made_ms: int, plain: Expected) -> tuple[float, float]:
