@@ -164,7 +164,6 @@ def test_a_report_is_printed_for_an_openb_trace(tmp_path: Path) -> None:
 
 NOT_YET = {
     "training": "207 answers in its ten days, where 300 are wanted; 78 % came true, 0.74 of the best simple loss",
-    "bimodal": "0.97 of the best simple loss was seen",
     "preempting": "it was never seen to its end",
 }
 
