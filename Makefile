@@ -106,6 +106,10 @@ compare-simulators: $(READY)  ## Hold the simulator against one that shares no c
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
 	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)
 
+.PHONY: bench-arrivals
+bench-arrivals: $(READY)  ## What pods cost that come and go at a full cluster, without one (BENCH_ARGS="--rate 500 --seconds 60")
+	PYTHONPATH=tests:tests/kubernetes:src $(BIN)/python tests/kubernetes/arrivals_bench.py $(BENCH_ARGS)
+
 .PHONY: compiled
 compiled: $(COMPILED_READY)  ## Compile core, policy and scheduler; build/compiled/bin/fairlead is then the command
 

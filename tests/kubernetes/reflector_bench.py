@@ -31,7 +31,8 @@ NODES = 5_000
 CASES = ("nothing", "by pages", "by watch", "scheduler")
 
 
-def _template() -> bytes:
+def template() -> bytes:
+    """A pod as the server sends it, with NAME, NODE and UIDUIDUIDUID to be replaced."""
     made = pod("NAME", "100m", nodeName="NODE")
     written = {f"f:field-{number}": {"f:value": {}, "f:other": {"f:more": {}}} for number in range(60)}
     made["metadata"] |= {
@@ -52,7 +53,7 @@ class Ready:
 
     def __init__(self, pods: int) -> None:
         self.pods = pods
-        self._template = _template()
+        self._template = template()
         self.size = len(self._template)
 
     def _pod(self, number: int) -> bytes:

@@ -105,9 +105,10 @@ class Orders:
             return
         if self._informer.workloads.stops(known, decision):
             return
-        by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
-        name = by.name if by is not None else None
-        self._informer.acts.append(EvictPod(known.name, decision.node, name, decision.rule, decision.message))
+        by_uid = decision.on_behalf_of.rpartition("/")[2]
+        by = self._informer.pod_store.by_uid.get(by_uid)
+        name, why = by.name if by is not None else None, self._informer.pod_store.in_names(decision.message, by_uid)
+        self._informer.acts.append(EvictPod(known.name, decision.node, name, decision.rule, why))
         if by is not None:
             text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
             self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))

@@ -146,6 +146,11 @@ class PodStore:
         """The pod of this name, or None."""
         return self.by_uid.get(self.by_name.get((namespace, name), ""))
 
+    def in_names(self, text: str, uid: str) -> str:
+        """A text about a pod with its name, or its job's, in place of its identity."""
+        known = self.by_uid.get(uid)
+        return text.replace(uid, str(known.name.stands_for or known.name)) if known is not None else text
+
     def members(self, application: str) -> Iterator[KnownPod]:
         """The pods of an application, in the order in which they came."""
         for uid in list(self.by_application.get(application, ())):

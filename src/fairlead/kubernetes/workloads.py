@@ -281,9 +281,11 @@ class Workloads:
             # It may never have gone on; then the API server has no news of it.
             self.pauses.append(name.uid)
         known.phase = Phase.STOPPING
-        by = self._informer.pod_store.by_uid.get(decision.on_behalf_of.rpartition("/")[2])
+        by_uid = decision.on_behalf_of.rpartition("/")[2]
+        by = self._informer.pod_store.by_uid.get(by_uid)
         whom = f" by {by.name.stands_for or by.name}" if by is not None else ""
-        text = f"Preempted{whom} on node {decision.node} (rule {decision.rule}): {decision.message}"
+        why = self._informer.pod_store.in_names(decision.message, by_uid)
+        text = f"Preempted{whom} on node {decision.node} (rule {decision.rule}): {why}"
         self._informer.acts.append(Suspend(name, suspend=True))
         self._informer.acts.append(Record(name, "Preempted", text, related=by.name if by is not None else None))
 

@@ -83,6 +83,7 @@ def test_preemption_nominates_evicts_and_binds_when_the_room_is_free() -> None:
     acts = cluster.acts()
     evicted = next(a for a in acts if isinstance(a, EvictPod))
     assert (evicted.pod.name, evicted.by and evicted.by.name, evicted.node) == ("low", "high", "n1")
+    assert evicted.message == "makes room on n1 for default/high (priority 9 over 1)"
     assert any(isinstance(a, Nominate) and a.pod.name == "high" and a.node == "n1" for a in acts)
     cluster.pod("low", "3", priority=1, node="n1", deletionTimestamp="2026-01-01T00:00:30Z")
     cluster.node("n2", "1")

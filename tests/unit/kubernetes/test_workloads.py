@@ -199,7 +199,7 @@ def test_a_job_of_higher_priority_makes_room_for_itself() -> None:
     cluster.job("high", parallelism=1, template={"priority_class": "urgent"})
     acts = cluster.acts()
     assert suspensions(acts) == {"low": True}
-    assert "default/high" in records(acts, "Preempted")[0]
+    assert "makes room on n1 for default/high (" in records(acts, "Preempted")[0]
     cluster.job("low", suspend=True)
     cluster.gone("low-0")
     cluster.gone("low-1")

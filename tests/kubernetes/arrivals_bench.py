@@ -1,0 +1,164 @@
+"""Arrivals at a full cluster: so many pods a second come and are bound, and as many that run end.
+
+Decides how the stand-in for the API server answers: as little as does, so that what is measured is ours. Client,
+binder, reflectors and control loop are the real ones. `make bench-arrivals`; `--help` says the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from reflector_bench import template
+from testbed.control_plane import node_manifest
+
+from fairlead.config import load_text
+from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.client import Answer, Client, Request
+from fairlead.kubernetes.control_loop import ControlLoop
+from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
+
+SECOND = 1_000
+AT_ONCE = 2_000
+"""While it fills up, so many pods wait at once."""
+LATE_S = 10.0
+"""What is bound later than so long after it came has not been kept up with."""
+
+
+class Arrivals:
+    """A server on which pods arrive and end."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.came: dict[int, float] = {}
+        """Pods that wait, and since when."""
+        self.waited: list[float] = []
+        self.runs: deque[tuple[int, str]] = deque()
+        self.bound = self.most_waiting = 0
+        self._template = template()
+        self._lines: deque[bytes] = deque()
+        self._news = asyncio.Event()
+        self._version = 10
+
+    def pod(self, number: int, node: str = "") -> bytes:
+        self._version += 1
+        made = self._template.replace(b'"NAME"', b'"pod-%d"' % number).replace(b"UIDUIDUIDUID", b"%012x" % number)
+        made = made.replace(b'"resourceVersion":"1000"', b'"resourceVersion":"%d"' % self._version)
+        return made.replace(b'"NODE"', b'"%s"' % node.encode() if node else b"null")
+
+    def say(self, kind: bytes, pod: bytes) -> None:
+        self._lines.append(b'{"type":"%s","object":%s}' % (kind, pod))
+        self._news.set()
+
+    def arrive(self, number: int) -> None:
+        self.came[number] = time.monotonic()
+        self.most_waiting = max(self.most_waiting, len(self.came))
+        self.say(b"ADDED", self.pod(number))
+
+    def end_oldest(self) -> None:
+        if self.runs:
+            self.say(b"DELETED", self.pod(*self.runs.popleft()))
+
+    async def send(self, request: Request, timeout_s: float) -> Answer:
+        """A binding; everything else is answered with nothing."""
+        if request.method == "GET":
+            return Answer(200, {}, b'{"groups":[]}')
+        if request.path.endswith("/binding"):
+            number = int(request.path.split("/")[-2].removeprefix("pod-"))
+            node = json.loads(request.body)["target"]["name"]
+            self.waited.append(time.monotonic() - self.came.pop(number))
+            self.bound += 1
+            self.runs.append((number, node))
+            self.say(b"MODIFIED", self.pod(number, node))
+        return Answer(201, {}, b"{}")
+
+    @asynccontextmanager
+    async def stream(self, request: Request, idle_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """What is there, then what happens."""
+
+        async def lines() -> AsyncIterator[bytes]:
+            if request.path.endswith("/nodes"):
+                for number in range(self.nodes):
+                    made = node_manifest(f"n{number}", "16", "64Gi")
+                    made["metadata"]["uid"] = f"node-{number}"
+                    yield b'{"type":"ADDED","object":%s}' % json.dumps(made).encode()
+            meta = b'{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}'
+            yield b'{"type":"BOOKMARK","object":{"metadata":%s}}' % meta
+            while True:
+                while request.path.endswith("/pods") and self._lines:
+                    yield self._lines.popleft()
+                self._news.clear()
+                if request.path.endswith("/pods"):
+                    await self._news.wait()
+                else:
+                    await asyncio.sleep(3600)
+
+        yield lines()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def measure(nodes: int, pods: int, rate: int, seconds: float) -> None:
+    """Fill up as fast as it goes, then have pods come and go for so long; print what it cost."""
+    server = Arrivals(nodes)
+    client = Client(server)
+    now_ms = lambda: int(time.monotonic() * SECOND)  # noqa: E731
+    stamp = lambda: "2026-01-01T00:00:00.000000Z"  # noqa: E731
+    binder = Binder(client, lambda report: loop.report(report), stamp=stamp)
+    loop = ControlLoop(client, binder, load_text(DEFAULT_QUEUES, source="the built-in queues"), now_ms=now_ms)
+    serving = asyncio.create_task(loop.run())
+    while not loop.ready:
+        await asyncio.sleep(0.05)
+    cpu, arrived = time.process_time(), 0
+    while server.bound < pods:
+        while arrived < pods and len(server.came) < AT_ONCE:
+            server.arrive(arrived)
+            arrived += 1
+        await asyncio.sleep(0.01)
+    filling = time.process_time() - cpu
+    server.waited.clear()
+    server.most_waiting = 0
+    began, cpu, first = time.monotonic(), time.process_time(), arrived
+    while (passed := time.monotonic() - began) < seconds:
+        while arrived < first + int(passed * rate):
+            server.arrive(arrived)
+            server.end_oldest()
+            arrived += 1
+        await asyncio.sleep(0.01)
+    used, bound = time.process_time() - cpu, server.bound - pods
+    waits = sorted(server.waited) or [0.0]
+    rss = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20  # noqa: SIM115, PTH123
+    print(f"{nodes} nodes, {len(server.runs)} pods run, {arrived - first} came ({rate} a second)")
+    print(f"{passed:.0f} s: {bound / passed:.0f} bound a second, {used / max(bound, 1) * 1e3:.2f} ms of CPU each")
+    print(f"CPU {used / passed * 100:.0f} % of a core, with the stand-in's; filling took {filling:.0f} s of CPU")
+    print(
+        f"from arrival to binding: half {waits[len(waits) // 2]:.2f} s, 99 of 100 {waits[len(waits) * 99 // 100]:.2f} s"
+    )
+    print(f"at most {server.most_waiting} waited at once; {rss:.0f} MiB")
+    if waits[-1] > LATE_S or len(server.came) > rate * LATE_S:
+        print(f"it did not keep up: {len(server.came)} wait, the longest waited {waits[-1]:.0f} s")
+    serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving
+
+
+def main() -> None:
+    """One run."""
+    asked = argparse.ArgumentParser(description="What arrivals at a full cluster cost.")
+    asked.add_argument("--nodes", type=int, default=5_000)
+    asked.add_argument("--pods", type=int, default=50_000, help="that run at once")
+    asked.add_argument("--rate", type=int, default=1_000, help="arrivals a second")
+    asked.add_argument("--seconds", type=float, default=300, help="measured, after it has filled up")
+    given = asked.parse_args()
+    asyncio.run(measure(given.nodes, given.pods, given.rate, given.seconds))
+
+
+if __name__ == "__main__":
+    main()
