@@ -120,6 +120,15 @@ class Lines:
         else:
             note_attempt(self.partition, batch)
 
+    def those_waiting(self) -> list[list[Demand]]:
+        """Where rank decides: demands that stand for each other; those that nothing waits with are forgotten."""
+        for of_class, demands in list(self.classes.items()):
+            for demand in [demand for demand in demands if not demand.pending]:
+                del demands[demand]
+            if not demands:
+                del self.classes[of_class]
+        return [list(demands) for demands in self.classes.values()]
+
     def bring_up(self, demand: Demand) -> None:
         """Put anew what comes earlier in the line of a demand than its entries say."""
         leaf = demand.leaf

@@ -71,7 +71,7 @@ class Attempts:
         """
         partition = self.partition
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for demands in list(self.lines.classes.values()):
+        for demands in self.lines.those_waiting():
             waiting = [d for d in demands if d.live and not is_tried(partition, d) and self._may_look(d)]
             found = self._of_class(waiting, path) if waiting else None
             if found is not None and (best is None or found[0] < best[0]):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 
 import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
+from fairlead.core.books.demand import Demand
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import (
     AddApplication,
@@ -341,3 +343,15 @@ def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
         course.handle(RemoveApplication(f"app-{number}"))
     leaf = course.scheduler.cluster.partitions["default"].root.children["a"]
     assert len(leaf.apps_heap) < 100
+
+
+def test_where_rank_decides_nothing_stays_of_what_waited_once() -> None:
+    """Each job that came while none of its kind waited left something for good, and each further start took longer."""
+    busy = PriorityCluster()
+    busy.node("n", 4)
+    for number in range(300):
+        busy.submit(f"k{number}", 1)
+        assert busy.run()[0] == [f"k{number}@n"]
+        busy.finished(f"k{number}")
+    gc.collect()
+    assert sum(isinstance(each, Demand) for each in gc.get_objects()) < 100
