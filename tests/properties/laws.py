@@ -10,7 +10,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Decision, Evict, Reserved
 from fairlead.core.model.reasons import NextInLine, Reason
-from fairlead.policy.why.waiting import why_waiting
+from fairlead.policy.why.waiting import look_at_all, look_at_each, why_waiting
 from fairlead.scheduler import Scheduler
 
 Use = dict[tuple[str, str], int]
@@ -57,6 +57,9 @@ def every_wait_has_a_reason(scheduler: Scheduler, partition: Partition, settled:
             assert isinstance(reason, Reason), f"{ask} waits for no reason"
             assert reason.sentence(), f"{ask} waits for a reason without words"
             assert reason == why_waiting(partition, ask), f"{ask} waits for what something like it waits for"
+            if ask.shape is not None and ask.shape.is_plain and not (ask.required_node or ask.held_on):
+                wary = partition.nodes.terrain.wary
+                assert wary or look_at_all(partition, ask) == look_at_each(partition, ask), f"{ask}: nodes seen at once"
             assert not (settled and isinstance(reason, NextInLine)), f"{ask} would fit and is left waiting"
 
 

@@ -7,7 +7,10 @@ is. Never reads what the kept orders remember.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fairlead.core.books import nominations
 from fairlead.core.books.application_limits import awaited, closed_queue
@@ -16,7 +19,7 @@ from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.matching import is_selected
+from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
@@ -173,36 +176,82 @@ def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) ->
 
 
 def _no_node(partition: Partition, ask: Ask) -> Reason | None:
-    if ask.required_node:
-        named = partition.nodes.nodes.get(ask.required_node)
-        if named is None:
-            return reasons.RequiredNodeUnknown(ask.required_node)
-        candidates = [named]
+    nodes = partition.nodes
+    if ask.required_node and ask.required_node not in nodes.nodes:
+        return reasons.RequiredNodeUnknown(ask.required_node)
+    shape = ask.shape
+    if shape is not None and shape.is_plain and not (ask.required_node or nodes.terrain.wary or ask.held_on):
+        seen = look_at_all(partition, ask)
     else:
-        candidates = [n for n in partition.nodes.every() if n.is_open]
-    kept_off = Counter(_misfits(partition, ask, candidates))
-    if kept_off:
-        candidates = [n for n in candidates if filter_on(partition.nodes, ask, n) is None]
-        if not candidates:
-            set_aside = _set_aside(partition, ask) if ask.reserved_on is None else None
-            return set_aside or reasons.NoNodeSuits(dict(ask.items), dict(kept_off), len(partition.nodes.nodes))
-    if any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates):
+        seen = look_at_each(partition, ask)
+    if seen.kept_off and not seen.suitable:
+        set_aside = _set_aside(partition, ask) if ask.reserved_on is None else None
+        return set_aside or reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
+    if seen.has_room:
         return None
     set_aside = _set_aside(partition, ask)
     if set_aside is not None:
         return set_aside
-    closest = min(candidates, key=lambda n: (_shortage(n, ask), n.id), default=None)
+    closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     held = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r, _ in ask.items} if closest else {}
     return reasons.NoNodeHasRoom(
         needed=dict(ask.items),
         free=free,
         node=closest.id if closest else "",
-        open_nodes=len(candidates),
-        nodes=len(partition.nodes.nodes),
+        open_nodes=seen.suitable,
+        nodes=len(nodes.nodes),
         held={r: v for r, v in held.items() if v},
-        excluded=dict(kept_off),
+        excluded=seen.kept_off,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the nodes that an ask could use look like to it."""
+
+    kept_off: dict[str, int]
+    """How many of them do not suit it, by the first filter that keeps it off."""
+    suitable: int
+    has_room: bool
+    """Some suitable one has room."""
+    closest: Node | None
+    """Where none has, the suitable one that lacks least of what it needs, in parts of that; then the smallest id."""
+
+
+def look_at_each(partition: Partition, ask: Ask) -> Seen:
+    """Node by node, whatever the ask wants of them."""
+    nodes = partition.nodes
+    candidates = [nodes.nodes[ask.required_node]] if ask.required_node else [n for n in nodes.every() if n.is_open]
+    kept_off = Counter(_misfits(partition, ask, candidates))
+    if kept_off:
+        candidates = [n for n in candidates if filter_on(nodes, ask, n) is None]
+    has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates)
+    closest = None if has_room else min(candidates, key=lambda n: (_shortage(n, ask), n.id), default=None)
+    return Seen(dict(kept_off), len(candidates), has_room, closest)
+
+
+def look_at_all(partition: Partition, ask: Ask) -> Seen:
+    """The same for an ask that only taints keep off nodes: all at once, but those whose row is old."""
+    nodes, columns = partition.nodes, partition.nodes.columns
+    if columns.behind() * 4 >= len(nodes.nodes):
+        return look_at_each(partition, ask)
+    suitable, lack = columns.common.copy(), np.zeros(len(columns.rows))
+    tainted = int(np.count_nonzero(columns.open)) - int(np.count_nonzero(suitable))
+    for name, amount in ask.items:
+        free = columns.amounts.get(name)
+        if amount > 0:
+            lack += np.maximum(amount - free, 0) / amount if free is not None else 1.0
+    for node in columns.stale:
+        if nodes.nodes.get(node.id) is node:
+            row = node.row
+            tainted += node.is_open - node.is_common - (int(columns.open[row]) - int(suitable[row]))
+            suitable[row], lack[row] = node.is_common, _shortage(node, ask)
+    lack[~suitable] = np.inf
+    count, least = int(np.count_nonzero(suitable)), int(np.argmin(lack)) if len(lack) else -1
+    has_room = count > 0 and lack[least] == 0
+    closest = columns.rows[least] if count and not has_room else None
+    return Seen({TAINT: tainted} if tainted else {}, count, bool(has_room), closest)
 
 
 def _misfits(partition: Partition, ask: Ask, nodes: Iterable[Node]) -> Iterator[str]:
@@ -219,18 +268,15 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
     if own is not None:
         needed = dict(ask.items)
         return reasons.ReservedNodeTooFull(own.id, needed, {r: own.free.get(r, 0) for r in needed})
-    for node in partition.nodes.every():
-        if (
-            node.reservations
-            and node.schedulable
-            and not ask.required_node
-            and fits_in(ask.items, node.free)
-            and partition.nodes.suits(ask, node)
-        ):
-            return reasons.NodeReserved(node.id, tuple(f"{a.app.id}/{a.key}" for a in node.reservations))
-    return None
+    nodes = partition.nodes
+    others = (n for n in nodes.nodes.values() if n.reservations and n.schedulable and fits_in(ask.items, n.free))
+    suitable = [n for n in others if nodes.suits(ask, n)] if not ask.required_node else []
+    if not suitable:
+        return None
+    first = min(suitable, key=lambda n: (nodes.score(n), n.id))
+    return reasons.NodeReserved(first.id, tuple(f"{a.app.id}/{a.key}" for a in first.reservations))
 
 
 def _shortage(node: Node, ask: Ask) -> float:
     """How much of what the ask needs is missing on the node, summed over the resources as parts of the need."""
-    return sum(max(amount - node.free.get(r, 0), 0) / amount for r, amount in ask.items)
+    return sum(max(amount - node.free.get(r, 0), 0) / amount for r, amount in ask.items if amount > 0)
