@@ -179,8 +179,9 @@ def test_subscribers_get_every_entry_once_in_order(path: Path) -> None:
     assert len(got) >= 50
 
 
-def test_many_commands_share_a_commit(path: Path) -> None:
-    """Group commit: what waits together is committed together."""
+def test_many_commands_share_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Group commit: what waits together is committed together, as far as the time of a turn goes."""
+    monkeypatch.setattr("fairlead.runtime.writer.TURN_MS", WAIT_S * 1000)
     with open_runtime(path) as (runtime, _):
         hold = threading.Event()
         runtime.read(lambda _: hold.wait(WAIT_S))
