@@ -176,11 +176,17 @@ class Demand:
         return None
 
     def entries(self) -> Iterator[Entry]:
-        """All that count, in order; mostly the first is enough."""
-        first = self.first()
-        if first is not None:
-            yield first
-            yield from sorted([each for each in self.line if each[2].stamp == each[1]])[1:]
+        """All that count, in order; mostly the first few are enough, so no more is put in order."""
+        if self.first() is None:
+            return
+        line = self.line[:]
+        nearest = [(line[0], 0)]
+        while nearest:
+            entry, at = heappop(nearest)
+            if entry[2].stamp == entry[1]:
+                yield entry
+            for below in range(2 * at + 1, min(2 * at + 3, len(line))):
+                heappush(nearest, (line[below], below))
 
     # -- obstacles ------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from loose_books import application, ask, tree
 
 from fairlead.core.books.asks import Batch
@@ -27,6 +29,22 @@ def put(demand: Demand, name: str, key: int) -> Batch:
     demand.pending += 1
     demand.put((key,), demand.leaf.next_stamp(), batch)
     return batch
+
+
+def test_all_come_in_order_however_they_were_put_and_taken_out() -> None:
+    """Put anew under another key now and then, as the order of applications changes."""
+    chance, demand = random.Random(1), demand_in(leaf_of())
+    batches = [put(demand, f"app{number}", chance.randint(0, 20)) for number in range(200)]
+    keys = {}
+    for batch in batches:
+        if chance.random() < 0.3:
+            demand.take_out(batch)
+        else:
+            keys[batch] = (chance.randint(0, 20),)
+            demand.put(keys[batch], demand.leaf.next_stamp(), batch)
+    found = [entry[2] for entry in demand.entries()]
+    assert len(found) > 100
+    assert found == sorted(keys, key=lambda batch: (keys[batch], batch.stamp))
 
 
 def test_the_first_is_that_with_the_least_key() -> None:
