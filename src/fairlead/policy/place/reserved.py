@@ -115,11 +115,11 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
             node = None
     else:
         node = tightest(partition, ask)
-    if node is None:
-        partition.nodes.cannot_reserve(shape)
-        if not partition.nodes.columns.open.any():
+        if node is None and not partition.nodes.columns.open.any():
             for other in [each for each in partition.nodes.seekable if not each.required_node]:
                 partition.nodes.cannot_reserve(other)
+    if node is None:
+        partition.nodes.cannot_reserve(shape)
         return False
     ask.attempted = True
     reserve_node.reserve(partition, ask, node)

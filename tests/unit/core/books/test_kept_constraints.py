@@ -147,6 +147,24 @@ def test_more_that_is_promised_lets_what_is_spread_start() -> None:
     assert c.run() == (["high@b1", "even@a1"], [])
 
 
+def test_what_is_spread_is_looked_at_again_when_more_is_promised() -> None:
+    """One is to start in zone a, so that another there would be ahead; until one is to start in zone b as well."""
+    c = PriorityCluster(nodes={"c1": 1})
+    c.node("a1", 4, zone="a")
+    c.node("b1", 4, zone="b")
+    in_a, in_b = (Requirement("zone", "In", (zone,)) for zone in "ab")
+    for key, zone in (("low-a", in_a), ("low-b", in_b)):
+        c.fill(key, 4, queue="root.b", where=Constraints(selector=(zone,)))
+    c.node("a2", 1, zone="a")
+    c.submit("high-a", 4, 5, where=Constraints(selector=(in_a,)), labels=X)
+    assert c.run() == ([], ["low-a"])
+    spread = SpreadTerm(labelled("x"), "zone", only_selected=False)
+    c.submit("even", 1, where=Constraints(selector=(in_a,), spread=(spread,)), labels=X)
+    assert c.run() == ([], [])
+    c.submit("high-b", 4, 5, where=Constraints(selector=(in_b,)), labels=X)
+    assert c.run() == (["even@a2"], ["low-b"])
+
+
 def test_room_that_gathers_is_mere_room() -> None:
     """`late` waited for too long, and room gathers for it on the only node: the port there is not its own for that."""
     c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "10s"}), nodes={"n1": 4})

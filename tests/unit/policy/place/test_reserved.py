@@ -335,6 +335,21 @@ def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
     assert c.run() == []
 
 
+def test_one_that_is_too_large_for_its_node_keeps_none_from_another() -> None:
+    """It comes first and gets nothing; another has waited long enough for a node that is there for it."""
+    c = Cluster()
+    c.do(AddNode(NodeSpec(id="n0", capacity=Resources({"vcore": 2}))))
+    c.do(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 2, "memory": 3}))))
+    amount = Resources({"vcore": 1, "memory": 1})
+    c.do(AddApplication(ApplicationSpec(id="app", queue="root.a")))
+    c.do(AddAsks(tuple(AskSpec(application="app", key=f"k{i}", resources=amount, priority=-5) for i in range(3))))
+    c.run()
+    c.now += DELAY_MS
+    tags = {TAG_REQUIRED_NODE: "n0"}
+    c.do(AddAsks((AskSpec(application="app", key="never", resources=amount, tags=tags),)))
+    assert c.run() == [Reserved("app", "k2", "n1")]
+
+
 def test_several_may_reserve_the_same_node() -> None:
     """Each is placed as the room comes."""
     c = busy(2)
