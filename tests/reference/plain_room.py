@@ -102,13 +102,6 @@ class Room(Line):
             if work.gang.waits_for is older:
                 work.gang.waits_for = None
 
-    def _another_end_may_help(self, waiting: list[Gang]) -> bool:
-        """Whether one of them would be whole if all else had ended that runs."""
-        stay = [work for gang in waiting for work in gang.standing]
-        return any(w not in stay for w in self.running) and any(
-            self._would_be_whole(g, stay, Counter()) for g in waiting
-        )
-
     def _fits_alone(self, gang: Gang) -> bool:
         return self._would_be_whole(gang, gang.standing, Counter())
 

@@ -177,7 +177,7 @@ class PlainSimulator(Room):
                 self._let_go(older)
                 freed = True
         waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None]
-        if len(waiting) < 2 or self._another_end_may_help(waiting):
+        if len(waiting) < 2 or any(w.is_holder and w.gang.waits_for in waiting for w in self.running):
             return freed
         for older in waiting:
             giving: list[Gang] = []

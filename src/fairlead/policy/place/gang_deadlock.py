@@ -1,9 +1,9 @@
-"""Gang deadlock: gangs that each hold a part of what the others lack, so that none of them would ever be whole.
+"""Gang deadlock: gangs that each hold a part of what the others lack, so that none of them is whole.
 
-Decides, where a run found nothing more to do, whether gangs that are not whole wait for nothing but each other, and
-which of them give their placeholders back: the oldest that can be whole by that gets through, and of the younger ones
-as few as it takes give way, the youngest first. (One that not even the empty cluster could hold gives way whatever its
-age.) Never acts while the end of anything else that runs could let one of them through, and never stops real work.
+Decides, where a run found nothing more to do, which of the gangs that are not whole give their placeholders back: the
+oldest that can be whole by that gets through, and of the younger ones as few as it takes give way, the youngest first.
+(One that not even the empty cluster could hold gives way whatever its age.) It does not wait until other work has
+ended: many gangs that each hold a part would leave no room for anything else meanwhile. Never stops real work.
 
 Invariant: a gang that gave way holds nothing until the one that it gave way to is whole or gone, so that those two do
 not meet again before; each act leaves fewer gangs that hold a part, so that the rule cannot go round in circles.
@@ -33,7 +33,7 @@ def resolve_one(partition: Partition) -> bool:
     parted = _let_go(partition)
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
     waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_age)
-    if len(waiting) < 2 or _something_else_may_help(partition, waiting):
+    if len(waiting) < 2 or any(_is_leaving(younger) for older in waiting for younger in older.awaited_by):
         return parted
     for older in waiting:
         giving = _who_gives_way(partition, older, waiting)
@@ -60,6 +60,11 @@ def _lacks_some(partition: Partition, app: Application) -> bool:
     return in_line or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
 
 
+def _is_leaving(app: Application) -> bool:
+    """Whether some of what it gave back is still there: until that has left nothing more is asked for."""
+    return any(app.placeholders.values())
+
+
 def _lacking(app: Application) -> list[Ask]:
     """Its placeholders that wait for room, in order."""
     return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
@@ -82,15 +87,6 @@ def _let_go(partition: Partition) -> bool:
     for app in in_vain:
         gangs.part_ways(app)
     return bool(in_vain)
-
-
-def _something_else_may_help(partition: Partition, waiting: list[Application]) -> bool:
-    """Whether some gang would be whole if all ended that runs now, but for the placeholders of the gangs that wait."""
-    stay = {ask: None for gang in waiting for ask in _standing(gang)}
-    if all(ask in stay for node in partition.nodes.nodes.values() for ask in node.allocations):
-        return False  # Nothing else runs, so that nothing will end.
-    others = ((gang, [other for other in waiting if other is not gang]) for gang in waiting)
-    return any(_would_be_whole(partition, gang, Empty(partition, gang, stay)) for gang, stay in others)
 
 
 def _who_gives_way(partition: Partition, older: Application, waiting: list[Application]) -> list[Application]:

@@ -161,18 +161,31 @@ def test_both_say_whom_they_wait_for_while_placeholders_are_given_back() -> None
     assert isinstance(g.s.why("young", "young-1#2"), ClusterFull)  # The older is whole: it waits for room like others.
 
 
-def test_nothing_happens_while_real_work_could_end_and_let_one_through() -> None:
-    """The fifth core is busy: when it is free one of the two is whole by itself."""
+def test_nothing_is_waited_for_that_could_end_and_let_one_through() -> None:
+    """The fifth core is busy, nobody knows how long: the older is whole at once by what the younger gives back."""
     g = Gangs(5)
     g.do(AddApplication(ApplicationSpec(id="work", queue="root.q2")))
     g.do(AddAsks((AskSpec(application="work", key="w", resources=cores(1), node="n0"),)))
     g.gang("old", 3, 0)
     g.gang("young", 3, 1)
     g.run()
-    assert (g.holds("old"), g.holds("young"), g.evictions) == (2, 2, [])
+    assert (g.whole, g.holds("old"), g.holds("young")) == (["old"], 3, 1)
+    assert [key for key, _, _ in g.evictions] == ["young-0", "young-1"]
     g.do(Release("work", "w", Cause.FINISHED))
     g.run()
-    assert (len(g.whole), g.evictions) == (1, [])
+    assert (g.whole, g.holds("young")) == (["old"], 2)
+
+
+def test_what_lacks_more_than_the_younger_hold_takes_nothing_from_them() -> None:
+    """With real work on four of nine cores the older would not be whole by that: both keep what they hold."""
+    g = Gangs(9)
+    g.do(AddApplication(ApplicationSpec(id="work", queue="root.q2")))
+    g.do(AddAsks((AskSpec(application="work", key="w", resources=cores(4), node="n0"),)))
+    g.gang("old", 6, 0)
+    g.gang("young", 6, 1)
+    g.run()
+    assert (g.whole, g.evictions) == ([], [])
+    assert g.holds("old") + g.holds("young") == 5
 
 
 def test_real_work_that_could_not_let_anybody_through_does_not_hold_it_up() -> None:
@@ -192,12 +205,12 @@ def test_a_circle_of_three() -> None:
     for i, name in enumerate(("a", "b", "c")):
         g.gang(name, 3, i)
     g.run()
-    assert g.whole == ["a"]
+    assert g.whole == ["a", "b"]
     assert {key[0] for key, _, _ in g.evictions} == {"c"}
-    assert g.holds("b") == 2
+    assert g.holds("c") == 0
     g.end("a")
     g.run()
-    assert sorted(g.whole) == ["a", "b", "c"]
+    assert g.whole == ["a", "b", "c"]
 
 
 def test_gangs_that_are_kept_small_by_a_limit_hold_each_other_too() -> None:
