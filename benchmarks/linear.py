@@ -47,18 +47,23 @@ def ratio(make: Callable[[int], Callable[[], object]], size: int) -> tuple[int, 
 
 
 def main() -> int:
-    """Measure all; 1 if something grows faster than it may."""
-    part, good = sys.argv[1] if len(sys.argv) > 1 else "", True
+    """Measure all; 1 if something grows faster than it may, 2 if nothing has such a name."""
+    part, good, measured = sys.argv[1] if len(sys.argv) > 1 else "", True, 0
     for name, (make, size) in READERS.items():
         if part in name:
             size, took, times = ratio(make, size)
+            measured += 1
             good = good and times <= MOST
             print(f"{'ok  ' if times <= MOST else 'BAD '} {times:5.2f} times  {name} ({size}: {took * 1000:.0f} ms)")
     for found in ratios(part):
+        measured += 1
         ok = found.times <= MOST and found.status < 500
         good = good and ok
         about = f"{found.size}: {found.seconds * 1000:.0f} ms, {found.status}"
         print(f"{'ok  ' if ok else 'BAD '} {found.times:5.2f} times  {found.name} ({about})", flush=True)
+    if not measured:
+        print(f"no reader and no route has {part!r} in its name; the readers: {', '.join(READERS)}", file=sys.stderr)
+        return 2
     return 0 if good else 1
 
 

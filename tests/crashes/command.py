@@ -27,6 +27,8 @@ def main(about: str | None, run: Run) -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     given = parser.parse_args()
+    if given.seeds < 1:
+        parser.error("there has to be one seed at least")
     if why := allowed():
         print(why, file=sys.stderr)
         return 2

@@ -326,12 +326,15 @@ def seen(version: Version, tried: Scenario) -> str:
 
 
 def main() -> int:
-    """1 if a scenario shows nothing on version 0.1, or something today."""
+    """1 if a scenario shows nothing on version 0.1, or something today; 2 if there is none of that name."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
     old = Version("0.1", old_tree(), "works", keeps_short=False)
     new = Version("today", ROOT, "jobs", keeps_short=True)
     part, good = sys.argv[1] if len(sys.argv) > 1 else "", True
+    if not any(part in name for name in SCENARIOS):
+        print(f"no scenario has {part!r} in its name; there are: {', '.join(SCENARIOS)}", file=sys.stderr)
+        return 2
     for name, tried in SCENARIOS.items():
         if part not in name:
             continue

@@ -189,6 +189,8 @@ def main() -> int:
     parser.add_argument("worlds", type=int, nargs="?", default=40)
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     given = parser.parse_args()
+    if given.worlds < 1:
+        parser.error("there has to be one workload at least")
     tally = compared(range(given.first, given.first + given.worlds))
     print(tally.line(), *tally.different, sep="\n")
     return int(bool(tally.different))

@@ -124,12 +124,11 @@ def _give_way(partition: Partition, younger: Application, older: Application) ->
 
 
 class Empty:
-    """The cluster for one gang if all had ended that runs now, but for placeholders, its own and of gangs that stay."""
+    """The cluster for one gang if all had ended that runs now, but for its own placeholders."""
 
-    def __init__(self, partition: Partition, app: Application, stay: Collection[Application]) -> None:
-        self._partition = partition
-        self._stay = (app, *stay)
-        self._kept = _by_node(self._stay)
+    def __init__(self, partition: Partition, app: Application) -> None:
+        self._partition, self._app = partition, app
+        self._kept = _by_node((app,))
 
     def free_on(self, node: Node) -> Book | None:
         """What the node would have free."""
@@ -141,16 +140,12 @@ class Empty:
 
     def used_of(self, place: Queue | Ceiling) -> Book:
         """What would be in use of a queue or limit."""
-        book: Book = {}
-        for app in self._stay:
-            if place in _places(app):
-                add_to(book, tuple(app.placeholders.items()))
-        return book
+        return dict(self._app.placeholders) if place in _places(self._app) else {}
 
     def gone(self) -> tuple[Ask, ...]:
         """What would not run any more and is therefore no neighbour."""
         nodes = self._partition.nodes.nodes.values()
-        return tuple(ask for node in nodes for ask in node.allocations if ask.app not in self._stay)
+        return tuple(ask for node in nodes for ask in node.allocations if ask.app is not self._app)
 
 
 class AsItIs:
@@ -214,7 +209,7 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
 
 def _fits_alone(partition: Partition, app: Application) -> bool:
     """Whether the cluster could hold all of it if nothing else ran."""
-    return _would_be_whole(partition, app, Empty(partition, app, ()))
+    return _would_be_whole(partition, app, Empty(partition, app))
 
 
 def _finds_room(

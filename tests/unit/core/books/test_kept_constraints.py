@@ -128,8 +128,8 @@ def test_what_is_promised_counts_where_there_is_the_least_too() -> None:
     assert c.run() == (["even@n4"], [])
 
 
-def test_more_that_is_promised_lets_what_is_spread_start() -> None:
-    """In one zone there is one of its like more than in the other: it may start there once another is to start here."""
+def test_what_is_only_promised_does_not_yet_let_what_is_spread_start() -> None:
+    """In one zone there is one of its like more than in the other: it may start there once another has started here."""
     c = PriorityCluster(nodes={"c1": 1})
     c.node("a1", 2, zone="a")
     c.node("b1", 4, zone="b")
