@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
 from fairlead.core.books.applications import Application
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.eligibility.limits import may_run
@@ -188,6 +189,9 @@ def _check_timers(partition: Partition) -> None:
         assert set_ms is not None, f"{subject or name}: {kind} is due at {at_ms}, and has no timer"
         assert set_ms <= max(at_ms, now), f"{subject or name}: {kind} is due at {at_ms}, and set for {set_ms}"
 
+    asks = (ask for app in partition.applications.values() for ask in app.asks.values())
+    timed_out = {ask for ask in asks if ask.evict_cause is Cause.TIMEOUT}
+    assert set(partition.disruption.timed_out) == timed_out, "told to go because its time was over: not as it stands"
     if partition.disruption.leave_by:
         due(min(partition.disruption.leave_by.values()), "", terminating.TIMER)
     elif (set_ms := partition.timers.due_ms(name, "", terminating.TIMER)) is not None:

@@ -168,37 +168,41 @@ class PlainSimulator(Room):
                 self._let_go(work.gang)
 
     def _give_way(self) -> bool:
-        """The oldest that can be whole with what younger ones hold takes it from as few of them as it needs."""
-        gangs = sorted({w.gang for w in self.waiting if w.is_holder}, key=lambda g: (g.job.at_ms, g.number))
+        """The first that can be whole with what later ones hold takes it from as few of them as it needs."""
+        gangs = sorted({w.gang for w in self.waiting if w.is_holder}, key=_place_of_gang)
         freed = False
-        for older in gangs:
-            awaiting = [g for g in gangs if g.waits_for is older]
-            if awaiting and not self._fits_alone(older):
-                self._let_go(older)
+        for first in gangs:
+            awaiting = [g for g in gangs if g.waits_for is first]
+            if awaiting and not self._fits_alone(first):
+                self._let_go(first)
                 freed = True
         waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None]
         if len(waiting) < 2 or any(w.is_holder and w.gang.waits_for in waiting for w in self.running):
             return freed
-        for older in waiting:
+        for first in waiting:
             giving: list[Gang] = []
-            for younger in reversed(waiting):
-                if younger is older or (gangs.index(younger) < gangs.index(older) and self._fits_alone(younger)):
+            for later in reversed(waiting):
+                if later is first or (gangs.index(later) < gangs.index(first) and self._fits_alone(later)):
                     continue
-                giving.append(younger)
-                if self._is_whole_without(older, giving):
+                giving.append(later)
+                if self._is_whole_without(first, giving):
                     break
             else:
                 continue
             for spared in list(giving):
                 fewer = [gang for gang in giving if gang is not spared]
-                if fewer and self._is_whole_without(older, fewer):
+                if fewer and self._is_whole_without(first, fewer):
                     giving = fewer
-            for younger in giving:
-                for gang in (*(g for g in gangs if g.waits_for is younger), younger):
-                    gang.waits_for = older
+            for later in giving:
+                for gang in (*(g for g in gangs if g.waits_for is later), later):
+                    gang.waits_for = first
                 for work in self.waiting:
-                    work.kept_on = "" if work.gang is younger else work.kept_on
-                for work in list(younger.standing):
+                    work.kept_on = "" if work.gang is later else work.kept_on
+                for work in list(later.standing):
                     self._tell(work, "")
             return True
         return freed
+
+
+def _place_of_gang(gang: Gang) -> tuple[int, int, int]:
+    return (-max(task.priority for task in gang.job.tasks), gang.job.at_ms, gang.number)

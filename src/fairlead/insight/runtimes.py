@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.events import AddAsks
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class Gangs:
     def complete(self, partition: str, app: Application) -> Standing | None:
         """The gang of this application, if the last of its placeholders stands now."""
         placeholders = [ask for ask in app.asks.values() if ask.spec.placeholder]
-        if (partition, app.id) in self._opened or any(ask.pending for ask in placeholders):
+        if (partition, app.id) in self._opened or any(ask.pending or counts_as_gone(ask) for ask in placeholders):
             return None
         self._opened.add((partition, app.id))
         came = Counter(a.spec.task_group for a in app.asks.values() if a.pending and not a.spec.placeholder)

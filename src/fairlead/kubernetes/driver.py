@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.retries import GAVE_WAY
 from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
@@ -96,8 +95,8 @@ class Orders:
             # The cluster's own controller does that, and knows for how long a taint is put up with.
             return
         if known.spec.placeholder:
-            if decision.rule == GAVE_WAY:
-                self._informer.gangs.gives_back(known)
+            for_others = decision.cause is Cause.PREEMPTED_BY_SCHEDULER
+            self._informer.gangs.told_to_go(known, for_others=for_others)
             self._informer.acts.append(DeletePod(known.name))
             return
         if self._informer.volume_binder.waits(known):

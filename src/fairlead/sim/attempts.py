@@ -101,8 +101,14 @@ class Gang:
         self._awaited.pop(key, None)
         return not self._awaited
 
+    def told_to_go(self, key: str) -> None:
+        """A placeholder is stopped: the gang is not whole, even if the rest of it stands."""
+        if key in self._made:
+            self._awaited[key] = self._made[key]
+
     def another(self, key: str) -> AskSpec:
         """The placeholder that comes in the place of this one, which was stopped or lost."""
+        self._awaited.pop(key, None)
         old = self._made.pop(key)
         fresh = replace(old, key=f"{key}~")
         self._made[fresh.key] = self._awaited[fresh.key] = fresh
@@ -110,6 +116,7 @@ class Gang:
 
     def comes_back(self, key: str, again: str) -> None:
         """This placeholder was given back, and waits under another key."""
+        self._awaited.pop(key, None)
         self._made[again] = self._awaited[again] = replace(self._made.pop(key), key=again)
 
     def why(self, scheduler: Scheduler) -> Reason | None:

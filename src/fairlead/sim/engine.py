@@ -308,14 +308,18 @@ class Engine(VirtualTime):
             if act is not None:
                 act(self, d)
 
+    def _evict(self, order: Evict) -> None:
+        if order.application in self._gangs and order.cause is not Cause.PLACEHOLDER_REPLACED:
+            self._gangs[order.application].told_to_go(order.key)
+        self.then(partial(self.stop, order))
+
     def stop(self, order: Evict) -> None:
         """A placeholder stops at once, a run after its grace."""
         attempt = self.running.get((order.application, order.key))
         if attempt is None:
             self.confirm(order)
-            gang = self._gangs.get(order.application)
-            if gang is not None and order.cause is not Cause.PLACEHOLDER_REPLACED:
-                self._placeholder_stopped(gang, order)
+            if order.application in self._gangs and order.cause is not Cause.PLACEHOLDER_REPLACED:
+                self._placeholder_stopped(self._gangs[order.application], order)
             return
         if attempt.stopping is not None:
             return
@@ -342,8 +346,7 @@ class Engine(VirtualTime):
     def _allocated(self, d: Allocated) -> None:
         attempt = self.waiting.pop((d.application, d.key), None)
         if attempt is None:
-            gang = self._gangs.get(d.application)
-            if gang is not None and gang.stands(d.key):
+            if (gang := self._gangs.get(d.application)) is not None and gang.stands(d.key):
                 self._open(gang)
             return
         self.running[d.application, d.key] = attempt
@@ -387,7 +390,7 @@ class Engine(VirtualTime):
 
 _ACTS: dict[type[Any], Callable[[Engine, Any], None]] = {
     Allocated: Engine._allocated,
-    Evict: lambda engine, d: engine.then(partial(engine.stop, d)),
+    Evict: Engine._evict,
     Released: Engine._released,
     Retried: Engine._retried,
     ApplicationChanged: Engine._application_changed,

@@ -299,6 +299,31 @@ def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_ag
     assert applications["young"].pending_count == 2
 
 
+def test_a_placeholder_that_is_stopped_for_other_work_is_made_again() -> None:
+    """Its gang does not begin meanwhile, though its last placeholder gets a node in the same call."""
+    cluster = Cluster()
+    cluster.node("n1", "3", labels={"kubernetes.io/hostname": "n1"})
+    made = declared(cluster)
+    first = cluster.acts()
+    cluster.bind_all(first)
+    standing = next(a.name for a in made if a.name in binds(first))
+    cluster.pod("strong", "3", priority=9, spec={"nodeSelector": {"kubernetes.io/hostname": "n1"}})
+    cluster.node("n2", "3")
+    acts = cluster.acts()
+    assert [a.pod.name for a in acts if isinstance(a, DeletePod)] == [standing]
+    assert list(binds(acts).values()) == ["n2"]
+    cluster.bind_all(acts)
+    assert state(cluster) == "Accepted"
+    cluster.gone(standing)
+    acts = cluster.acts()
+    assert binds(acts) == {"strong": "n1"}
+    assert [a.name for a in acts if isinstance(a, CreatePlaceholder)] == [standing]
+    cluster.node("n3", "3")
+    member(cluster, standing, **{identity.PLACEHOLDER: "true"})
+    assert binds(cluster.acts()) == {standing: "n3"}
+    assert state(cluster) == "Running"
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_any_order_and_repetition_leads_to_the_same_books(seed: int) -> None:
     """A informer made from a list in any order equals the one that saw everything happen."""

@@ -166,6 +166,8 @@ def evict(
         gangs.placeholder_told_to_go(ask)
     if cause is Cause.PREEMPTED_BY_SCHEDULER:
         terminating.begin(partition, ask, idle_work.payer(ask))
+    elif cause is Cause.TIMEOUT:
+        partition.disruption.timed_out[ask] = None
     where = (ask.app.id, ask.key, ask.node.id)
     partition.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, partition.name))
     partition.nodes.since_search[ask.node] = None

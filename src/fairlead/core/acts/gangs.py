@@ -17,6 +17,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import LIVE, State, Step
+from fairlead.core.model.resources import add_to
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
-        if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _without_zeros(app.placeholders):
+        if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _amount_of_standing(app):
             application_steps.advance(
                 partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
             )
@@ -74,7 +75,14 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
             application_steps.join_accepted(app)
 
 
-def _without_zeros(book: dict[str, int]) -> dict[str, int]:
+def _amount_of_standing(app: Application) -> dict[str, int]:
+    """What its placeholders hold together. One that was told to go does not count any more: with it the gang would run
+    with a member missing.
+    """
+    book: dict[str, int] = {}
+    for group in app.groups.values():
+        for ask in group.standing:
+            add_to(book, ask.items)
     return {name: amount for name, amount in book.items() if amount}
 
 
@@ -100,29 +108,29 @@ def look_again(partition: Partition, app: Application) -> None:
 # -- gangs that hold each other -----------------------------------------------------------------------------------
 
 
-def give_way(younger: Application, older: Application) -> None:
-    """`younger` holds no placeholders, and gets none, until `older` is whole or gone (`policy.place.gang_deadlock`).
+def give_way(later: Application, first: Application) -> None:
+    """`later` holds no placeholders, and gets none, until `first` is whole or gone (`policy.place.gang_deadlock`).
 
-    Those that wait for `younger` wait for `older` from now on.
+    Those that wait for `later` wait for `first` from now on.
     """
-    for app in (*younger.awaited_by, younger):
-        app.gives_way_to = older
+    for app in (*later.awaited_by, later):
+        app.gives_way_to = first
         application_limits.look_again(app)
-        older.awaited_by.append(app)
-    younger.awaited_by = []
+        first.awaited_by.append(app)
+    later.awaited_by = []
 
 
 def part_ways(app: Application) -> None:
     """The application is whole or gone, or no gang any more: nothing waits for it, and it waits for nothing."""
-    for younger in app.awaited_by:
-        younger.gives_way_to = None
-        application_limits.look_again(younger)
+    for later in app.awaited_by:
+        later.gives_way_to = None
+        application_limits.look_again(later)
     if app.awaited_by:
         app.queue.open_gates()  # They wait behind these (`policy.eligibility.limits.closed_gate`).
     app.awaited_by = []
-    older, app.gives_way_to = app.gives_way_to, None
-    if older is not None:
-        older.awaited_by.remove(app)
+    first, app.gives_way_to = app.gives_way_to, None
+    if first is not None:
+        first.awaited_by.remove(app)
 
 
 # -- the swap -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.model.events import Cause
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,6 +40,10 @@ class Disruption:
         """What was told to stop for others, in order, and when it should have left at the latest."""
         self.overdue: dict[Ask, None] = {}
         """What has not left in its time."""
+        self.timed_out: dict[Ask, None] = {}
+        """Of gangs that waited long enough, and too small placeholders: what was told to go, and for nothing else. Its
+        room is not counted on, but it does go.
+        """
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
         self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
@@ -157,4 +163,5 @@ class Disruption:
         memory._times = {path: deque(times) for path, times in plain["times"]}
         memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
         memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}
+        memory.timed_out = {ask: None for ask in asks.values() if ask.evict_cause is Cause.TIMEOUT}
         return memory

@@ -1,9 +1,10 @@
 """Gang deadlock: gangs that each hold a part of what the others lack, so that none of them is whole.
 
 Decides, where a run found nothing more to do, which of the gangs that are not whole give their placeholders back: the
-oldest that can be whole by that gets through, and of the younger ones as few as it takes give way, the youngest first.
-(One that not even the empty cluster could hold gives way whatever its age.) It does not wait until other work has
-ended: many gangs that each hold a part would leave no room for anything else meanwhile. Never stops real work.
+first in order (the higher effective priority, then the older) that can be whole by that gets through, and of those
+behind it as few as it takes give way, the last first. (One that not even the empty cluster could hold gives way
+wherever it stands.) It does not wait until other work has ended: many gangs that each hold a part would leave no room
+for anything else meanwhile. Never stops real work.
 
 Invariant: a gang that gave way holds nothing until the one that it gave way to is whole or gone, so that those two do
 not meet again before; each act leaves fewer gangs that hold a part, so that the rule cannot go round in circles.
@@ -21,6 +22,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
+from fairlead.policy.order.effective_priority import rank
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,14 +34,14 @@ def resolve_one(partition: Partition) -> bool:
     """Break one deadlock of gangs; whether anything was done. Called when nothing else can be."""
     parted = _let_go(partition)
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
-    waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_age)
-    if len(waiting) < 2 or any(_is_leaving(younger) for older in waiting for younger in older.awaited_by):
+    waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_place)
+    if len(waiting) < 2 or any(_is_leaving(later) for first in waiting for later in first.awaited_by):
         return parted
-    for older in waiting:
-        giving = _who_gives_way(partition, older, waiting)
+    for first in waiting:
+        giving = _who_gives_way(partition, first, waiting)
         if giving:
-            for younger in giving:
-                _give_way(partition, younger, older)
+            for later in giving:
+                _give_way(partition, later, first)
             return True
     return parted
 
@@ -74,9 +76,14 @@ def _standing(app: Application) -> list[Ask]:
     return [ask for group in app.groups.values() for ask in group.standing]
 
 
-def _age(app: Application) -> tuple[int, int]:
-    """Order among gangs: 1. submitted earlier, 2. arrived earlier."""
-    return (app.submitted_ms, app.seq)
+def _place(app: Application) -> tuple[int, int, int]:
+    """Order among gangs that wait for room: 1. the higher priority as seen at the root, 2. submitted earlier,
+    3. arrived earlier.
+
+    By age alone a gang could give way to one that it stops again as soon as that is whole.
+    """
+    priority = max(ask.priority for ask in _lacking(app))
+    return (-rank(app.queue, priority)[0], app.submitted_ms, app.seq)
 
 
 def _let_go(partition: Partition) -> bool:
@@ -89,35 +96,38 @@ def _let_go(partition: Partition) -> bool:
     return bool(in_vain)
 
 
-def _who_gives_way(partition: Partition, older: Application, waiting: list[Application]) -> list[Application]:
-    """The gangs whose placeholders `older` needs to be whole, the youngest first; none if they do not suffice."""
+def _who_gives_way(partition: Partition, first: Application, waiting: list[Application]) -> list[Application]:
+    """The gangs whose placeholders `first` needs to be whole, the last first; none if they do not suffice. `waiting` is
+    in order.
+    """
+    before = waiting[: waiting.index(first)]
     giving: list[Application] = []
     for gang in reversed(waiting):
-        if gang is older or (_age(gang) < _age(older) and _fits_alone(partition, gang)):
+        if gang is first or (gang in before and _fits_alone(partition, gang)):
             continue
         giving.append(gang)
-        if _would_be_whole(partition, older, AsItIs(older, giving)):
+        if _would_be_whole(partition, first, AsItIs(first, giving)):
             break
     else:
         return []
     for gang in list(giving):
         fewer = [other for other in giving if other is not gang]
-        if fewer and _would_be_whole(partition, older, AsItIs(older, fewer)):
+        if fewer and _would_be_whole(partition, first, AsItIs(first, fewer)):
             giving = fewer
     return giving
 
 
-def _give_way(partition: Partition, younger: Application, older: Application) -> None:
-    """`younger` gives back what it holds and gets nothing until `older` is whole or gone."""
-    name = f"{older.id}/{_lacking(older)[0].key}"
-    gangs.give_way(younger, older)
-    for ask in younger.waiting_asks():
+def _give_way(partition: Partition, later: Application, first: Application) -> None:
+    """`later` gives back what it holds and gets nothing until `first` is whole or gone."""
+    name = f"{first.id}/{_lacking(first)[0].key}"
+    gangs.give_way(later, first)
+    for ask in later.waiting_asks():
         nominate.withdraw(partition, ask)
         reserve_node.unreserve(partition, ask)
-    for ask in _standing(younger):
-        text = f"given back so that gang {older.id} gets through: both held a part of what the other lacks"
+    for ask in _standing(later):
+        text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"
         allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
-    younger.queue.touch_app(younger)
+    later.queue.touch_app(later)
 
 
 # -- whether a gang would be whole --------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.acts.allocations import evict
 from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS, TIMER, begin_swap, timeout_ms
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release, RemoveApplication
+from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     TAG_APP_CREATION_TIME,
@@ -166,3 +168,19 @@ def test_the_time_runs_from_when_the_application_was_made() -> None:
     own = ApplicationSpec(id="a", queue="root.a", placeholder_timeout_ms=5_000, tags={TAG_APP_CREATION_TIME: "10"})
     assert timeout_ms(own, 12_000) == 3_000
     assert timeout_ms(own, 60_000) == 1, "it is over at once"
+
+
+def test_a_gang_is_not_whole_while_one_of_its_placeholders_is_told_to_go() -> None:
+    """Its last placeholder is placed in the call in which another one has to go: it does not run with two of three."""
+    cluster = Cluster(2, 2)
+    gang = cluster.app("gang", placeholder_ask=Resources({"vcore": 3}))
+    first, *_ = [cluster.ask(gang, f"p{i}", group="t", placeholder=True) for i in range(2)]
+    cluster.run()
+    evict(cluster.part, first, Cause.PREEMPTED_BY_SCHEDULER, "", "priority", "")
+    cluster.ask(gang, "p2", group="t", placeholder=True)
+    assert cluster.run() == ["p2@n0"]
+    assert gang.state is State.ACCEPTED
+    cluster.do(Release("gang", "p0", Cause.PREEMPTED_BY_SCHEDULER))
+    cluster.ask(gang, "p3", group="t", placeholder=True)
+    cluster.run()
+    assert gang.state is State.RUNNING

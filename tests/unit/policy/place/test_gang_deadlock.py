@@ -66,7 +66,9 @@ class Gangs:
         self._take(decided)
         return decided
 
-    def gang(self, name: str, members: int, queue: int, cores_each: int = 1, timeout_ms: int = 0) -> None:
+    def gang(
+        self, name: str, members: int, queue: int, cores_each: int = 1, timeout_ms: int = 0, priority: int = 0
+    ) -> None:
         """A gang comes, with all its placeholders, and the scheduler runs."""
         self._size[name], self.stands[name] = members, set()
         total = cores(members * cores_each)
@@ -75,10 +77,11 @@ class Gangs:
         )
         self.do(AddApplication(spec))
         for i in range(members):
-            self.placeholder(name, f"{name}-{i}", cores_each)
+            self.placeholder(name, f"{name}-{i}", cores_each, priority)
 
-    def placeholder(self, name: str, key: str, cores_each: int = 1) -> None:
-        ask = AskSpec(application=name, key=key, resources=cores(cores_each), placeholder=True, task_group="t")
+    def placeholder(self, name: str, key: str, cores_each: int = 1, priority: int = 0) -> None:
+        size = cores(cores_each)
+        ask = AskSpec(application=name, key=key, resources=size, priority=priority, placeholder=True, task_group="t")
         self.do(AddAsks((ask,)))
 
     def run(self, limit: int | None = None) -> None:
@@ -125,6 +128,17 @@ def stuck(timeout_ms: int = 0, **more: Any) -> Gangs:
     g.gang("old", 3, 0, timeout_ms=timeout_ms)
     g.gang("young", 3, 1)
     return g
+
+
+def test_a_gang_of_higher_priority_does_not_give_way_to_an_older_one() -> None:
+    """It would be stopped for it as soon as it ran."""
+    g = Gangs(4)
+    g.gang("low", 3, 0)
+    g.run(2)
+    g.gang("high", 3, 1, priority=5)
+    g.run()
+    assert g.whole == ["high"]
+    assert {key for key, _, _ in g.evictions} == {"low-0", "low-1"}
 
 
 def test_the_younger_gives_its_placeholders_back_and_the_older_gets_through() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.decisions import Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec
 
@@ -61,6 +61,22 @@ def test_late_work_counts_as_gone_for_a_guarantee() -> None:
     c.run(200_000)
     c.submit("second", 2, 5, "root.c")
     assert c.run() == ([], [])
+
+
+def test_a_placeholder_whose_time_is_over_counts_as_gone_for_a_guarantee() -> None:
+    """It goes, though nobody counts on its room: what else the queue has is then within its guarantee."""
+    c = PriorityCluster(leaf("b", 2), leaf("c"), nodes={"n1": 4}, rule="both")
+    c.fill("stays", 2, 0, "root.b")
+    whole, half = Resources({"vcore": 4000}), Resources({"vcore": 2000})
+    gang = ApplicationSpec(id="gang", queue="root.b", placeholder_ask=whole, placeholder_timeout_ms=9)
+    c.handle(AddApplication(gang))
+    c.handle(AddAsks((AskSpec(application="gang", key="p", resources=half, placeholder=True, task_group="t"),)))
+    assert c.run()[0] == ["p@n1"]
+    assert c.run(10)[1] == ["p"]
+    c.submit("strong", 2, 5, "root.c")
+    assert c.run() == ([], [])
+    c.gone("p", "gang", Cause.TIMEOUT)
+    assert c.run() == (["strong@n1"], [])
 
 
 def test_room_that_may_not_be_made_is_not_counted_twice() -> None:
