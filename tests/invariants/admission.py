@@ -32,7 +32,7 @@ def check_admission(cluster: Cluster) -> None:
             assert held.spec.key not in partition.applications[application].asks, f"{held.spec.key} has entered already"
             may_enter = held.conditions.met(partition.now_ms) and not partition.applications[application].is_full
             assert not may_enter, f"{held.spec.key} is held though its conditions are met"
-        check_held_asks(partition.held_asks)
+        check_held_asks(partition.held_asks, partition.now_ms)
 
 
 def check_classes(classes: Classes) -> None:
@@ -86,8 +86,8 @@ def check_windows(partition: Partition) -> None:
     assert due_ms is None or (timer_ms or due_ms + 1) <= due_ms, "a window begins or ends unnoticed"
 
 
-def check_held_asks(held_asks: HeldAsks) -> None:
-    """Assert that the lists of what waits for what are those of the conditions."""
+def check_held_asks(held_asks: HeldAsks, now_ms: int = 0) -> None:
+    """Assert that the lists of what waits for what, and for which time, are those of the conditions."""
     wanted = {
         (each.application, (app, held.spec.key))
         for app, held in held_asks
@@ -96,3 +96,7 @@ def check_held_asks(held_asks: HeldAsks) -> None:
     }
     found = {(awaited, name) for awaited, names in held_asks._awaiting.items() for name in names}
     assert found == wanted, f"held asks are known to wait for {found}, they wait for {wanted}"
+    known = {(app, *time) for app, times in held_asks._due.items() for time in times}
+    times = {(app, due_ms, held.spec.key) for app, held in held_asks if (due_ms := held.conditions.due_ms())}
+    came = {each for each in times - known if each[1] > now_ms}
+    assert not came, f"held asks wait for times that nobody looks at: {came}"

@@ -67,6 +67,8 @@ class HeldAsks:
         """By application those that wait for what may yet become of it."""
         self._turns: dict[str, list[tuple[Turn, str]]] = {}
         """By application a heap of those that wait for nothing but their turn. What changed since counts no longer."""
+        self._due: dict[str, list[tuple[int, str]]] = {}
+        """By application a heap of the times that held asks only wait for. What changed since counts no longer."""
         self.freed: dict[str, None] = {}
         """Applications with a bound of which something ended since somebody last looked (and emptied this)."""
         self.version = 0
@@ -81,8 +83,9 @@ class HeldAsks:
     def add(self, application: str, spec: AskSpec, conditions: Conditions) -> None:
         """This ask is held."""
         self.version += 1
-        self._of.setdefault(application, {})[spec.key] = HeldAsk(spec, conditions, self.version)
+        held = self._of.setdefault(application, {})[spec.key] = HeldAsk(spec, conditions, self.version)
         self._await((application, spec.key), conditions)
+        self._note_due(application, held)
 
     def add_ahead(self, application: str, specs: list[AskSpec]) -> None:
         """These wait for nothing but their turn, ahead of all others of their application that have their priority."""
@@ -100,6 +103,7 @@ class HeldAsks:
         self._await_no_more((application, held.spec.key), held.conditions)
         held.conditions = conditions
         self._await((application, held.spec.key), conditions)
+        self._note_due(application, held)
 
     def has(self, application: str) -> bool:
         """Whether some of an application are held."""
@@ -115,7 +119,10 @@ class HeldAsks:
 
     def named(self, application: str, key: str) -> list[HeldAsk]:
         """That of this key; an empty key: all of the application."""
-        return [held for held in self.of(application) if key in ("", held.spec.key)]
+        if not key:
+            return self.of(application)
+        held = self.get(application, key)
+        return [] if held is None else [held]
 
     def awaiting(self, application: str) -> list[tuple[str, HeldAsk]]:
         """Those that wait for what may yet become of this application, each with its own."""
@@ -123,8 +130,28 @@ class HeldAsks:
 
     def next_due_ms(self, application: str, now_ms: int) -> int | None:
         """When the first of those is due that only wait for a time that is to come; None: none does."""
-        times = (held.conditions.due_ms() for held in self._of.get(application, {}).values())
-        return min((due_ms for due_ms in times if due_ms is not None and due_ms > now_ms), default=None)
+        times = self._due.get(application)
+        while times:
+            due_ms, key = times[0]
+            held = self.get(application, key)
+            if due_ms > now_ms and held is not None and held.conditions.due_ms() == due_ms:
+                return due_ms
+            heappop(times)
+        self._due.pop(application, None)
+        return None
+
+    def take_due(self, application: str, now_ms: int) -> list[HeldAsk]:
+        """Those whose time has come since this, or `next_due_ms`, was asked last, in the order in which they were held.
+        They stay until they are taken.
+        """
+        found: dict[str, HeldAsk] = {}
+        times = self._due.get(application)
+        while times and times[0][0] <= now_ms:
+            due_ms, key = heappop(times)
+            held = self.get(application, key)
+            if held is not None and held.conditions.due_ms() == due_ms:
+                found[key] = held
+        return sorted(found.values(), key=lambda held: held.seq)
 
     def await_turn(self, application: str, held: HeldAsk) -> None:
         """It waits for nothing but its turn, or for another one than before."""
@@ -152,12 +179,24 @@ class HeldAsks:
         if own is not None and not own:
             del self._of[application]
             self._turns.pop(application, None)
+            self._due.pop(application, None)
         return found
 
     def drop(self, application: str) -> None:
         """The application has ended, or is ended: nothing more of it is to come."""
         for held in self.of(application):
             self.take(application, held.spec.key)
+
+    def _note_due(self, application: str, held: HeldAsk) -> None:
+        due_ms = held.conditions.due_ms()
+        if not due_ms:
+            return
+        times = self._due.setdefault(application, [])
+        heappush(times, (due_ms, held.spec.key))
+        if len(times) > 2 * len(self._of[application]) + 8:
+            # Conditions that change again and again must not make it long.
+            own = ((each.conditions.due_ms(), key) for key, each in self._of[application].items())
+            self._due[application] = sorted((due_ms, key) for due_ms, key in own if due_ms)
 
     def _await(self, name: Name, conditions: Conditions) -> None:
         for each in conditions.after:

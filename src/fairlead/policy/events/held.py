@@ -64,8 +64,7 @@ def enter_freed(partition: Partition) -> None:
 
 def enter_due(partition: Partition, app: Application) -> None:
     """A time has come that held asks of this application wait for."""
-    due = [held for held in partition.held_asks.of(app.id) if held.conditions.met(partition.now_ms)]
-    for held in due:
+    for held in partition.held_asks.take_due(app.id, partition.now_ms):
         if app.spec.at_once:
             partition.held_asks.await_turn(app.id, held)
         else:

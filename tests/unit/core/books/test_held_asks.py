@@ -59,6 +59,33 @@ def test_the_next_time_is_known() -> None:
     assert (bool(held), held.next_due_ms("a", 0)) == (False, None)
 
 
+def test_those_whose_time_has_come_are_taken_in_the_order_in_which_they_were_held() -> None:
+    """Each once, and none whose conditions are others by now."""
+    held = HeldAsks()
+    for key, begin_ms in (("1", 30), ("2", 10), ("3", 20), ("4", 10), ("5", 10)):
+        held.add("a", spec(key), Conditions(begin_ms=begin_ms))
+    later, back = held.get("a", "4"), held.get("a", "5")
+    assert later is not None
+    assert back is not None
+    held.change("a", later, Conditions(begin_ms=50))
+    held.change("a", back, Conditions(held_by="ann", begin_ms=10))
+    held.change("a", back, Conditions(begin_ms=10))
+    assert [one.spec.key for one in held.take_due("a", 20)] == ["2", "3", "5"]
+    assert held.take_due("a", 20) == []
+    assert held.next_due_ms("a", 20) == 30
+
+
+def test_times_that_change_again_and_again_leave_nothing_behind() -> None:
+    held = HeldAsks()
+    held.add("a", spec("1"), Conditions(begin_ms=5))
+    [one] = held.of("a")
+    for begin_ms in range(1_000, 2_000):
+        held.change("a", one, Conditions(begin_ms=begin_ms))
+    assert len(held._due["a"]) < 20
+    assert held.next_due_ms("a", 0) == 1_999
+    check_held_asks(held)
+
+
 def test_whose_turn_it_is() -> None:
     """What is tried again, then a higher priority, then what was held earlier; what changed since has its new turn."""
     held = HeldAsks()
