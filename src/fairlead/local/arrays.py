@@ -34,7 +34,7 @@ _BY_WEIGHT = (
 class Array:
     """The parts of one array, by index."""
 
-    __slots__ = ("begun", "broken_off", "ended_at_ms", "key", "live", "parts")
+    __slots__ = ("begun", "broken_off", "ended_at_ms", "has_run", "key", "live", "parts")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -45,6 +45,8 @@ class Array:
         """When the last of those that have ended did."""
         self.begun = False
         """One of them has started."""
+        self.has_run = False
+        """The same, also where a start was heard of at its end alone."""
         self.broken_off = False
         """No more of it come, though not all did."""
 
@@ -80,7 +82,7 @@ class Arrays(dict[str, Array]):
             if array is None:
                 array = self[job.application] = Array(job.application)
             array.parts[index] = job
-            array.begun |= job.started_at_ms is not None or bool(job.past)
+            array.begun |= self.ran(job)
             array.live += 1
             if job.ended:
                 self.end(job)
@@ -90,8 +92,15 @@ class Arrays(dict[str, Array]):
         array = self.get(job.application)
         if array is None:
             return True
-        begun, array.begun = array.begun, True
+        begun, array.begun, array.has_run = array.begun, True, True
         return not begun
+
+    def ran(self, job: Job) -> bool:
+        """Note that a job has started, or an attempt of it, if so: its array is asked often, and has many parts."""
+        has_run = job.started_at_ms is not None or bool(job.past)
+        if (array := self.get(job.application)) is not None:
+            array.has_run |= has_run
+        return has_run
 
     def end(self, job: Job) -> list[Job]:
         """A job has ended: what is over with it, itself or its whole array."""
@@ -99,6 +108,7 @@ class Arrays(dict[str, Array]):
         if array is None:
             return [job]
         array.live -= 1
+        self.ran(job)
         array.ended_at_ms = max(array.ended_at_ms, job.ended_at_ms or 0)
         return list(array.parts.values()) if array.is_over else []
 
@@ -119,6 +129,8 @@ class Arrays(dict[str, Array]):
         """These keys, with all other parts of arrays that are among them."""
         found: dict[str, None] = {}
         for key in keys:
+            if key in found:
+                continue
             array = self.get(key.partition(".")[0])
             found |= dict.fromkeys([key] if array is None else [part.key for part in array.parts.values()])
         return list(found)

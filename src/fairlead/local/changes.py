@@ -228,7 +228,7 @@ def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change
         if wrong := dependencies.unknown(jobs, rights, meant):
             raise Refusal("invalid", wrong, field="after")
         after = part_of(meant, job.key).after
-        if way := dependencies.circle(turn.scheduler, job.key, after):
+        if way := dependencies.circle(jobs, turn.scheduler, job.key, after):
             said = f"nothing in a circle ever runs, and this would be one: {' waits for '.join(way)}"
             raise Refusal("conflict", said, field="after")
         new = dependencies.after_all(jobs, replace(new, after=after)) or Conditions()

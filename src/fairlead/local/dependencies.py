@@ -15,7 +15,6 @@ from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.history_records import JobCancelRequested, JobSpec
-from fairlead.local.job import Job
 from fairlead.local.job_names import job_of
 from fairlead.local.job_states import State
 from fairlead.policy.events.held import following
@@ -41,15 +40,12 @@ def outcome_of(jobs: Jobs, key: str) -> Outcome | None:
     """What others that wait for this job, or for all parts of this array, are told; None: nothing yet."""
     array = jobs.arrays.get(key)
     if array is not None and not array.is_over:
-        return Outcome.STARTED if any(map(_has_started, array.parts.values())) else None
+        # It is asked at the end of each part, so it must not look at all of them.
+        return Outcome.STARTED if array.has_run else None
     found = jobs.of(key)
     if found and all(job.ended for job in found):
         return Outcome.OK if all(job.state is State.SUCCEEDED for job in found) else Outcome.NOT_OK
-    return Outcome.STARTED if any(map(_has_started, found)) else None
-
-
-def _has_started(job: Job) -> bool:
-    return bool(job.past) or job.started_at_ms is not None
+    return Outcome.STARTED if any(job.past or job.started_at_ms is not None for job in found) else None
 
 
 def how_it_ended(jobs: Jobs, key: str) -> str:
@@ -75,12 +71,20 @@ def conditions_of(jobs: Jobs, spec: JobSpec) -> Conditions | None:
 
 def after_all(jobs: Jobs, conditions: Conditions) -> Conditions | None:
     """What is left of conditions when what the book knows already is counted; None: nothing."""
-    for key in dict.fromkeys(each.application for each in conditions.after):
-        if key not in jobs:
-            conditions = conditions.when(key, Outcome.NOT_OK, "has left the books since")
-        elif (outcome := outcome_of(jobs, key)) is not None:
-            conditions = conditions.when(key, outcome, how_it_ended(jobs, key))
+    names = dict.fromkeys(each.application for each in conditions.after)
+    known = {key: became for key in names if (became := _became_of(jobs, key)) is not None}
+    if known:
+        left = [each.after(*known[each.application]) if each.application in known else each for each in conditions.after]
+        conditions = replace(conditions, after=tuple(each for each in left if each is not None))
     return conditions if conditions != Conditions() else None
+
+
+def _became_of(jobs: Jobs, key: str) -> tuple[Outcome, str] | None:
+    """What the book knows already of a job that others wait for; None: nothing that matters to them."""
+    if key not in jobs:
+        return Outcome.NOT_OK, "has left the books since"
+    outcome = outcome_of(jobs, key)
+    return None if outcome is None else (outcome, how_it_ended(jobs, key))
 
 
 def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
@@ -163,7 +167,7 @@ def cancel_if_never(jobs: Jobs, turn: Turn, key: str) -> None:
     turn.event(events.Release(application=job.application, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 
 
-def circle(scheduler: Scheduler, key: str, after: Iterable[Dependency]) -> list[str]:
+def circle(jobs: Jobs, scheduler: Scheduler, key: str, after: Iterable[Dependency]) -> list[str]:
     """The way from `key` over jobs that wait for each other back to it, or to the array that it is a part of, if it
     waited for these; else nothing.
     """
@@ -180,6 +184,8 @@ def circle(scheduler: Scheduler, key: str, after: Iterable[Dependency]) -> list[
             return [*reversed(way), found]
         if found not in waits_for_it:
             waits_for_it[found] = by
-            waiting = (one for one in held.of(split(found)[0]) if found in (job_of(one.spec.key), split(found)[0]))
-            todo += [(each.application, found) for one in waiting for each in one.conditions.after]
+            job = jobs.get(found)
+            # Of a part that part alone is looked at: each part of an array may wait for one of another array.
+            waiting = held.of(found) if job is None else [held.get(job.application, job.ask_key)]
+            todo += [(each.application, found) for one in waiting if one is not None for each in one.conditions.after]
     return []

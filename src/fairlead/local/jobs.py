@@ -263,6 +263,7 @@ class Jobs:
         why_stopped = (job.evicted_for, job.evict_rule)
         over = Attempt(job.attempt, State(record.state), job.node, begun, ended_at_ms, *amounts, how, *why_stopped)
         job.start_over(over)
+        self.arrays.ran(job)
         job.remember(ended_at_ms, record.state, f"attempt {over.number}: {how}")
         if job.placed_ahead:
             self._move(job.key, "allocated")

@@ -88,6 +88,9 @@ class Intake:
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
         self._keys: list[str] = []
+        self._count = sum(each.count for each in specs)
+        """Jobs and parts of arrays in all."""
+        self._has_classes = any(each.priority_class for each in specs)
         self._counted = False
         """Whether its queues count their jobs; then all are entered at once."""
 
@@ -111,12 +114,8 @@ class Intake:
             if (refused := self._prepare(jobs, turn)) is not None:
                 return refused
             assert self._placings is not None
-        if (
-            self._counted
-            or any(each.priority_class for each in self._specs)
-            or turn.scheduler.cluster.admission.is_asked
-        ):
-            most = sum(each.count for each in self._specs)
+        if self._counted or self._has_classes or turn.scheduler.cluster.admission.is_asked:
+            most = self._count
         while most > 0 and not (len(self._keys) == len(self._specs) and self._is_whole(jobs)):
             most -= self._enter_more(jobs, turn, most)
         is_all = len(self._keys) == len(self._specs) and self._is_whole(jobs)

@@ -13,11 +13,11 @@ class Submissions:
     """The digest and the keys of each submission that has a name; names are each user's own."""
 
     def __init__(self) -> None:
-        self._named: dict[tuple[int, str], tuple[str, list[str]]] = {}
+        self._named: dict[tuple[int, str], tuple[str, dict[str, None]]] = {}
 
     def add(self, uid: int, name: str, digest: str, key: str) -> None:
         """One more job came with it."""
-        self._named.setdefault((uid, name), (digest, []))[1].append(key)
+        self._named.setdefault((uid, name), (digest, {}))[1][key] = None
 
     def find(self, uid: int, name: str) -> tuple[str, tuple[str, ...]] | None:
         """Its digest and keys, or None."""
@@ -27,7 +27,7 @@ class Submissions:
     def remove(self, uid: int, name: str, key: str) -> None:
         """This job has left the book."""
         keys = self._named[uid, name][1]
-        keys.remove(key)
+        del keys[key]
         if not keys:
             del self._named[uid, name]
 
@@ -39,5 +39,5 @@ class Submissions:
     def load(cls, state: Iterable[tuple[int, str, str, list[str]]]) -> Submissions:
         """What `dump` described."""
         made = cls()
-        made._named = {(uid, name): (digest, list(keys)) for uid, name, digest, keys in state}
+        made._named = {(uid, name): (digest, dict.fromkeys(keys)) for uid, name, digest, keys in state}
         return made

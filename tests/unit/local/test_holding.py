@@ -190,7 +190,7 @@ def test_a_circle_is_found(service: Service) -> None:
     third = service.submit(after=(*after(second), *after(first)))
 
     def circle(key: str, of: str) -> list[str]:
-        found: list[str] = service.do(lambda turn: dependencies.circle(turn.scheduler, key, after(of)))
+        found: list[str] = service.do(lambda turn: dependencies.circle(service.place.jobs, turn.scheduler, key, after(of)))
         return found
 
     assert circle(first, third) == [first, third, second, first] or circle(first, third) == [first, third, first]
