@@ -50,6 +50,11 @@ def journal_file(path: str | os.PathLike[str] | None = None) -> Path:
     return found / _JOURNAL if found.is_dir() else found
 
 
+def journal_of(state_dir: Path) -> Path:
+    """The journal of a state directory, which need not be there."""
+    return state_dir / _JOURNAL
+
+
 def client_config(environ: Mapping[str, str] = os.environ) -> str:
     """The configuration of a user's clients."""
     return os.path.join(_base(environ, "XDG_CONFIG_HOME", ".config"), "fairlead", "config.toml")

@@ -74,7 +74,8 @@ def after_all(jobs: Jobs, conditions: Conditions) -> Conditions | None:
     names = dict.fromkeys(each.application for each in conditions.after)
     known = {key: became for key in names if (became := _became_of(jobs, key)) is not None}
     if known:
-        left = [each.after(*known[each.application]) if each.application in known else each for each in conditions.after]
+        after = conditions.after
+        left = [each.after(*known[each.application]) if each.application in known else each for each in after]
         conditions = replace(conditions, after=tuple(each for each in left if each is not None))
     return conditions if conditions != Conditions() else None
 

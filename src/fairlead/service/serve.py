@@ -21,7 +21,7 @@ from pathlib import Path
 from fairlead.config import ConfigurationError, default_text, usable
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
-from fairlead.local import accounts, orphans
+from fairlead.local import orphans
 from fairlead.local.callers import Whose, whose
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.disk import Disk
@@ -29,9 +29,8 @@ from fairlead.local.machine import Machine
 from fairlead.local.means import stand_before_jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
-from fairlead.local.pressure import Threshold, parse_threshold
 from fairlead.local.user_bounds import UserBounds, UserLimits
-from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir
+from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir, journal_of
 from fairlead.runtime import RecoveryError, Runtime, Turn
 from fairlead.runtime.configurations import configure
 from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals, search_seldom, tell_manager
@@ -51,6 +50,7 @@ from fairlead.service.pages import Pages
 from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
 from fairlead.service.sessions import Sessions
+from fairlead.service.start_checks import StartError, looked_at, refused
 from fairlead.service.state_directory import StateError, state_directory
 from fairlead.service.windows import Announcer, keep_the_clock
 from fairlead.service.yunikorn.history import HistoryRecords
@@ -128,10 +128,6 @@ class Listening:
     """Stop in order; may be called from any thread."""
 
 
-class StartError(Exception):
-    """The service cannot start; one sentence that says why and what to do."""
-
-
 def serve(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 0 after an orderly stop, 1 if it could not start or go on."""
     log_to_stderr(options.log_level)
@@ -157,7 +153,7 @@ def serve(options: ServeOptions) -> int:
 
 def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, list[socket.socket]]:
     """Everything but the answering of requests; `stack` takes it down again. Raises what `serve` turns into words."""
-    threshold, tcp = _looked_at(options)
+    threshold, tcp = looked_at(options)
     state_dir = state_directory(options.state_dir)
     ours = version()
     as_root = os.geteuid() == 0
@@ -172,11 +168,9 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         socket=options.socket.absolute() if options.socket is not None else None,
         output_bytes=options.output_bytes,
     )
-    for different in kept.note(declared, local.machine.capacity(), hostname(), local.machine.gpus):
-        log.warning("%s", different)
     closing = stack.enter_context(ExitStack())
     closing.callback(local.close)
-    runtime = Runtime(state_dir / "journal.db", local, version=ours, pid=os.getpid(), accept_loss=options.accept_loss)
+    runtime = Runtime(journal_of(state_dir), local, version=ours, pid=os.getpid(), accept_loss=options.accept_loss)
     closing.pop_all()
     stack.callback(runtime.close)
     _say_recovered(runtime)
@@ -218,23 +212,12 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         runtime.subscribe(subscriber)
     stack.callback(place.forecaster.store)
     _begin(runtime, local, place.config_file)
+    # Only now: a start that is refused changes nothing for the next one.
+    for different in kept.note(declared, local.machine.capacity(), hostname(), local.machine.gpus):
+        log.warning("%s", different)
     place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
     place.capabilities = [*place.capabilities, place.memory_guard.capability()]
     return place, sockets
-
-
-def _looked_at(options: ServeOptions) -> tuple[Threshold, Tcp]:
-    """What some options mean; nothing is made before. Raises `StartError` and `ListenError` for what is wrong."""
-    try:
-        threshold = parse_threshold(options.memory_pressure)
-    except ValueError as problem:
-        raise StartError(f"memory pressure: {problem}") from None
-    unknown = [name for name in options.admins if accounts.by_name(name) is None]
-    if unknown:
-        raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")
-    if options.socket is None and options.port is None:
-        raise StartError("there is neither a socket nor a port to listen on; give one of them")
-    return threshold, Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
 
 
 def _gate(options: ServeOptions, tokens: Tokens, sessions: Sessions) -> Gate:
@@ -296,9 +279,8 @@ def _begin(runtime: Runtime, local: LocalPlace, file: ConfigFile | None) -> None
 
     first = local.open(runtime, prepare)
     runtime.start()
-    refused = first.result(START_WITHIN_S)
-    if refused:
-        raise StartError(f"the scheduler refuses to start with this: {refused}")
+    if why := first.result(START_WITHIN_S):
+        raise refused(why)
 
 
 # --- serving ------------------------------------------------------------------------------------------------------

@@ -190,7 +190,8 @@ def test_a_circle_is_found(service: Service) -> None:
     third = service.submit(after=(*after(second), *after(first)))
 
     def circle(key: str, of: str) -> list[str]:
-        found: list[str] = service.do(lambda turn: dependencies.circle(service.place.jobs, turn.scheduler, key, after(of)))
+        jobs = service.place.jobs
+        found: list[str] = service.do(lambda turn: dependencies.circle(jobs, turn.scheduler, key, after(of)))
         return found
 
     assert circle(first, third) == [first, third, second, first] or circle(first, third) == [first, third, first]

@@ -20,7 +20,7 @@ from testbed.certificates import Made, make_certificate
 
 from fairlead.client import Address, AsyncClient, Client, Misconfigured, Refused, Untrusted
 from fairlead.service.http.sockets import ListenError, Tcp
-from fairlead.service.serve import Listening, ServeOptions, serve
+from fairlead.service.serve import Listening, ServeOptions
 
 pytestmark = pytest.mark.real
 
@@ -210,22 +210,3 @@ def test_the_unix_socket_needs_no_tls(secure: Secure) -> None:
     """The kernel says who calls there."""
     assert Client(Address(socket=str(secure.folder / "s"))).service().machine is not None
     assert (secure.folder / "s").stat().st_mode & 0o777 == 0o666
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"tls_cert": Path("/nowhere/cert.pem")}, "the certificate /nowhere/cert.pem cannot be read: No such file"),
-        ({"tls_key": Path("/nowhere/key.pem")}, "needs a certificate; give --tls-cert FILE, too"),
-        ({"socket": None, "port": None}, "there is neither a socket nor a port to listen on"),
-    ],
-)
-def test_nothing_is_made_before_the_options_are_looked_at(
-    options: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither a state directory nor a socket."""
-    state = tmp_path / "state"
-    given = {"state_dir": state, "socket": tmp_path / "s", "port": 0} | options
-    assert serve(ServeOptions(handle_signals=False, **given)) == 1
-    assert said in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

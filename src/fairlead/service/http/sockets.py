@@ -8,6 +8,7 @@ listened on.
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import os
 import socket
@@ -28,29 +29,45 @@ class ListenError(Exception):
 
 def on_unix(path: Path) -> socket.socket:
     """A listening Unix socket that every user of the machine may connect to. Raises `ListenError`."""
-    if len(os.fsencode(path)) > LONGEST_PATH:
-        raise ListenError(
-            f"the socket path {path} is longer than {LONGEST_PATH} bytes; choose a shorter one (--socket)"
-        )
     try:
+        is_left_over = _require_free(path)
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        _clear(path)
+        if is_left_over:
+            path.unlink()
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(path))
         # Who may do what is decided by the peer's credentials, so everybody may knock.
         path.chmod(0o666)
         listening.listen(BACKLOG)
     except OSError as error:
-        raise ListenError(f"cannot listen on {path}: {error.strerror}; choose another with --socket") from error
+        raise _cannot(path, error) from error
     listening.setblocking(False)
     return listening
 
 
-def _clear(path: Path) -> None:
+def require_free(path: Path) -> None:
+    """Raises `ListenError` where `on_unix` could not listen; makes and removes nothing."""
+    try:
+        _require_free(path)
+        above = next(each for each in path.parents if os.path.lexists(each))
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{above} is no directory")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f"{above} is not writable for you")
+    except OSError as error:
+        raise _cannot(path, error) from error
+
+
+def _require_free(path: Path) -> bool:
+    """Whether a socket was left there that nobody listens on. Raises `ListenError` for anything else, and OSError."""
+    if len(os.fsencode(path)) > LONGEST_PATH:
+        raise ListenError(
+            f"the socket path {path} is longer than {LONGEST_PATH} bytes; choose a shorter one (--socket)"
+        )
     try:
         about = path.lstat()
     except FileNotFoundError:
-        return
+        return False
     if not stat.S_ISSOCK(about.st_mode):
         raise ListenError(f"{path} is there and is no socket; move it away, or choose another with --socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -58,11 +75,14 @@ def _clear(path: Path) -> None:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
-            path.unlink()
-            return
+            return True
         except TimeoutError:
             pass
     raise ListenError(f"a service answers on {path} already; stop it, or choose another with --socket")
+
+
+def _cannot(path: Path, error: OSError) -> ListenError:
+    return ListenError(f"cannot listen on {path}: {error.strerror}; choose another with --socket")
 
 
 def on_tcp(host: str, port: int, *, beyond_loopback: bool = False) -> socket.socket:
