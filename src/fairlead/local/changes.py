@@ -168,7 +168,8 @@ def _environment(job: Job, wanted: Change) -> Mapping[str, str]:
     if missing := [name for name in wanted.unset_env if name not in job.spec.env]:
         has = ", ".join(sorted(job.spec.env)) or "none"
         raise Refusal("invalid", f"job {job.key} has no variable {missing[0]}; it has {has}", field="unset_env")
-    kept = {name: value for name, value in job.spec.env.items() if name not in wanted.unset_env}
+    unset = frozenset(wanted.unset_env)
+    kept = {name: value for name, value in job.spec.env.items() if name not in unset}
     return {**kept, **(wanted.env or {})}
 
 

@@ -266,7 +266,7 @@ def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, states: Sequence[st
     if job.ended:
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); there is nothing to cancel")
     if states and job.state not in states:
-        said = f"job {key} is {job.state} by now, not {' or '.join(states)}; it was left alone"
+        said = f"job {key} is {job.state} by now, not {' or '.join(dict.fromkeys(states))}; it was left alone"
         raise Refusal("conflict", said, field="states")
     if job.cancelled_by and (not now or job.stop_grace_ms == 0):
         return
