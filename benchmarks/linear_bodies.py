@@ -31,9 +31,10 @@ WAITING = {name: value for name, value in JOB.items() if name != "hold"}
 """The same, in line."""
 KNOWN = 1000
 """Jobs that are there, on hold, by the keys 1, 2 and so on, when a body is sent."""
-ENDED, WITH_VARIABLES = str(KNOWN + 1), str(KNOWN + 2)
-"""A job that has ended, and one on hold with as many variables as may be."""
+ENDED, LAST = str(KNOWN + 1), str(KNOWN + 2)
+"""A job that has ended, and one on hold that may wait for those."""
 VARIABLES = 4096
+"""In the environment of a job, at most."""
 DEPTH = 6
 """So deep fields are looked for in bodies."""
 ENDLESS = ("/api/v1/events", "/ws/v1/events/stream", "/api/v1/jobs/{key}/terminal")
