@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
     from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.label_keys import LabelKeys
+    from fairlead.core.books.nodes import NodeTable
     from fairlead.core.books.topology_counts import Tally
     from fairlead.core.model.specs import AskSpec
 
 
 def check_terrain(partition: Partition) -> None:
     """Assert that tallies, the memory of what fits nowhere, and the shapes of waiting asks agree with what is there."""
+    check_images(partition.nodes)
     terrain = partition.nodes.terrain
     running = [(spec, node) for node in partition.nodes.nodes.values() for spec in node.running()]
     _check_tallies(terrain, running, list(terrain.promised.items()))
@@ -87,6 +89,26 @@ def _check_tallies(terrain: Terrain, running: list[tuple[AskSpec, Node]], awaite
     assert set(ports) == set(counted), f"host ports {sorted(map(str, ports))} are in use, not those counted"
     for port, tally in counted.items():
         _same(tally, ports[port], port)
+    likes: dict[object, list[Node]] = {}
+    for spec, node in running:
+        for term in spec.where.affinity:
+            likes.setdefault((term.selector, term.topology_key, 1), []).append(node)
+        for wish in spec.where.preferred_work:
+            likes.setdefault((wish.term.selector, wish.term.topology_key, wish.weight), []).append(node)
+    assert set(likes) == set(terrain.company.wishes.tallies), "what running work likes is not what is counted"
+    for wanted, tally in terrain.company.wishes.tallies.items():
+        _same(tally, likes[wanted], wanted)
+
+
+def check_images(nodes: NodeTable) -> None:
+    """Assert that images are known by the nodes that have them."""
+    holders: dict[str, set[Node]] = {}
+    for node, images in nodes.images.of_node.items():
+        assert nodes.nodes.get(node.id) is node, f"{node} is gone, and its images are known"
+        for image in images:
+            holders.setdefault(image.name, set()).add(node)
+    known = {name: set(image.nodes) for name, image in nodes.images.by_name.items()}
+    assert known == holders, f"images are known on {known}, and are on {holders}"
 
 
 def _same(tally: Tally, nodes: list[Node], what: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from reference.naive import Application, Ask, NaiveScheduler, Node
 
@@ -72,14 +72,29 @@ class ConstrainedScheduler(NaiveScheduler):
 
     def preferred(self, app: Application, ask: Ask, nodes: list[Node]) -> Node:
         """By points, 100 for the best and 0 for the worst of the nodes at hand, with the weight of each kind."""
-        where = self.specs[app.id, ask.key].where
+        spec = self.specs[app.id, ask.key]
+        where = spec.where
         points = dict.fromkeys((node.id for node in nodes), 0)
-        for weight, measure in ((3, self.untouched), (2, self.liked), (2, self.company), (2, self.emptiness)):
+        for weight, measure in ((3, self.untouched), (2, self.liked), (2, self.company_of(spec)), (2, self.emptiness)):
             liked = {node.id: measure(where, node) for node in nodes}
             low, high = min(liked.values()), max(liked.values())
             for node in nodes:
                 points[node.id] += weight * ((liked[node.id] - low) * 100 // (high - low) if high > low else 0)
+        for node in nodes:
+            points[node.id] += self.of_images(spec, node)
         return max(nodes, key=lambda node: points[node.id])
+
+    def of_images(self, spec: AskSpec, node: Node) -> int:
+        """Each image by its size and the part of all nodes that have it; all of them between two bounds."""
+        if not spec.images:
+            return 0
+        mib, total = 1024 * 1024, 0
+        for name in spec.images:
+            holders = [n for n in self.nodes if name in self.images.get(n, {})]
+            if node.id in holders:
+                total += self.images[node.id][name] * len(holders) // len(self.nodes)
+        most = 1000 * mib * len(spec.images)
+        return 100 * (max(min(total, most), 23 * mib) - 23 * mib) // (most - 23 * mib)
 
     def untouched(self, where: Constraints, node: Node) -> int:
         soft = [taint for taint in self.taints[node.id] if taint.effect == "PreferNoSchedule"]
@@ -94,8 +109,20 @@ class ConstrainedScheduler(NaiveScheduler):
             for running, theirs in self.running()
         )
 
-    def company(self, where: Constraints, node: Node) -> int:
-        return sum(w.weight * self.near(w.term.selector, w.term.topology_key, node) for w in where.preferred_work)
+    def company_of(self, spec: AskSpec) -> Callable[[Constraints, Node], int]:
+        """What it likes of those near a node, and what those like of it: required affinity counts 1."""
+
+        def company(where: Constraints, node: Node) -> int:
+            found = sum(w.weight * self.near(w.term.selector, w.term.topology_key, node) for w in where.preferred_work)
+            for running, theirs in self.running():
+                wishes = [(1, term) for term in running.where.affinity]
+                wishes += [(wish.weight, wish.term) for wish in running.where.preferred_work]
+                for weight, term in wishes:
+                    if meets(dict(spec.labels), term.selector) and self.together(term.topology_key, theirs, node.id):
+                        found += weight
+            return found
+
+        return company
 
     def emptiness(self, where: Constraints, node: Node) -> int:
         """The fewer there are the better; without one of the keys it is worse than the worst."""
@@ -189,11 +216,19 @@ class ConstrainedScheduler(NaiveScheduler):
 
     def AddNode(self, event: events.AddNode) -> None:
         super().AddNode(event)
+        self.images.pop(event.node.id, None)
         self.attributes[event.node.id], self.taints[event.node.id] = dict(event.node.attributes), event.node.taints
 
     def LabelNode(self, event: events.LabelNode) -> None:
         if event.id in self.nodes:
             self.attributes[event.id], self.taints[event.id] = dict(event.attributes), event.taints
+
+    def ReportImages(self, event: events.ReportImages) -> None:
+        self.images[event.id] = dict(event.images)
+
+    @property
+    def images(self) -> dict[str, dict[str, int]]:
+        return self.__dict__.setdefault("_images", {})
 
     @property
     def specs(self) -> dict[tuple[str, str], AskSpec]:

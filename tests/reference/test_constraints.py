@@ -25,7 +25,7 @@ from fairlead.core.model.constraints import (
     Taint,
     Toleration,
 )
-from fairlead.core.model.events import AddAsks, AddNode, Event, LabelNode
+from fairlead.core.model.events import AddAsks, AddNode, Event, LabelNode, ReportImages
 from fairlead.core.model.reasons import NextInLine
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
@@ -33,6 +33,9 @@ from fairlead.scheduler import Scheduler
 
 TOPOLOGIES = ("zone", "zone", HOSTNAME, "rack")
 OPERATORS = ("In", "In", "In", "NotIn", "Exists", "DoesNotExist")
+MIB = 1024 * 1024
+SIZES = {"a": 30, "b": 400, "c": 1500, "d": 9000}
+"""Images, in MiB."""
 QUEUES = tuple(
     QueueSpec(name=name, parent=bool(below), queues=tuple(QueueSpec(name=each) for each in below))
     for name, below in (("a", "xy"), ("b", "z"), ("c", ""))
@@ -106,6 +109,10 @@ class Chance(random.Random):
     def company(self) -> PreferredWork:
         return PreferredWork(self.randint(-9, 9), self.affinity())
 
+    def images(self) -> dict[str, int]:
+        """Of four images some; an image has the same size everywhere."""
+        return {name: size * MIB for name, size in SIZES.items() if self.random() < 0.4}
+
     def where(self) -> Constraints:
         if self.random() < 0.3:
             return Constraints()
@@ -146,7 +153,14 @@ class Constrained(Both):
         super().handle(event)
 
     def constrained(self, spec: AskSpec) -> AskSpec:
-        return replace(spec, labels=self.chance.labels(), where=self.chance.where())
+        images = sorted(self.chance.choices(list(SIZES), k=self.chance.randint(0, 2)))
+        return replace(spec, labels=self.chance.labels(), where=self.chance.where(), images=tuple(images))
+
+    @precondition(lambda self: self.naive.nodes)
+    @rule(pick=PICK)
+    def images_come_and_go(self, pick: int) -> None:
+        node = list(self.naive.nodes)[pick % len(self.naive.nodes)]
+        self.handle(ReportImages(node, self.chance.images()))
 
     @precondition(lambda self: self.naive.nodes)
     @rule(pick=PICK)

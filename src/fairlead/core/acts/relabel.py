@@ -1,4 +1,4 @@
-"""Relabelling: an ask or an allocation gets other labels or constraints in place.
+"""Relabelling: an ask or an allocation gets other labels, constraints or images in place.
 
 Decides what follows for what runs beside it, what waits, and the budgets that it counts for. Never stops what may not
 be where it is any more: constraints are for the start. Invariant: what waits keeps its place in line.
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
 
 
-def relabel(partition: Partition, ask: Ask, labels: Mapping[str, str], where: Constraints) -> None:
-    """`ask` has these labels and constraints from now on."""
-    old, spec = ask.spec, replace(ask.spec, labels=labels, where=where)
+def relabel(
+    partition: Partition, ask: Ask, labels: Mapping[str, str], where: Constraints, images: tuple[str, ...]
+) -> None:
+    """`ask` has these labels and constraints from now on, and runs these images."""
+    old, spec = ask.spec, replace(ask.spec, labels=labels, where=where, images=images)
     shapes.meet(partition, spec.where)
     partition.admission.leave(ask)
     if ask.node is not None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairlead.core.books.company import Company
 from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils, wake_the_kept_off, with_awaited
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
@@ -79,7 +80,7 @@ class Terrain:
         """How much running work has an anti-affinity term, by (selector, topology key)."""
         self.ports: dict[tuple[str, str], dict[str, Tally]] = {}
         """Running work by the host port that it uses, and the address."""
-        self.volumes = VolumeLimits()
+        self.volumes, self.company = VolumeLimits(), Company()
         self.promised: dict[Ask, Node] = {}
         """Asks that count on a node as if they ran there (`core.books.kept_constraints`)."""
         self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
@@ -112,9 +113,8 @@ class Terrain:
                 self._users[selector] = left
             else:
                 del self._users[selector]
-        tallies = self.counted
-        if len(tallies) > len(self._users) + UNUSED_KEPT:
-            for selector in [s for s in tallies if s not in self._users]:
+        if len(self.counted) > len(self._users) + UNUSED_KEPT:
+            for selector in [s for s in self.counted if s not in self._users]:
                 self.standing.drop(selector)
 
     # -- what runs ------------------------------------------------------------------------------------------------
@@ -137,6 +137,7 @@ class Terrain:
                 self._table.gains += 1
         if spec.where is not ANYWHERE:
             self.claimed(spec.where, node, change)
+            self.company.count(spec.where, node, change, self._table.columns.version)
 
     def claimed(self, where: Constraints, node: Node, change: int) -> None:
         """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
@@ -321,8 +322,7 @@ class Terrain:
 
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
         """What the term is about, by its domains, as far as nodes count for these constraints."""
-        topologies = [self.topology(t.topology_key) for t in where.spread]
-        among = self.ground(where).spread_over(topologies, term)
+        among = self.ground(where).spread_over([self.topology(t.topology_key) for t in where.spread], term)
         return self.standing_of(term.selector).view(self.topology(term.topology_key), among)
 
     def fewest(self, view: View, counts: Counts, term: SpreadTerm) -> int:

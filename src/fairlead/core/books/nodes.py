@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.candidate_nodes import Narrow
 from fairlead.core.books.constraints_index import Terrain
 from fairlead.core.books.demand import Shape
+from fairlead.core.books.images import Images
 from fairlead.core.books.node import Node
 from fairlead.core.books.node_columns import Columns
 from fairlead.core.books.node_order import NodeOrder
@@ -69,6 +70,7 @@ class NodeTable:
         self.discouraging: dict[Node, None] = {}
         """Nodes that would rather be left alone: while there are some, the order of nodes alone places nothing."""
         self.terrain = Terrain(self)
+        self.images = Images(self.columns)
         self.narrow = Narrow()
 
     # -- membership -----------------------------------------------------------------------------------------------
@@ -77,6 +79,7 @@ class NodeTable:
         """A node joins."""
         self.nodes[node.id] = node
         self.columns.forget()
+        self.images.nodes_changed()
         self._note_taints(node)
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
@@ -93,6 +96,8 @@ class NodeTable:
         node.stamp = 0
         self.order.changed.pop(node, None)
         self.columns.forget()
+        self.images.report(node, {})
+        self.images.nodes_changed()
         take_from(self.total, tuple(node.total.items()))
         self.terrain.domain_lost()
 
@@ -111,6 +116,7 @@ class NodeTable:
         node.describe(attributes, taints)
         self._note_taints(node)
         self.columns.forget()
+        self.images.nodes_changed()
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)
@@ -282,13 +288,23 @@ class NodeTable:
         usage = node.usage()
         return usage if self.sort.policy == "fair" else 1.0 - usage
 
-    def first_for(self, shape: Shape) -> Node | None:
-        """The first open node in order (score, then id) that suits the shape and has room for it."""
-        if shape.is_plain and not self.terrain.wary and not self.discouraging:
+    def first_for(self, shape: Shape, ask: Ask | None = None) -> Node | None:
+        """The first open node in order (score, then id) that suits the shape and has room for it; with one of its asks,
+        of those that this ask likes best.
+        """
+        has_wish = ask is not None and self.has_wish(ask)
+        if shape.is_plain and not self.terrain.wary and not self.discouraging and not has_wish:
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)
-        return first_fit(self, shape)
+        return first_fit(self, shape, ask.spec if ask is not None else None, has_wish)
+
+    def has_wish(self, ask: Ask) -> bool:
+        """Whether what this ask has, and others of its shape may not, tells nodes apart: its labels, or its images."""
+        spec = ask.spec
+        if spec.images and self.images.by_name and self.images.points(spec.images) is not None:
+            return True
+        return self.terrain.company.awaits(spec.labels)
 
     def lets(self, shape: Shape, node: Node) -> bool:
         """Whether the node suits the shape, room apart."""

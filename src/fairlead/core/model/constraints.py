@@ -18,6 +18,11 @@ VOLUME_LIMIT = "volume-limit.fairlead.io/"
 DEVICES = "devices.fairlead.io/"
 """Before what some ask needs of devices: an attribute of nodes that have that much left at this moment."""
 
+WEIGHT_OF_REQUIRED = 1
+"""With this, running work would rather have with it whom it required to be with, as kube-scheduler has it
+(`hardPodAffinityWeight`) unless it is told otherwise.
+"""
+
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 

@@ -86,6 +86,15 @@ class LabelNode(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportImages(Event):
+    """A node has these images now, by name and size in bytes, and no others (`core.books.images`)."""
+
+    id: str
+    images: Mapping[str, int] = field(default_factory=dict)
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
 class DrainNode(Event):
     """No new work for this node; what runs goes on."""
 
@@ -191,6 +200,8 @@ class LabelAsk(Event):
     labels: Mapping[str, str] = field(default_factory=dict)
     where: Constraints = ANYWHERE
     partition: str = DEFAULT_PARTITION
+    images: tuple[str, ...] = ()
+    """These as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,8 @@ class AskSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     """What budgets, affinity and spread select by."""
     where: Constraints = ANYWHERE
+    images: tuple[str, ...] = ()
+    """What it runs, each as often as it does, sorted: of suitable nodes those are better that have it already."""
     priority_class: str = ""
     """Its name; admission puts the class's value in the place of `priority`."""
     priority_resolved: bool = False

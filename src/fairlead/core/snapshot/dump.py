@@ -94,7 +94,7 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "spec": to_plain(partition.spec),
         **{name: getattr(partition, name) for name in PARTITION_STATE},
         "queues": [_dump_queue(q) for q in partition.root.walk()],
-        "nodes": [_dump_node(n) for n in partition.nodes.nodes.values()],
+        "nodes": [_dump_node(partition, n) for n in partition.nodes.nodes.values()],
         "applications": [_dump_application(a) for a in partition.applications.values()],
         "ended": [[key, _dump_application(a)] for key, a in partition.ended.items()],
         "rejected": [_dump_application(a) for a in partition.rejected.values()],
@@ -134,7 +134,8 @@ def _dump_queue(queue: Queue) -> dict[str, Any]:
     }
 
 
-def _dump_node(node: Node) -> dict[str, Any]:
+def _dump_node(partition: Partition, node: Node) -> dict[str, Any]:
+    images = partition.nodes.images.of_node.get(node)
     return {
         "spec": to_plain(node.spec),
         "seq": node.seq,
@@ -146,6 +147,7 @@ def _dump_node(node: Node) -> dict[str, Any]:
         "allocations": [_name(a) for a in node.allocations],
         "held": [_name(a) for a in node.held],
         "reservations": [[*_name(a), since_ms] for a, since_ms in node.reservations.items()],
+        **({"images": {image.name: image.size for image in images}} if images else {}),
     }
 
 

@@ -71,7 +71,9 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     partition.admission = cluster.admission
     cluster.partitions[partition.name] = partition
     for row in state["nodes"]:
-        partition.nodes.add(_load_node(row))
+        node = _load_node(row)
+        partition.nodes.add(node)
+        partition.nodes.images.report(node, row.get("images", {}))
     asks: dict[tuple[str, str], Ask] = {}
     for row in state["applications"]:
         app = _load_application(row, queues[row["queue"]])

@@ -166,7 +166,7 @@ def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
         return None
     if nominations.limit_short_of_kept(partition, ask) is not None:
         return None
-    return partition.nodes.first_for(shape)
+    return partition.nodes.first_for(shape, ask)
 
 
 def _is_worth_it(partition: Partition, ask: Ask) -> bool:

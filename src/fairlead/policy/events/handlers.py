@@ -258,6 +258,7 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddNode: node_events.add_node,
     events.UpdateNode: node_events.update_node,
     events.LabelNode: node_events.label_node,
+    events.ReportImages: node_events.report_images,
     events.DrainNode: node_events.drain_node,
     events.UndrainNode: node_events.undrain_node,
     events.RemoveNode: node_events.remove_node,

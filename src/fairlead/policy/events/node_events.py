@@ -137,6 +137,18 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     _evict_intolerant(partition, node)
 
 
+def report_images(partition: Partition, event: events.ReportImages) -> None:
+    """A node has these images from now on; unknown nodes and sizes below 0 are refused. It makes nothing fit."""
+    node = _known_node(partition, event.id)
+    if node is None:
+        return
+    bad = next((name for name, size in event.images.items() if size < 0), None)
+    if bad is not None:
+        _refuse_node(partition, event.id, f"the image {bad} has a size below 0")
+        return
+    partition.nodes.images.report(node, event.images)
+
+
 def _taints_flaw(taints: Iterable[Taint]) -> str:
     """What is wrong with the first bad one of some taints; nothing when all make sense."""
     return next((bad for bad in map(taint_flaw, taints) if bad), "")

@@ -152,12 +152,13 @@ def label_ask(partition: Partition, event: LabelAsk) -> None:
     """An ask that waits or runs is described anew. Unknown ones are passed over: it may have ended meanwhile."""
     app = partition.applications.get(event.application)
     ask = app.asks.get(event.key) if app is not None else None
-    if ask is None or (ask.spec.labels == event.labels and ask.spec.where == event.where):
+    said = (event.labels, event.where, event.images)
+    if ask is None or (ask.spec.labels, ask.spec.where, ask.spec.images) == said:
         return
     if bad := flaw(event.where):
         partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
         return
-    relabel(partition, ask, event.labels, event.where)
+    relabel(partition, ask, *said)
 
 
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:

@@ -167,7 +167,7 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
     if shape.required_node:
         node = _required(partition, batch)
     else:
-        node = partition.nodes.first_for(shape)
+        node = partition.nodes.first_for(shape, batch.head)
     if node is None:
         partition.nodes.mark_unfit(shape)
     return node

@@ -115,7 +115,7 @@ def _other_node(partition: Partition, ask: Ask) -> Node | None:
     """The first open node in order that suits the ask and has room for it."""
     assert ask.shape is not None
     if not ask.required_node:
-        return partition.nodes.first_for(ask.shape)
+        return partition.nodes.first_for(ask.shape, ask)
     node = partition.nodes.nodes.get(ask.required_node)
     if node is None or not node.is_open or not fits_in(ask.items, node.free):
         return None

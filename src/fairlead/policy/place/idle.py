@@ -42,6 +42,8 @@ def place_idle(partition: Partition) -> Ask | None:
     if ask.app.limit_group is None:
         decide_group(partition, ask.app)
     ask.attempted = True
+    if not ask.required_node and ask.shape is not None and partition.nodes.has_wish(ask):
+        node = partition.nodes.first_for(ask.shape, ask) or node
     allocations.place(partition, ask, node)
     return ask
 

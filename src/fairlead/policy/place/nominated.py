@@ -60,7 +60,7 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
         return None
     if shape.is_plain and not partition.nodes.terrain.wary:
-        return partition.nodes.first_for(shape) if not shape.unfit else None
+        return partition.nodes.first_for(shape, ask) if not shape.unfit else None
     return _first_but_for_its_own(partition, ask)
 
 

@@ -183,7 +183,8 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     for shape in list(nodes.reserved_shapes):
         elsewhere = nodes.first_for(shape) if not shape.unfit else None
         if elsewhere is not None:
-            found = dict.fromkeys(shape.reserved, elsewhere) | found
+            liked = {ask: nodes.first_for(shape, ask) for ask in shape.reserved if nodes.has_wish(ask)}
+            found = dict.fromkeys(shape.reserved, elsewhere) | {a: n for a, n in liked.items() if n is not None} | found
         else:
             _wait_for_node(partition, shape)
     while found:

@@ -53,6 +53,7 @@ ACTS: dict[type[Event], str] = {
     e.UndrainNode: "nodes no longer drained",
     e.RemoveNode: "nodes removed",
     e.LabelNode: "nodes labelled",
+    e.ReportImages: "images of nodes reported",
     e.RemoveApplication: "applications removed",
     e.SetPriorityClass: "priority classes set",
     e.RemovePriorityClass: "priority classes removed",
