@@ -25,8 +25,8 @@ partitions:
 class Cluster:
     """Objects of an API server, given to a driver as changes."""
 
-    def __init__(self, config: str = PRIORITY) -> None:
-        self.driver = Driver(load_text(config))
+    def __init__(self, config: str = PRIORITY, *, images: bool = False) -> None:
+        self.driver, self.images = Driver(load_text(config), images=images), images
         self.driver.begin(0)
         self.now = 0
         self.version = 1
@@ -36,7 +36,7 @@ class Cluster:
         self.version += 1
         manifest["metadata"]["resourceVersion"] = str(self.version)
         self.things[kind.plural, manifest["metadata"]["name"]] = manifest
-        self.driver.take(Changed(kind, msgspec.convert(manifest, kind.type)), self.now)
+        self.driver.take(Changed(kind, msgspec.convert(manifest, kind.type_with(self.images))), self.now)
 
     def node(self, name: str, cpu: str = "4", **more: Any) -> None:
         room = {"cpu": cpu, "pods": "110"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import resource
 import selectors
 import time
@@ -29,6 +30,8 @@ from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 SECOND = 1_000
 AT_ONCE = 2_000
 """While it fills up, so many pods wait at once."""
+POPULAR, IMAGES = 20, 2_000
+"""So many images pods run, and so many there are."""
 LATE_S = 10.0
 """What is bound later than so long after it came has not been kept up with."""
 
@@ -51,8 +54,8 @@ class OwnCore(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 class Arrivals:
     """A server on which pods arrive and end."""
 
-    def __init__(self, nodes: int, core: OwnCore) -> None:
-        self.nodes, self.core = nodes, core
+    def __init__(self, nodes: int, core: OwnCore, images: int = 0) -> None:
+        self.nodes, self.core, self.images = nodes, core, images
         self.came: dict[int, float] = {}
         """Pods that wait, and since when."""
         self.waited: list[float] = []
@@ -67,6 +70,8 @@ class Arrivals:
         self._version += 1
         made = self._template.replace(b'"NAME"', b'"pod-%d"' % number).replace(b"UIDUIDUIDUID", b"%012x" % number)
         made = made.replace(b'"resourceVersion":"1000"', b'"resourceVersion":"%d"' % self._version)
+        if self.images:
+            made = made.replace(b'"busybox:stable"', b'"registry.example.com/image-%d:1"' % (number % POPULAR))
         return made.replace(b'"NODE"', b'"%s"' % node.encode() if node else b"null")
 
     def say(self, kind: bytes, pod: bytes) -> None:
@@ -104,6 +109,7 @@ class Arrivals:
                 for number in range(self.nodes):
                     made = node_manifest(f"n{number}", "16", "64Gi")
                     made["metadata"]["uid"] = f"node-{number}"
+                    made["status"]["images"] = images_of(number, self.images)
                     yield b'{"type":"ADDED","object":%s}' % json.dumps(made).encode()
             meta = b'{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}'
             yield b'{"type":"BOOKMARK","object":{"metadata":%s}}' % meta
@@ -122,14 +128,31 @@ class Arrivals:
         """Nothing is open."""
 
 
-async def measure(core: OwnCore, nodes: int, pods: int, rate: int, seconds: float) -> None:
+def images_of(node: int, count: int) -> list[dict[str, object]]:
+    """So many images of a node, each of them on other nodes as well: the popular ones on a third of all."""
+    chance = random.Random(node)
+    chosen = [n for n in range(POPULAR) if chance.random() < 1 / 3][:count]
+    chosen += chance.sample(range(POPULAR, IMAGES), count - len(chosen))
+    return [
+        {
+            "names": [f"registry.example.com/image-{n}@sha256:{n:064x}", f"registry.example.com/image-{n}:1"],
+            "sizeBytes": (n % 40 + 1) * 100 * 2**20,
+        }
+        for n in chosen
+    ]
+
+
+async def measure(
+    core: OwnCore, nodes: int, pods: int, rate: int, seconds: float, images: int, image_locality: bool
+) -> None:
     """Fill up as fast as it goes, then have pods come and go for so long; print what it cost."""
-    server = Arrivals(nodes, core)
+    server = Arrivals(nodes, core, images)
     client = Client(server)
     now_ms = lambda: int(core.now() * SECOND)  # noqa: E731
     stamp = lambda: "2026-01-01T00:00:00.000000Z"  # noqa: E731
     binder = Binder(client, lambda report: loop.report(report), stamp=stamp)
-    loop = ControlLoop(client, binder, load_text(DEFAULT_QUEUES, source="the built-in queues"), now_ms=now_ms)
+    queues = load_text(DEFAULT_QUEUES, source="the built-in queues")
+    loop = ControlLoop(client, binder, queues, now_ms=now_ms, images=image_locality)
     serving = asyncio.create_task(loop.run())
     while not loop.ready:
         await asyncio.sleep(0.05)
@@ -173,10 +196,12 @@ def main() -> None:
     asked.add_argument("--pods", type=int, default=50_000, help="that run at once")
     asked.add_argument("--rate", type=int, default=1_000, help="arrivals a second")
     asked.add_argument("--seconds", type=float, default=300, help="measured, after it has filled up")
+    asked.add_argument("--images", type=int, default=0, help="of each node; the pods run twenty of them")
+    asked.add_argument("--image-locality", action="store_true", help="nodes that have a pod's image are better")
     given = asked.parse_args()
     core = OwnCore()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(core)) as runner:
-        runner.run(measure(core, given.nodes, given.pods, given.rate, given.seconds))
+        runner.run(measure(core, **vars(given)))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,11 @@ kubernetes = Group("kubernetes", help="Schedule a Kubernetes cluster: pods with 
 @click.option("--no-pages", is_flag=True, help="No pages for browsers.")
 @click.option("--open-reads", is_flag=True, help="Let anyone who reaches the port read without a token.")
 @click.option("--pod", metavar="NS/NAME", help="The pod it runs in, to be labelled as leader while it schedules.")
+@click.option(
+    "--image-locality/--no-image-locality",
+    default=False,
+    help="Prefer nodes that have a pod's images, as kube-scheduler does [no].",
+)
 @click.option("--placeholder-image", metavar="IMAGE", help="What placeholders of gangs run.")
 @click.option(
     "--at-once", type=click.IntRange(1, 1000), default=48, metavar="N", help="Requests that change something in flight."
@@ -75,6 +80,7 @@ def run(
     pod: str | None,
     placeholder_image: str | None,
     at_once: int,
+    image_locality: bool,
     log_format: str,
     **given: Any,
 ) -> Status:
@@ -108,6 +114,7 @@ def run(
         pod=pod or "",
         image=placeholder_image or IMAGE,
         at_once=at_once,
+        image_locality=image_locality,
     )
     pages = None if no_pages or port is None else port_of_pages(port, pages_port)
     return serve_cluster(ClusterServiceOptions(controller=controller, host=host, port=port, pages_port=pages, **given))

@@ -14,11 +14,18 @@ from fairlead.core.model import events
 from fairlead.core.model.constraints import VOLUME_LIMIT
 from fairlead.core.model.specs import BudgetSpec, NodeSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.objects import LabelSelector, Namespace, Node, PodDisruptionBudget, PriorityClass
+from fairlead.kubernetes.node_objects import NodeWithImages
+from fairlead.kubernetes.objects import (
+    LabelSelector,
+    Namespace,
+    Node,
+    PodDisruptionBudget,
+    PriorityClass,
+)
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage_objects import CSINode
 from fairlead.kubernetes.translate.amounts import AmountError
-from fairlead.kubernetes.translate.cluster import budget_of, class_of, min_runtime_ms, node_of
+from fairlead.kubernetes.translate.cluster import budget_of, class_of, images_of, min_runtime_ms, node_of
 from fairlead.kubernetes.translate.constraints import ConstraintError, selects
 from fairlead.kubernetes.translate.identity import MIN_RUNTIME
 
@@ -113,6 +120,9 @@ class ClusterStore:
         self.nodes[name], self._node_uids[name] = spec, uid
         if old is None:
             yield events.AddNode(spec)
+        if isinstance(node, NodeWithImages):
+            yield events.ReportImages(name, images_of(node), self._partition)
+        if old is None:
             return
         if spec.capacity != old.capacity:
             yield events.UpdateNode(name, spec.capacity, self._partition)

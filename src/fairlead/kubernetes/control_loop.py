@@ -178,9 +178,10 @@ class ControlLoop:
         now_ms: Callable[[], int],
         scheduler_name: str = "fairlead",
         chance: random.Random | None = None,
+        images: bool = False,
     ) -> None:
-        """`now_ms` is the time in milliseconds; it never goes back. `chance` is for pauses between tries."""
-        self.driver = Driver(spec, now_ms(), scheduler_name)
+        """`now_ms` never goes back. `chance` is for pauses between tries. `images`: where they are counts."""
+        self.driver = Driver(spec, now_ms(), scheduler_name, images)
         self.timings = Timings()
         self.ready = False
         self.turns = 0
@@ -202,7 +203,10 @@ class ControlLoop:
         self._pauses: dict[str, int] = {}
         self.explainer = Explainer(self.driver, binder.do)
         self._orders: deque[Callable[[Driver, int], None]] = deque()
-        self.reflectors = {kind: Reflector(client, kind, self._take_note, chance=chance) for kind in WATCHED}
+        self.reflectors = {
+            kind: Reflector(client, kind, self._take_note, chance=chance, read_as=kind.type_with(images))
+            for kind in WATCHED
+        }
 
     async def run(self) -> None:
         """List, rebuild, and schedule until cancelled. What goes wrong in a reflector or a turn ends it with that."""

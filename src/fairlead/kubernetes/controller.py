@@ -63,6 +63,8 @@ class ControllerOptions:
     """`namespace/name` of the pod that this process runs in; it is labelled with its role, for the Service."""
     image: str = bodies.IMAGE
     at_once: int = 48
+    image_locality: bool = False
+    """Nodes that have the images of a pod are better for it."""
 
 
 def stamp() -> str:
@@ -166,7 +168,12 @@ class Controller:
             at_once=self.options.at_once,
         )
         control_loop = ControlLoop(
-            client, binder, spec, now_ms=self._clock.now, scheduler_name=self.options.scheduler_name
+            client,
+            binder,
+            spec,
+            now_ms=self._clock.now,
+            scheduler_name=self.options.scheduler_name,
+            images=self.options.image_locality,
         )
         control_loop.when_rebuilt = self.when_rebuilt
         self.control_loop = control_loop

@@ -183,9 +183,16 @@ class Orders:
 class Driver:
     """What is known and decided about one cluster. Times in milliseconds, never going back."""
 
-    def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0, scheduler_name: str = "fairlead") -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec | None = None,
+        now_ms: int = 0,
+        scheduler_name: str = "fairlead",
+        images: bool = False,
+    ) -> None:
+        """`images`: nodes that have what a pod runs are better for it."""
         self.scheduler = Scheduler(spec, now_ms)
-        self.informer = Informer(scheduler_name)
+        self.informer = Informer(scheduler_name, images=images)
         self._orders = Orders(self.informer)
         self.decided: list[Decision] = []
         """Decisions since the last `acts`, for whoever keeps a record of them."""

@@ -42,8 +42,12 @@ _ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
 class Informer:
     """Pods, nodes and policies of one cluster, and where each pod stands in the books of one scheduler."""
 
-    def __init__(self, scheduler_name: str = "fairlead", partition: str = DEFAULT_PARTITION) -> None:
+    def __init__(
+        self, scheduler_name: str = "fairlead", partition: str = DEFAULT_PARTITION, images: bool = False
+    ) -> None:
         self.scheduler_name = scheduler_name
+        self.images = images
+        """Nodes that have what a pod runs are better for it."""
         self.partition = partition
         self.pod_store = PodStore()
         self.around = ClusterStore(partition)
@@ -180,7 +184,7 @@ class Informer:
         else:
             if known.spec.resources != before.resources:
                 yield AddAsks((self.reader.ask(known),), self.partition)
-            if known.spec.labels != before.labels or known.spec.where != before.where:
+            if (known.spec.labels, known.spec.where, known.spec.images) != (before.labels, before.where, before.images):
                 yield self.reader.described(known)
             yield from self._note_leaving(known)
 

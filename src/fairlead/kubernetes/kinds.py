@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes import device_objects, job_objects, objects, storage_objects
+from fairlead.kubernetes import device_objects, job_objects, node_objects, objects, storage_objects
 from fairlead.kubernetes.translate.queues import QueueObject
 
 
@@ -25,6 +25,10 @@ class Kind(msgspec.Struct, frozen=True):
     namespaced: bool
     optional: bool = False
     """Some clusters do not have it: its definition comes with an extension."""
+
+    def type_with(self, images: bool) -> Any:
+        """How it is read where images of nodes are wanted, or are not."""
+        return node_objects.NodeWithImages if images and self.type is objects.Node else self.type
 
     @property
     def title(self) -> str:

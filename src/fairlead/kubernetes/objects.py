@@ -74,6 +74,7 @@ class Container(Part, frozen=True):
     """A container of a pod."""
 
     name: str = ""
+    image: Text = None
     resources: Needs | None = None
     ports: list[Port] | None = None
     restart_policy: Text = None

@@ -40,7 +40,7 @@ class PodReader:
         around = self._informer.around
         if foreign or (known is not None and known.foreign):
             return foreign_ask(pod, around.namespaces_of)
-        spec = ask_of(pod, around.namespaces_of, around.classes)
+        spec = ask_of(pod, around.namespaces_of, around.classes, self._informer.images)
         if known is None:
             return self._informer.workloads.joined(pod, spec)
         return replace(spec, application=known.application, task_group=known.spec.task_group)
@@ -68,7 +68,7 @@ class PodReader:
         ask, partition = self.ask(known), self._informer.partition
         if known.foreign:
             return AddAsks((ask,), partition)
-        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition)
+        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition, ask.images)
 
     def has_claims(self, known: KnownPod) -> bool:
         """Whether its volumes and claims are there; what is bound before that would wait on its node, in vain."""

@@ -86,8 +86,12 @@ class Reflector:
         namespace: str = "",
         fields: str = "",
         chance: random.Random | None = None,
+        read_as: type[Any] | None = None,
     ) -> None:
-        """`sink` takes every change, in the loop's thread; `fields` is a selector of the API."""
+        """`sink` takes every change, in the loop's thread; `fields` is a selector of the API.
+
+        `read_as` is how objects are read, where that is not the usual type of the kind.
+        """
         self.kind = kind
         self.namespace = namespace
         self.lists = 0
@@ -104,7 +108,7 @@ class Reflector:
         self._version: str | None = None
         self._by_watch = True
         self._line = msgspec.json.Decoder(api.WatchLine)
-        self._object = msgspec.json.Decoder(kind.type)
+        self._object = msgspec.json.Decoder(read_as or kind.type)
         self._bookmark = msgspec.json.Decoder(api.Bookmark)
 
     async def run(self) -> None:

@@ -184,7 +184,7 @@ class Workloads:
             notes = around.namespace_notes(spec.name.namespace)
             try:
                 application = application_spec(spec, spec.pod_sets[0].template, notes)
-                asks = list(asks_of(spec, around.namespaces_of, around.classes))
+                asks = list(asks_of(spec, around.namespaces_of, around.classes, self._informer.images))
             except UNREADABLE as e:
                 informer.acts.append(Record(spec.name, "NotAdmitted", str(e), warning=True))
                 return

@@ -214,3 +214,51 @@ def test_what_a_pod_prefers_chooses_its_node() -> None:
         places |= binds(acts)
         cluster.bind_all(acts)
     assert places == {"nodes": "n2", "with": "n2", "apart": "n1", "spread": "n1"}
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def wish(kind: str, weight: int = 5, **term: Any) -> dict[str, Any]:
+    """Would rather, or rather not, have pods with `app=web` in its zone."""
+    about = {"topologyKey": "zone", "labelSelector": {"matchLabels": WEB}, **term}
+    return {"affinity": {kind: {PREFERRED: [{"weight": weight, "podAffinityTerm": about}]}}}
+
+
+def zones() -> Cluster:
+    cluster = Cluster()
+    cluster.node("n1", labels={"zone": "a"})
+    cluster.node("n2", labels={"zone": "b"})
+    return cluster
+
+
+def test_what_running_pods_prefer_of_a_newcomer() -> None:
+    """Ours and those of other schedulers; the newcomer wants nothing."""
+    for more in ({}, OTHER):
+        cluster = zones()
+        cluster.pod("likes", node="n2", spec=wish("podAffinity") | more)
+        cluster.pod("web", "1500m", labels=WEB)
+        assert binds(cluster.acts()) == {"web": "n2"}
+        cluster = zones()
+        cluster.pod("dislikes", node="n1", spec=wish("podAntiAffinity") | more)
+        cluster.pod("large", "3", node="n2")
+        cluster.pod("web", labels=WEB)
+        assert binds(cluster.acts()) == {"web": "n2"}
+
+
+def test_whom_a_running_pod_had_to_be_with_it_likes_a_little() -> None:
+    for more in ({}, OTHER):
+        cluster = zones()
+        cluster.pod("with", node="n2", spec=affinity("podAffinity", topologyKey="zone") | more)
+        cluster.pod("web", "1500m", labels=WEB)
+        assert binds(cluster.acts()) == {"web": "n2"}
+
+
+def test_what_is_preferred_follows_the_labels_of_namespaces() -> None:
+    cluster = zones()
+    cluster.put(NAMESPACES, {"metadata": {"name": "default"}})
+    selector = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    cluster.pod("likes", node="n2", spec=OTHER | wish("podAffinity", **selector))
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
+    cluster.pod("web", "1500m", labels=WEB)
+    assert binds(cluster.acts()) == {"web": "n2"}

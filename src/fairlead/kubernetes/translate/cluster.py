@@ -16,10 +16,14 @@ import msgspec
 from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, Requirement, Taint
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
+from fairlead.kubernetes.node_objects import NodeWithImages
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.amounts import AmountError, amounts, resources
 from fairlead.kubernetes.translate.constraints import CLUSTER, NAMESPACE, NODE_NAME, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
+
+NAMES_KEPT = 500
+"""A node says 50 images unless it is told otherwise, the largest first, each with at most five names."""
 
 
 def node_of(node: Node, partition: str = DEFAULT_PARTITION, marks: Mapping[str, str] | None = None) -> NodeSpec:
@@ -37,6 +41,17 @@ def node_of(node: Node, partition: str = DEFAULT_PARTITION, marks: Mapping[str, 
         schedulable=not node.metadata.deletion_timestamp,
         taints=tuple(taints),
     )
+
+
+def images_of(node: NodeWithImages) -> dict[str, int]:
+    """The images of a node, by each of their names: their sizes in bytes. The first `NAMES_KEPT` names count."""
+    found: dict[str, int] = {}
+    for image in node.status.images or ():
+        for name in image.names or ():
+            if len(found) == NAMES_KEPT:
+                return found
+            found.setdefault(name, max(image.size_bytes, 0))
+    return found
 
 
 def class_of(given: PriorityClass) -> PriorityClassSpec:

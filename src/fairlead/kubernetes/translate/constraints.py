@@ -15,6 +15,7 @@ from fairlead.core.model.constraints import (
     EXISTS,
     IN,
     NOT_IN,
+    WEIGHT_OF_REQUIRED,
     AffinityTerm,
     Constraints,
     PreferredNodes,
@@ -75,11 +76,22 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
 
 
 def claims_on_node(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraints:
-    """What a pod that runs takes of its node beside room, and keeps away from it. Raises `ConstraintError`."""
+    """What a pod that runs takes of its node beside room, keeps away from it, and would rather have there.
+
+    Whom it had to be with it now likes, with the weight that such a term of running work has. Raises `ConstraintError`.
+    """
     affinity = pod.spec.affinity or objects.Affinity()
     return Constraints(
         anti_affinity=tuple(_pod_terms(affinity.pod_anti_affinity, pod, namespaces_of)),
         ports=tuple(_ports(pod.spec)),
+        preferred_work=(
+            *(
+                PreferredWork(WEIGHT_OF_REQUIRED, term)
+                for term in _pod_terms(affinity.pod_affinity, pod, namespaces_of)
+            ),
+            *_preferred_work(affinity.pod_affinity, 1, pod, namespaces_of),
+            *_preferred_work(affinity.pod_anti_affinity, -1, pod, namespaces_of),
+        ),
     )
 
 
@@ -93,8 +105,10 @@ def selects_namespaces(pod: objects.Pod) -> bool:
     affinity = pod.spec.affinity
     if affinity is None:
         return False
-    sides = (side.required or () for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None)
-    return any(term.namespace_selector is not None for terms in sides for term in terms)
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
+    terms = [term for side in sides for term in side.required or ()]
+    terms += [wish.pod_affinity_term for side in sides for wish in side.preferred or ()]
+    return any(term.namespace_selector is not None for term in terms)
 
 
 def selects(selector: objects.LabelSelector | None, labels: Mapping[str, str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
@@ -34,6 +35,8 @@ DISKS = {
     "rbd": "rbd",
 }
 """Volumes that several pods of a node may not use together, in ways of their own; and the API's name of the field."""
+IMAGES_KEPT = 4_096
+"""Lists of images that are remembered: a cluster has far fewer different ones than pods."""
 TAG_NAMESPACE = "namespace"
 TAG_POD = "kubernetes.io/meta/podName"
 TAG_POD_NAMESPACE = "kubernetes.io/meta/namespace"
@@ -87,11 +90,13 @@ def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationS
     )
 
 
-def ask_of(pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass]) -> AskSpec:
+def ask_of(
+    pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass], images: bool = False
+) -> AskSpec:
     """The ask of one of our pods; with its node if it is bound.
 
     Raises `IdentityError`, `AmountError`, `ConstraintError`. The key is the pod's identity, the priority what the API
-    server resolved. `classes` are priority classes by name.
+    server resolved. `classes` are priority classes by name. `images`: what it runs is to count.
     """
     spec, meta = pod.spec, pod.metadata
     group = identity.task_group_name(pod)
@@ -121,6 +126,7 @@ def ask_of(pod: Pod, namespaces_of: NamespacesOf, classes: Mapping[str, Priority
         time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
         labels=pod_labels(pod),
         where=pod_constraints(pod, namespaces_of),
+        images=pod_images(pod) if images else (),
         min_runtime_ms=(min_runtime_ms(named) or 0) if named is not None else 0,
         idle=identity.is_idle(pod),
     )
@@ -147,6 +153,18 @@ def pod_labels(pod: Pod) -> dict[str, str]:
     """The labels that selectors look at, its namespace and its volume claims among them."""
     claims = {CLAIM + name: "" for _, name in claims_of(pod)}
     return {**(pod.metadata.labels or {}), **claims, NAMESPACE: pod.metadata.namespace or "default"}
+
+
+def pod_images(pod: Pod) -> tuple[str, ...]:
+    """The images of all containers, sorted, as nodes call them."""
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    return _as_nodes_say(tuple(container.image or "" for container in containers))
+
+
+@lru_cache(maxsize=IMAGES_KEPT)
+def _as_nodes_say(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Without a tag or digest it is the tag `latest`. Pods with the same images share one tuple."""
+    return tuple(sorted(name if ":" in name.rpartition("/")[2] else f"{name}:latest" for name in names))
 
 
 def claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:

@@ -115,10 +115,12 @@ def application_spec(spec: WorkloadSpec, pod: Pod, namespace_notes: Mapping[str,
     return replace(application, id=spec.application, queue=spec.queue or application.queue)
 
 
-def asks_of(spec: WorkloadSpec, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass]) -> Iterator[AskSpec]:
+def asks_of(
+    spec: WorkloadSpec, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass], images: bool = False
+) -> Iterator[AskSpec]:
     """One ask for each pod of a job that must have room, without a key. Raises what `ask_of` does."""
     for pods in spec.pod_sets:
-        ask = ask_of(pods.template, namespaces_of, classes)
+        ask = ask_of(pods.template, namespaces_of, classes, images)
         ask = replace(ask, priority=_priority(pods.template, classes), priority_resolved=True, task_group=pods.name)
         for _ in range(pods.count):
             yield ask
