@@ -16,7 +16,7 @@ from testbed.load import client_of
 from testbed.random_cluster import NAMESPACES as TEAMS
 from testbed.random_cluster import VOLUMES as CLAIMED
 from testbed.random_cluster import RandomCluster, claim_and_volume
-from testbed.same_nodes import bare, clear, create, ours, theirs
+from testbed.same_nodes import bare, clear, create, make_namespaces, ours, theirs
 
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES, Kind
@@ -26,16 +26,12 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 COUNT, FIRST = int(os.environ.get("FAIRLEAD_TEST_CLUSTERS", "13")), int(os.environ.get("FAIRLEAD_TEST_FIRST", "0"))
 CSI_NODES = Kind(Thing, "CSINode", "storage.k8s.io/v1", "csinodes", False)
 RUNTIMES = Kind(Thing, "RuntimeClass", "node.k8s.io/v1", "runtimeclasses", False)
-SPACES = Kind(Thing, "Namespace", "v1", "namespaces", False)
 __all__ = ["bare"]
 
 
 async def furnish(client: Client) -> None:
     """What all clusters share: namespaces, a class with overhead, claims and volumes."""
-    for name, team in TEAMS.items():
-        if name != "default":
-            await client.create(SPACES, {"metadata": {"name": name}})
-        await client.patch(SPACES, name, {"metadata": {"labels": {"team": team}}})
+    await make_namespaces(client, TEAMS)
     heavy = {"metadata": {"name": "heavy"}, "handler": "heavy", "overhead": {"podFixed": {"cpu": "300m"}}}
     await client.create(RUNTIMES, heavy)
     for name in CLAIMED:

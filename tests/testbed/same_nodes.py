@@ -21,10 +21,12 @@ from fairlead.kubernetes.control_loop import WATCHED
 from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import PODS, Kind
+from fairlead.kubernetes.objects import Thing
 from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 from fairlead.kubernetes.reflector import Changed
 
 NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+SPACES = Kind(Thing, "Namespace", "v1", "namespaces", False)
 Nodes = dict[str, list[str]]
 """By name of a pod."""
 
@@ -34,6 +36,14 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server without anything that runs pods."""
     with ControlPlane(tmp_path_factory.mktemp("bare"), kwok=False) as plane:
         yield plane
+
+
+async def make_namespaces(client: Client, teams: dict[str, str]) -> None:
+    """Namespaces with their label `team`; `default` is there."""
+    for name, team in teams.items():
+        if name != "default":
+            await client.create(SPACES, {"metadata": {"name": name}})
+        await client.patch(SPACES, name, {"metadata": {"labels": {"team": team}}})
 
 
 async def create(client: Client, kind: Kind, things: Iterable[dict[str, Any]]) -> list[Any]:
@@ -68,15 +78,21 @@ async def theirs(client: Client, filters: KubeFilters, probes: list[dict[str, An
     raise AssertionError(f"kube-scheduler has not looked at {[m.name for m in waiting.values()]}")
 
 
-async def ours(client: Client) -> Nodes:
-    """What our books say, fed with the same objects; pods that do not enter them are missing."""
-    driver = Driver(load_text(DEFAULT_QUEUES), scheduler_name="kube")
+async def fed(client: Client, name: str = "kube", *, images: bool = False) -> Driver:
+    """A driver of the scheduler of this name that was told of all that the server has, and has placed nothing."""
+    driver = Driver(load_text(DEFAULT_QUEUES), scheduler_name=name, images=images)
     served = await client.served()
     for kind in (k for k in WATCHED if not k.optional or (k in device_binder.WATCHED and k.group_version in served)):
         for item in json.loads(await client.send("GET", kind.path()))["items"]:
-            driver.take(Changed(kind, msgspec.convert(item, kind.type)), 0)
+            driver.take(Changed(kind, msgspec.convert(item, kind.type_with(images))), 0)
     for event in driver.informer.devices.settle(0):
         driver.handle(event, 0)
+    return driver
+
+
+async def ours(client: Client) -> Nodes:
+    """What our books say, fed with the same objects; pods that do not enter them are missing."""
+    driver = await fed(client)
     partition = driver.scheduler.cluster.partitions["default"]
     found: Nodes = {}
     for known in driver.informer.pod_store.by_uid.values():
