@@ -27,6 +27,7 @@ from fairlead.cli.render import Screen
 from fairlead.cli.starts import print_starts
 from fairlead.cli.values import parse_duration
 from fairlead.client.sync import Client
+from fairlead.wire.stopped import why_stopped
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
@@ -82,7 +83,7 @@ def _job(job: Fate) -> str:
     about = [job.user] if job.user else []
     about += [f"on {job.node}"] if job.node else []
     about += [f"for {job.on_behalf_of.rpartition('/')[2]}"] if job.on_behalf_of else []
-    about += [f"by {job.rule}"] if job.rule else []
+    about += [why_stopped(job.rule)] if job.rule else []
     return f"{job.key} ({', '.join(about)})" if about else job.key
 
 

@@ -18,6 +18,7 @@ from fairlead.times import duration
 from fairlead.wire import jobs
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.questions import Stopped, Verdict
+from fairlead.wire.stopped import in_brackets
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
@@ -25,18 +26,6 @@ if TYPE_CHECKING:
 
 OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would")
 """First words of reasons that say something of the ask itself."""
-RULES = {
-    "priority": "rule priority: that has a strictly higher priority",
-    "guarantee": "rule guarantee: its queue has less than it is guaranteed",
-    "reclaim": "rule reclaim: idle work gives back what it borrowed",
-    "required-node": "rule required-node: that can run on this node only",
-    "quota": "rule quota: its queue has to give back what it has above its maximum",
-    "window": "rule window: a window has begun that is not for it",
-    "taint": "rule taint: the node has a taint that it does not tolerate",
-    "placeholder": "rule placeholder: it kept room for others of its gang",
-    "gang-deadlock": "rule gang-deadlock: its gang gives way to one that it held back, and comes back",
-}
-"""Why the rules of the scheduler stop work, by the names that `Evict` gives them."""
 
 
 def shown(reason: reasons.Reason | None) -> jobs.Reason | None:
@@ -44,15 +33,10 @@ def shown(reason: reasons.Reason | None) -> jobs.Reason | None:
     return jobs.reason(reason.as_dict()) if reason is not None else None
 
 
-def why_stopped(rule: str) -> str:
-    """The rule in words, in brackets after a space; nothing for no rule."""
-    return f" ({RULES.get(rule, f'rule {rule}')})" if rule else ""
-
-
 def how_stopped(stopped: Stopped) -> str:
     """That it was told to stop, as part of a sentence."""
     room = f" to make room for {stopped.for_whom.rpartition('/')[2]}" if stopped.for_whom else ""
-    return f"{room}{why_stopped(stopped.rule) or f' ({stopped.cause})'}"
+    return f"{room}{in_brackets(stopped.rule) or f' ({stopped.cause})'}"
 
 
 def told(verdict: Verdict, found: Ways | None = None, now_ms: int = 0) -> Verdict:

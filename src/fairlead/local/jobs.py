@@ -39,6 +39,7 @@ from fairlead.local.notices import due
 from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
+from fairlead.wire.stopped import in_brackets
 
 KEEP_ENDED = 100_000
 """So many ended jobs stay in the book; older ones are found in the journal alone."""
@@ -212,12 +213,13 @@ class Jobs:
         job.evicted_for = job_names.job_of(decision.on_behalf_of)
         job.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
-        rule = f" (rule: {decision.rule})" if decision.rule else ""
+        against = ""
         if decision.violates:
-            rule += f", against the disruption budget {' and '.join(decision.violates)}: there was no other choice"
-        job.remember(at_ms, "evicting", f"told to stop{makes_room}{rule}")
+            against = f", against the disruption budget {' and '.join(decision.violates)}: there was no other choice"
+        job.remember(at_ms, "evicting", f"told to stop{makes_room}{in_brackets(decision.rule)}{against}")
         if (other := self._live.get(job.evicted_for)) is not None:
-            other.remember(at_ms, "makes stop", f"{self._named(job.key)}, on {decision.node}{rule}")
+            why = in_brackets(decision.rule, winner="this one")
+            other.remember(at_ms, "makes stop", f"{self._named(job.key)}, on {decision.node}{why}{against}")
 
     def _released(self, decision: Released, at_ms: int) -> None:
         """The scheduler gave a place back that nobody here had returned: the job must go."""

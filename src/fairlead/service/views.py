@@ -17,7 +17,7 @@ from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Re
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import line
-from fairlead.insight.verdict import shown, why_stopped
+from fairlead.insight.verdict import shown
 from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
 from fairlead.local.job import Attempt, Job
@@ -28,6 +28,7 @@ from fairlead.wire.fields import Amounts, with_cpu
 from fairlead.wire.notices import Notice
 from fairlead.wire.notices import shown as shown_to
 from fairlead.wire.questions import Why
+from fairlead.wire.stopped import in_brackets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,7 +151,7 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
             return wire.Reason(code="evicted", sentence=job.note, values=named)
         told = "was stopped" if job.ended else "was told to stop"
         room = f" to make room for {job.evicted_for}" if job.evicted_for else ""
-        said = f"{told} by the scheduler{room}{why_stopped(job.evict_rule)}"
+        said = f"{told} by the scheduler{room}{in_brackets(job.evict_rule)}"
         return wire.Reason(code="evicted", sentence=said, values=named)
     if job.cancelled_by and job.state in (State.STOPPING, State.CANCELLED):
         by = job.cancelled_by

@@ -17,17 +17,10 @@ from fairlead.web.live import Live
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amounts, job_link
 from fairlead.wire.cluster import Event, EventPage
+from fairlead.wire.stopped import in_brackets
 
 SHOWN = 200
 HEADS = (("At", ""), ("", ""), ("Job", ""), ("", "why"))
-RULES = {
-    "priority": "of a higher priority",
-    "guarantee": "whose queue is below its guarantee",
-    "required-node": "which has to run on that node",
-    "quota": "because its queue is above a maximum that was lowered",
-    "placeholder": "because it was only a placeholder",
-}
-"""Why work was stopped, by the rule that chose it."""
 SIGNS = {
     "job.submitted": "+",
     "job.placed": "▦",
@@ -92,11 +85,10 @@ def _submitted(values: Mapping[str, Any]) -> str:
 
 def _stopped(values: Mapping[str, Any]) -> str:
     whom, rule = str(values.get("on_behalf_of", "")).rpartition("/")[2], str(values.get("rule", ""))
-    why = RULES.get(rule, f"by the rule {rule}" if rule else "")
     said = f"was told to stop on {values.get('node', '')}"
     if whom:
-        said += f", to make room for {whom}"
-    return f"{said}{',' if whom and why else ''} {why}".rstrip()
+        said += f" to make room for {whom}"
+    return f"{said}{in_brackets(rule)}"
 
 
 WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {

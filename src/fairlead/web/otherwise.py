@@ -9,6 +9,7 @@ from fairlead.web.html import Child, Html, div, element, joined, p, span, strong
 from fairlead.web.words import amounts, counted, short_queue
 from fairlead.web.words import time as moment
 from fairlead.wire.questions import Fate, Fates, Otherwise
+from fairlead.wire.stopped import why_stopped
 
 NAMED = 8
 PARTS = (
@@ -61,6 +62,7 @@ def _one(fate: Fate) -> str:
     about = [fate.user] if fate.user else []
     about += [f"on {fate.node}"] if fate.node else []
     about += [f"for {fate.on_behalf_of.rpartition('/')[2]}"] if fate.on_behalf_of else []
+    about += [why_stopped(fate.rule)] if fate.rule else []
     return f"{fate.key} ({', '.join(about)})" if about else fate.key
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 
 from fairlead import times
-from fairlead.web.html import Html, code, div, element, joined, p, span
+from fairlead.web.html import Html, div, element, joined, p, span
 from fairlead.web.words import duration, job_link
 from fairlead.web.words import time as moment
 from fairlead.wire.jobs import JobDetails, PastAttempt
+from fairlead.wire.stopped import in_brackets
 
 SIGNS = {
     "submitted": "+",
@@ -96,7 +97,7 @@ def _attempts(past: list[PastAttempt]) -> Html | None:
             "li",
             f"Attempt {each.attempt} on {each.node or '–'}: {each.how}",
             joined(" for ", job_link(each.on_behalf_of)) if each.on_behalf_of else None,
-            joined(", by the rule ", code(each.rule)) if each.rule else None,
+            in_brackets(each.rule),
             span(
                 f", after {duration(each.ended_at_ms - each.started_at_ms)}" if each.started_at_ms else "",
                 class_="quiet",

@@ -101,7 +101,7 @@ def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callabl
     assert run("whatif", "cancel", "17").stdout.splitlines() == [
         "If 17 is cancelled:",
         "  would start: 18 (ann, on n1), 1 more, 1 of them not yours to see",
-        "  would be told to stop: 9 (bob, for 18, by priority)",
+        "  would be told to stop: 9 (bob, for 18, that one has a higher priority)",
         "  19 would wait: queue root.a is full",
         "  root.a would use cpu 2 (now cpu 1)",
     ]

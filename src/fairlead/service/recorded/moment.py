@@ -21,6 +21,7 @@ from fairlead.service.place import JobFilter, drafted
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_cpu
 from fairlead.wire.questions import Why
+from fairlead.wire.stopped import in_brackets
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -165,6 +166,7 @@ class CourseMoment:
         if state_of(ask) == "stopping" and not isinstance(ask, Held):
             rule, whom = ask.evicted_by or ("", "")
             said = "was told to stop" + (f" to make room for {whom.rpartition('/')[2]}" if whom else "")
+            said += in_brackets(rule)
             return wire.Reason(code="evicted", sentence=said, values={"rule": rule, "on_behalf_of": whom})
         if state_of(ask) == "running":
             return None
