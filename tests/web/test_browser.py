@@ -12,7 +12,9 @@ import pytest
 from web.browsing import PagesService, Watched
 
 from fairlead.web.live import POLL_S
+from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.viewer import COOKIE
+from fairlead.wire.pages import ExpectedStart
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -88,8 +90,49 @@ def test_a_job_says_why_it_waits_and_can_be_changed_from_its_page(service: Pages
     page.locator("#out-stdout", has_text="it begins").wait_for()
     watched.check()
     page.goto(f"{service.url}/job/999999")
-    page.get_by_text("999999").first.wait_for()
+    page.get_by_text("There is no job 999999 that you may see.").wait_for()
+    assert page.locator(".panel").count() == 1, "it is said once"
+    watched.check()
     clear(service)
+
+
+@pytest.mark.slow
+def test_a_forecast_that_is_overtaken_says_so_by_the_clock_of_the_browser(watched: Watched) -> None:
+    """`earliest now, latest now` would be no answer."""
+    page, now_ms = watched.page, time.time_ns() // 1_000_000
+    at = ExpectedStart(key="1", median_ms=now_ms + 500, earliest_ms=now_ms, latest_ms=now_ms + 4_000)
+    page.evaluate("html => fairlead.show('line', html)", str(interval(at, now_ms, 10_000)))
+    page.get_by_text("any moment").wait_for()
+    page.get_by_text("earliest now, latest in").wait_for()
+    assert not page.get_by_text("expected by now").is_visible()
+    page.get_by_text("expected by now").wait_for()
+    page.get_by_text(OVERTAKEN).wait_for()
+    assert not page.get_by_text("earliest now").is_visible()
+    watched.check()
+
+
+@pytest.mark.slow
+def test_a_browser_that_was_busy_keeps_its_page_and_what_was_typed(service: PagesService, watched: Watched) -> None:
+    """It answers late whether it is still there: that is no reason to load the page anew."""
+    page = watched.page
+    page.goto(f"{service.url}/submit")
+    page.get_by_label("Command").fill("half of a command")
+    page.evaluate("() => { const begun = performance.now(); while (performance.now() - begun < 8000); }")
+    page.wait_for_timeout(3000)
+    assert page.get_by_label("Command").input_value() == "half of a command"
+    page.get_by_label("Cores").fill("much")
+    page.get_by_role("button", name="What if?").click()
+    page.locator("#say.failed", has_text="cpu: 'much' is no amount").wait_for()
+    watched.check()
+
+
+def test_an_address_without_a_page_says_so_and_leads_on(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{service.url}/nowhere")
+    page.get_by_text("There is no such page").wait_for()
+    assert watched.findings() == []
+    page.get_by_role("link", name="To the line").click()
+    page.locator("#p-line").wait_for()
 
 
 @pytest.mark.slow
@@ -101,6 +144,11 @@ def test_a_phone_and_the_dark_are_as_usable(service: PagesService, chromium: Any
     page.goto(service.way_in())
     page.locator("tr[data-k]").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for link in page.locator("header nav a").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390, "every page can be reached without a hint"
     watched.check()
     context.close()
     clear(service)
@@ -169,7 +217,7 @@ def test_queues_show_what_each_uses_and_another_limit_is_supposed_not_done(
     service.submit("sleep", "100", name="b", resources={"cpu": 4}, queue="root.batch", grace_ms=0)
     page.goto(f"{service.url}/queues")
     row = page.locator("tr[data-k='root.batch']")
-    row.get_by_text("2 used, 4 waits").wait_for()
+    row.get_by_text("2 used, 4 asked for").wait_for()
     watched.check()
     before = service.client.config().text
     row.get_by_role("button", name="Try").click()

@@ -31,13 +31,18 @@ from fairlead.web import (
 )
 from fairlead.web.frame import PLACES, Page, not_there
 from fairlead.web.guard import Guard, session_of
-from fairlead.web.html import Html, code, div, element, h1, joined, p
+from fairlead.web.html import Html, a, code, div, element, h1, joined, p
 from fairlead.web.live import Live
 from fairlead.web.viewer import COOKIE, Service, Viewer
 from fairlead.wire.pages import GUEST
 
 ALL_OF_IT = 1.0
 """A recorded course has nothing else to do than to be looked at."""
+RECONNECT_S = 30.0
+"""So long a page waits for its browser to come back. The browser is asked for a sign of life every 0.8 of that, and has
+0.4 of it to answer. NiceGUI's own 3 s mean 2 to answer: a browser that was busy for longer lost its connection, loaded
+the page anew, and what was typed in was gone.
+"""
 STATIC = Path(__file__).with_name("static")
 
 
@@ -67,7 +72,9 @@ def make_app(where: str, *, guests: bool = False) -> FastAPI:
         binding_refresh_interval=None,
         show_welcome_message=False,
         message_history_length=50,
+        reconnect_timeout=RECONNECT_S,
     )
+    nicegui_app.add_exception_handler(404, no_such_page)
     app.add_middleware(Guard)
     return app
 
@@ -121,6 +128,13 @@ HEAD = joined(
     element("script", "", src="/static/pages.js"),
     element("script", "", src="/static/heat.js"),
 )
+
+
+async def no_such_page(request: Request, error: Exception) -> Response:
+    """What an address leads to that no page has."""
+    del request, error
+    title = "There is no such page"
+    return HTMLResponse(_alone(title, p("The address may be mistyped. ", a("To the line", href="/line"))), 404)
 
 
 # -- the way in and out -------------------------------------------------------------------------------------------

@@ -198,6 +198,8 @@ class Page:
         try:
             while client.id in Client.instances:
                 seq = await self.live.after(seq, AT_LEAST_EVERY_S)
+                if not client.has_socket_connection:
+                    continue  # It was left, or comes back: nobody looks meanwhile.
                 if why_over := await self._is_over():
                     self.run("lost", why_over)
                     return

@@ -16,14 +16,14 @@ from fairlead.web.changes import ways
 from fairlead.web.colours import Colours, trees_of
 from fairlead.web.frame import Given, Gone, Page, act_button, found, table
 from fairlead.web.happened_page import happened
-from fairlead.web.html import EMPTY, Html, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
+from fairlead.web.html import EMPTY, Html, a, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
 from fairlead.web.job_acts import add_acts, buttons
-from fairlead.web.live import Live
+from fairlead.web.live import SOMEBODY_WAITS, Live
 from fairlead.web.output import Output
 from fairlead.web.parts import parts
 from fairlead.web.stairs import interval
 from fairlead.web.story import story
-from fairlead.web.verdict import verdict
+from fairlead.web.verdict import details, verdict
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amount, amounts, counted, duration, job_link, state
 from fairlead.web.words import time as moment
@@ -31,7 +31,9 @@ from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import When, Why
 
+NOT_FOUND = 404
 FORECAST_S = 2.0
+AGAIN_S, SOONEST_S = 60.0, 10.0
 ENOUGH = 10
 """From so many checked forecasts on it is said how many were right."""
 
@@ -41,6 +43,10 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     key = unquote(request.path_params["key"])
     page = Page(viewer, live, "/line", f"Job {key}")
     one = _Job(viewer, live, key, page)
+    if await one.is_missing():
+        page.panel("head", "", one.missing, kind="wide", live=False)
+        await page.open()
+        return
     page.panel("head", "", one.head, kind="wide")
     page.panel("why", "Why", one.why, kind="wide")
     if viewer.of == "machine":
@@ -75,6 +81,25 @@ class _Job:
             return await self.live.shared(
                 ("job", self.viewer.rights, self.key), lambda: self.viewer.client.job(self.key)
             )
+
+    async def is_missing(self) -> bool:
+        """Whether there is no such job for this viewer."""
+        SOMEBODY_WAITS.set("opening")
+        try:
+            await self._details()
+        except Gone as gone:
+            return isinstance(gone.__cause__, Refused) and gone.__cause__.status == NOT_FOUND
+        except ClientError:
+            pass  # Each panel says so in its place.
+        return False
+
+    async def missing(self) -> Html:
+        """That there is none, and where to look."""
+        return div(
+            p(strong(f"There is no job {self.key} that you may see.")),
+            p("All that you may see are on the page ", a("Jobs", href="/jobs"), "."),
+            class_="empty",
+        )
 
     # -- panels -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +142,14 @@ class _Job:
         head = p(strong(sentence.rstrip("."), "."), class_="answer")
         if told.state != "waiting":
             return joined(head, self._parts(told))
-        return joined(head, self._parts(told), self._expected(), verdict(told.verdict), self._ways_part())
+        return joined(
+            head,
+            details(told.verdict),
+            self._parts(told),
+            self._expected(),
+            verdict(told.verdict),
+            self._ways_part(),
+        )
 
     def _parts(self, told: Why) -> Html:
         rows = [
@@ -143,18 +175,19 @@ class _Job:
         right = (
             f"So far {score.observed:.0%} of {counted(score.scored, 'forecast')} were right."
             if score.observed is not None and score.scored >= ENOUGH
-            else "Too few forecasts could be checked yet to say how often they are right."
+            else "How often that is right cannot be said yet: too few jobs have started since."
         )
         never = (
-            "In none of the futures that were played did it start: something has to change, see below."
+            "However what runs may go on, it did not start: something has to change (see below)."
             if at.never >= 1
-            else f"In {at.never:.0%} of the futures that were played it did not start."
+            else f"It did not start in {at.never:.0%} of the ways in which what runs may go on."
         )
         return div(
             h3("When it starts"),
             bar,
             p(
-                f"{counted(at.ahead, 'job')} ahead of it. Four of five starts should be inside the bar. {right}"
+                f"{counted(at.ahead, 'job') if at.ahead else 'No job'} ahead of it. "
+                f"Four of five starts should be inside the bar. {right}"
                 if at.median_ms is not None
                 else never,
                 class_="quiet small",
@@ -204,7 +237,7 @@ class _Job:
             ("command", code(" ".join(job.command)) if job.command else ""),
             ("directory", job.cwd),
             ("asked for", amounts(job.resources)),
-            ("GPUs", ", ".join(map(str, job.gpus))),
+            ("has", ", ".join(f"GPU {number}" for number in job.gpus)),
             ("priority", f"{job.priority}" + (f" (class {job.priority_class})" if job.priority_class else "")),
             ("time limit", duration(job.time_limit_ms) if job.time_limit_ms else "none"),
             ("grace", duration(job.grace_ms) if job.grace_ms is not None else ""),
@@ -240,7 +273,13 @@ class _Job:
                 await self.page.redraw("why")
             except Gone:
                 return
-            await asyncio.sleep(60)
+            await asyncio.sleep(self._until_next())
+
+    def _until_next(self) -> float:
+        """Seconds until the next forecast: a minute, less where this one is overtaken before."""
+        if not isinstance(self._when, When) or self._when.latest_ms is None:
+            return AGAIN_S
+        return min(AGAIN_S, max(SOONEST_S, (self._when.latest_ms - self._when.made_ms) / 1000))
 
     async def forecast_again(self, given: Given) -> str:
         """At once."""

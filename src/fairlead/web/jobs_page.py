@@ -21,7 +21,7 @@ from fairlead.web.words import time as moment
 from fairlead.wire.jobs import Job, JobPage
 
 ROWS = 50
-HEADS = (("Job", "job"), ("State", ""), ("Queue", ""), ("Asks for", ""), ("On", ""), ("Submitted", ""), ("", "why"))
+HEADS = (("Job", "job"), ("State", ""), ("Queue", ""), ("Asks for", ""), ("On", ""), ("Submitted", ""), ("Why", "why"))
 FIELDS: dict[Kind, tuple[tuple[str, str, str], ...]] = {
     "machine": (("user", "User", ""), ("name", "Name", "train-*"), ("tag", "Tag", "NAME=VALUE")),
     "cluster": (("namespace", "Namespace", ""), ("user", "User", ""), ("name", "Application", "")),

@@ -28,7 +28,7 @@ from fairlead.wire.pages import ExpectedStart, InLine, LinePage
 ROWS = 50
 RUNNING = 40
 HEADS = (
-    ("", "num"),
+    ("Place", "num"),
     ("Job", "job"),
     ("Queue", ""),
     ("Asks for", ""),

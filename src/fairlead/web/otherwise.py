@@ -12,6 +12,8 @@ from fairlead.wire.questions import Fate, Fates, Otherwise
 from fairlead.wire.stopped import why_stopped
 
 NAMED = 8
+DRAFT = "new"
+"""The key of what is not submitted yet."""
 PARTS = (
     ("starts", "would start"),
     ("elsewhere", "would start on another node"),
@@ -22,27 +24,29 @@ PARTS = (
 )
 
 
-def otherwise(answer: Otherwise) -> Html:
-    """All of it."""
+def otherwise(answer: Otherwise, *, is_draft: bool = False) -> Html:
+    """All of it; `is_draft`: it is about a job that whoever asks is about to submit, "it" then."""
     if answer.refused:
         return div([p(f"It would be refused: {each.sentence}.", class_="failed") for each in answer.refused])
-    head = p(strong(f"If {answer.supposed}:"))
+    head = p(strong("If you submit it:" if is_draft else f"If {answer.supposed}:"))
     if answer.empty and not (answer.waits or answer.expected or answer.unseen):
         return joined(head, p("nothing would be otherwise now."))
     lines = []
     for part, words in PARTS:
         fates: Fates = getattr(answer, part)
         if fates.count:
-            lines.append(element("li", strong(f"{counted(fates.count, 'job')} {words}: "), _named(fates)))
-    lines += [element("li", f"{each.key} would wait: {each.reason.sentence}") for each in answer.waits]
+            lines.append(element("li", strong(f"{counted(fates.count, 'job')} {words}: "), _named(fates, is_draft)))
+    for each in answer.waits:
+        it = "it" if is_draft and each.key == DRAFT else each.key
+        lines.append(element("li", f"{it} would wait: {each.reason.sentence}"))
     for share in answer.shares:
         if share.queue.count(".") or len(answer.shares) == 1:
             words = f"{short_queue(share.queue)} would use {amounts(share.after)} (now {amounts(share.before)})"
             lines.append(element("li", words))
-    for shift in answer.expected[:NAMED]:
-        lines.append(
-            element("li", f"{shift.key} would be expected ", _at(shift.after_ms), " instead of ", _at(shift.before_ms))
-        )
+    lines += [
+        element("li", f"{shift.key} would be expected ", _at(shift.after_ms), " instead of ", _at(shift.before_ms))
+        for shift in answer.expected[:NAMED]
+    ]
     if len(answer.expected) > NAMED:
         lines.append(element("li", f"{len(answer.expected) - NAMED} more expected starts would move"))
     if answer.unseen:
@@ -50,18 +54,21 @@ def otherwise(answer: Otherwise) -> Html:
     return joined(head, element("ul", lines, class_="otherwise"))
 
 
-def _named(fates: Fates) -> Html:
-    named = [_one(each) for each in fates.jobs[:NAMED]]
+def _named(fates: Fates, is_draft: bool) -> Html:
+    named = [_one(each, is_draft) for each in fates.jobs[:NAMED]]
     rest = fates.count - len(named)
     if rest:
         named.append(f"{rest} more")
     return span(", ".join(named))
 
 
-def _one(fate: Fate) -> str:
+def _one(fate: Fate, is_draft: bool) -> str:
+    if is_draft and fate.key == DRAFT:
+        return f"it, on {fate.node}" if fate.node else "it"
     about = [fate.user] if fate.user else []
     about += [f"on {fate.node}"] if fate.node else []
-    about += [f"for {fate.on_behalf_of.rpartition('/')[2]}"] if fate.on_behalf_of else []
+    whom = fate.on_behalf_of.rpartition("/")[2]
+    about += [f"for {'it' if is_draft and whom == DRAFT else whom}"] if whom else []
     about += [why_stopped(fate.rule)] if fate.rule else []
     return f"{fate.key} ({', '.join(about)})" if about else fate.key
 

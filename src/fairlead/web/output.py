@@ -14,11 +14,20 @@ from fairlead.client.routes import Stream
 from fairlead.web.frame import Page
 from fairlead.web.html import Html, div, element, span
 from fairlead.web.viewer import Viewer
+from fairlead.web.words import LIVE
+from fairlead.wire.jobs import JobDetails
 
 TAIL = 64 * 1024
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 AGAIN_S = 2.0
 FAR = 2**53
+
+
+def why_nothing(job: JobDetails) -> str:
+    """What is said where it has written nothing."""
+    if job.attempts == 0:
+        return "It has not started yet." if job.state in LIVE else "It never ran."
+    return "Nothing yet." if job.state in LIVE else "It wrote nothing."
 
 
 class Output:
@@ -31,14 +40,14 @@ class Output:
         """Where it will be."""
         return div(
             element(
-                "pre", span("Nothing yet.", class_="quiet"), id="out-stdout", tabindex="0", aria_label="Standard output"
+                "pre", span("Being read …", class_="quiet"), id="out-stdout", tabindex="0", aria_label="Standard output"
             ),
             element(
                 "details",
                 element("summary", "Standard error"),
                 element(
                     "pre",
-                    span("Nothing yet.", class_="quiet"),
+                    span("Being read …", class_="quiet"),
                     id="out-stderr",
                     tabindex="0",
                     aria_label="Standard error",
@@ -53,17 +62,19 @@ class Output:
         await asyncio.gather(*(self._stream(stream) for stream in STREAMS))
 
     async def _stream(self, stream: Stream) -> None:
-        offset = -1
-        attempt = 0
+        offset, attempt, said = -1, 0, ""
         while True:
             try:
                 job = await self._viewer.client.job(self._key)
+                is_new, nothing = job.attempts != attempt, why_nothing(job)
+                if is_new or nothing != said:
+                    said = nothing
+                    self._page.run("output", stream, "", is_new, nothing)
                 if job.attempts == 0:
                     await asyncio.sleep(AGAIN_S)
                     continue
-                if job.attempts != attempt:
+                if is_new:
                     attempt, offset = job.attempts, 0
-                    self._page.run("output", stream, "", True)
                 decoder = codecs.getincrementaldecoder("utf-8")("replace")
                 async for piece in self._viewer.client.follow(self._key, stream, offset=offset, attempt=attempt):
                     offset += len(piece)

@@ -44,12 +44,12 @@ MARGIN_MS = 5_000
 PANELS = ("gantt", "at", "queues", "users", "score")
 Told = tuple[int, str, str, Mapping[str, Any]]
 USE = (
-    ("", ""),
+    ("", "whole"),
     ("Jobs", "num"),
     ("Core hours", "num"),
     ("", "bar"),
-    ("Waited, half of them", "num"),
-    ("Waited, nine of ten", "num"),
+    ("Half waited at most", "num"),
+    ("Nine of ten at most", "num"),
 )
 
 
@@ -299,17 +299,22 @@ class _Past:
         except ClientError as error:
             return p(error.message, class_="quiet")
         if score.observed is None:
-            return p(f"No forecast has come true or failed yet; {score.open} are open.", class_="quiet")
+            return p(f"No job of which a start was forecast has started yet. {_open(score.open)}", class_="quiet")
         parts = [
-            ("used", score.inside / max(1, score.scored), f"{score.inside} inside"),
+            ("used", score.inside / max(1, score.scored), f"{score.inside} when expected"),
             ("wanted", score.early / max(1, score.scored), f"{score.early} earlier"),
             ("over", score.late / max(1, score.scored), f"{score.late} later"),
         ]
         inside = (
-            f"{score.observed:.0%} of {score.scored} starts came inside their interval ({score.promised:.0%} should)"
+            f"{score.observed:.0%} of {counted(score.scored, 'start')} came when expected ({score.promised:.0%} should)"
         )
-        words = f"{inside}; {score.early} earlier, {score.late} later"
-        return joined(meter(parts, words, mark=score.promised), p(f"{words}. {score.open} are open."))
+        words = f"{inside}; {score.early} came earlier, {score.late} later"
+        return joined(meter(parts, words, mark=score.promised), p(f"{words}. {_open(score.open)}"))
+
+
+def _open(count: int) -> str:
+    """Of how many forecasts it is not known yet."""
+    return f"{counted(count, 'job')} with a forecast {'has' if count == 1 else 'have'} yet to start."
 
 
 class RecordedPast(_Past):

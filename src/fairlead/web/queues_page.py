@@ -244,11 +244,11 @@ def _bar(queue: Queue, name: str, whole: int | float) -> Html:
     words = [f"{amount(name, used)} used"]
     words += [f"{amount(name, due)} guaranteed"] if due else []
     words += [f"at most {amount(name, most)}"] if most is not None else []
-    words += [f"{amount(name, pending)} waits"] if pending else []
+    words += [f"{amount(name, pending)} asked for"] if pending else []
     parts = [
         ("used", within / whole, words[0]),
         ("borrowed", (used - within) / whole, f"{amount(name, used - within)} borrowed"),
-        ("waits", min(pending, whole - used) / whole, f"{amount(name, pending)} waits"),
+        ("waits", min(pending, whole - used) / whole, f"{amount(name, pending)} asked for"),
     ]
     said = f"{name}: {', '.join(words)}"
     return div(

@@ -13,6 +13,8 @@ from fairlead.web.words import short_queue
 from fairlead.wire.pages import ExpectedStart, Step
 
 WIDTH, HEIGHT, TREAD = 92, 26, 18
+OVERTAKEN = "what it waits for takes longer than was expected"
+"""What it means that a job has not started though the latest moment of its forecast is over."""
 
 
 def said(own: int, steps: Sequence[Step]) -> str:
@@ -82,12 +84,18 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
         aria_hidden="true",
     )
     reach = span("earliest ", _in(at.earliest_ms), ", latest ", _in(at.latest_ms), class_="quiet small")
-    return div(div(_in(at.median_ms), class_="number"), bar, reach, class_="expected")
+    # Time goes on in the browser: that shows the second part once the latest moment is over.
+    return div(
+        div(div(_in(at.median_ms, "soon"), class_="number"), bar, reach, class_="foreseen"),
+        div(div("expected by now"), span(OVERTAKEN, class_="quiet small"), class_="overtaken"),
+        class_="expected",
+        data_latest=at.latest_ms,
+    )
 
 
-def _in(ms: int | None) -> Html:
+def _in(ms: int | None, how: str = "in") -> Html:
     """A moment to come, as the browser's clock has it; None: beyond what was looked at."""
-    return element("time", times.moment(ms), data_at=ms, data_how="in") if ms is not None else span("much later")
+    return element("time", times.moment(ms), data_at=ms, data_how=how) if ms is not None else span("much later")
 
 
 def meter(parts: Sequence[tuple[str, float, str]], words: str, *, mark: float | None = None) -> Html:

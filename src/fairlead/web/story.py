@@ -30,6 +30,9 @@ SIGNS = {
 }
 
 
+GOES_ON = {"waited": "waits", "ran": "runs"}
+
+
 def story(job: JobDetails) -> Html:
     """All of it, oldest first."""
     if not job.history:
@@ -60,6 +63,7 @@ def _strip(job: JobDetails) -> Html:
     """How long it waited and ran, to scale."""
     end_ms = job.ended_at_ms or time.time_ns() // 1_000_000
     cuts: list[tuple[str, int, int]] = []
+    is_over = job.ended_at_ms is not None
     at = job.submitted_at_ms
     for each in job.past:
         if each.started_at_ms is not None:
@@ -80,11 +84,20 @@ def _strip(job: JobDetails) -> Html:
         for kind, begin, to in cuts
         if to > begin
     ]
-    totals = {kind: sum(to - begin for k, begin, to in cuts if k == kind) for kind in ("waited", "ran")}
-    words = " · ".join(f"{kind} {times.duration(ms)}" for kind, ms in totals.items() if ms)
+    closed = cuts if is_over else cuts[:-1]
+    totals = {kind: sum(to - begin for k, begin, to in closed if k == kind) for kind in ("waited", "ran")}
+    words = [f"{kind} {times.duration(ms)}" for kind, ms in totals.items() if ms]
+    # What goes on is said by the browser's clock: it is longer each second.
+    kind, begin, _ = cuts[-1]
+    going_on = joined(*(f"{each} · " for each in words), GOES_ON[kind], " for ", moment(begin, "since"))
     return div(
-        div(parts, class_="meter tall", role="img", aria_label=words or "just submitted"),
-        div(words, class_="quiet small"),
+        div(
+            parts,
+            class_="meter tall",
+            role="img",
+            aria_label=", ".join([*words, *([] if is_over else [GOES_ON[kind]])]),
+        ),
+        div(" · ".join(words) if is_over else going_on, class_="quiet small"),
     )
 
 

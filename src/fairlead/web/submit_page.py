@@ -17,7 +17,7 @@ from fairlead import times
 from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.web.colours import leaves, trees_of
 from fairlead.web.frame import Given, Page
-from fairlead.web.html import EMPTY, Child, Html, div, element, span
+from fairlead.web.html import EMPTY, Child, Html, div, element, joined, p, span
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.viewer import Viewer
@@ -42,7 +42,9 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
 
     async def suppose(given: Given) -> str:
         nonlocal answer
-        answer = otherwise(await viewer.client.what_if(submit=draft_of(given), forecast=False))
+        told = await viewer.client.what_if(submit=draft_of(given), forecast=False)
+        later = p("When it starts is worked out once it is submitted.", class_="quiet small")
+        answer = joined(otherwise(told, is_draft=True), later if told.waits else None)
         await page.redraw("answer")
         return ""
 

@@ -20,8 +20,13 @@ def verdict(told: Verdict | None) -> Html:
     """All of it."""
     if told is None:
         return EMPTY
-    details = element("ul", [element("li", each) for each in told.details], class_="quiet") if told.details else None
-    return joined(details, _limits(told), _holders(told))
+    return joined(_limits(told), _holders(told))
+
+
+def details(told: Verdict | None) -> Html:
+    """What is said beyond the verdict itself, one point each."""
+    points = [element("li", each) for each in told.details] if told is not None else []
+    return element("ul", points, class_="quiet") if points else EMPTY
 
 
 def _limits(told: Verdict) -> Html | None:
@@ -36,16 +41,17 @@ def _limits(told: Verdict) -> Html | None:
 
 def _limit(level: Level) -> Row:
     used, needed, most = (amount(level.resource, value) for value in (level.used, level.needed, level.max))
+    whole = max(level.max or 0, level.used + level.needed)
     parts = [
-        ("used", level.used / level.max, f"{used} used"),
-        ("wanted over" if level.blocks else "wanted", level.needed / level.max, f"{needed} asked for"),
+        ("used", level.used / whole, f"{used} used"),
+        ("wanted over" if level.blocks else "wanted", level.needed / whole, f"{needed} asked for"),
     ]
     return (
         f"{level.queue}/{level.who}/{level.resource}",
         [
             f"{level.queue} · {level.who}" if level.who else level.queue,
             level.resource,
-            meter(parts, f"{used} used and {needed} asked for, of {most}"),
+            meter(parts, f"{used} used and {needed} asked for, of {most}", mark=(level.max or 0) / whole),
             f"{used} + {needed} of {most}",
             "in its way" if level.blocks else "has room",
         ],

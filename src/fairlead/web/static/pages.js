@@ -101,6 +101,9 @@
       case "in":
         said = at > now ? `in ${span(at - now)}` : "now";
         break;
+      case "soon":
+        said = at > now ? `in ${span(at - now)}` : "any moment";
+        break;
       default:
         said = `${span(now - at)} ago`;
     }
@@ -108,6 +111,8 @@
   }
   function sayTimes(within) {
     for (const node of within.querySelectorAll("time[data-at]")) sayTime(node);
+    for (const node of within.querySelectorAll(".expected[data-latest]"))
+      node.classList.toggle("late", Number(node.dataset.latest) < (then ?? Date.now()));
   }
 
   // -- what people do --------------------------------------------------------------------------------------------------
@@ -244,13 +249,13 @@
       const text = why ? `The service does not answer; this is how it was. ${why}` : "";
       if (place && place.textContent !== text) place.textContent = text;
     },
-    output(stream, text, anew) {
+    output(stream, text, anew, nothing) {
       const place = document.getElementById(`out-${stream}`);
       if (!place) return;
       if (anew || !place.dataset.begun) place.textContent = "";
       if (!text) {
-        if (anew) place.textContent = "Nothing yet.";
         if (anew) delete place.dataset.begun;
+        if (nothing && !place.dataset.begun) place.textContent = nothing;
         return;
       }
       const atEnd = place.scrollTop + place.clientHeight >= place.scrollHeight - 8;

@@ -1,0 +1,129 @@
+"""What pages say of a job: when it starts, how long it has waited, what it wrote, what stands in its way."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from testbed.answering import made
+
+from fairlead.web.forecasts import _Forecasts, line_forecast
+from fairlead.web.live import Live
+from fairlead.web.otherwise import otherwise
+from fairlead.web.output import why_nothing
+from fairlead.web.stairs import OVERTAKEN, interval
+from fairlead.web.story import story
+from fairlead.web.verdict import verdict
+from fairlead.web.viewer import Viewer
+from fairlead.wire.jobs import JobDetails
+from fairlead.wire.pages import ExpectedStart
+from fairlead.wire.questions import Otherwise, Verdict
+
+NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "jobs": []}
+
+
+def test_a_forecast_comes_with_what_is_said_once_it_is_overtaken() -> None:
+    """The browser shows that, by its clock; what is later than was looked at is never overtaken."""
+    at = ExpectedStart(key="1", median_ms=2_000, earliest_ms=1_000, latest_ms=3_000)
+    shown = str(interval(at, 0, 5_000))
+    assert 'data-latest="3000"' in shown
+    assert "expected by now" in shown
+    assert OVERTAKEN in shown
+    endless = ExpectedStart(key="1", median_ms=2_000, earliest_ms=1_000, latest_ms=None)
+    assert "data-latest" not in str(interval(endless, 0, 5_000))
+
+
+async def test_an_overtaken_forecast_of_the_line_is_made_anew_though_nothing_changed() -> None:
+    live, of, asked = Live(), _Forecasts(), list[int]()
+    late = ExpectedStart(key="1", median_ms=2_000, earliest_ms=1_000, latest_ms=3_000)
+
+    async def forecast(**_: Any) -> Any:
+        asked.append(1)
+        return SimpleNamespace(made_ms=0, starts=[late])
+
+    viewer = cast(Viewer, SimpleNamespace(client=SimpleNamespace(line_forecast=forecast)))
+    live.notes["forecasts"], of.seq, of.newest = of, live.seq, (0, {})
+    assert line_forecast(live, viewer) == (0, {})
+    assert of.task is None, "it is good still"
+    of.good_until = time.monotonic() - 1
+    line_forecast(live, viewer)
+    assert of.task is not None
+    await of.task
+    assert asked == [1]
+    assert 2 < of.good_until - time.monotonic() <= 3
+
+
+@pytest.mark.parametrize(
+    ("state", "attempts", "said"),
+    [
+        ("waiting", 0, "It has not started yet."),
+        ("running", 1, "Nothing yet."),
+        ("failed", 1, "It wrote nothing."),
+        ("cancelled", 0, "It never ran."),
+    ],
+)
+def test_nothing_written_is_said_by_what_became_of_the_job(state: str, attempts: int, said: str) -> None:
+    assert why_nothing(made(JobDetails, state=state, attempts=attempts)) == said
+
+
+def test_how_long_a_job_waits_or_runs_goes_on_by_the_clock_of_the_browser() -> None:
+    """A span that was worked out here would stand still until something else changes."""
+    began = [{"at_ms": 1_000, "what": "submitted", "detail": "by ann"}]
+    times: dict[str, Any] = {"submitted_at_ms": 1_000, "started_at_ms": None, "ended_at_ms": None, "history": began}
+    waits = str(story(made(JobDetails, state="waiting", **times)))
+    assert "waits for <time" in waits
+    assert 'data-at="1000"' in waits
+    runs = str(story(made(JobDetails, state="running", **times | {"started_at_ms": 61_000})))
+    assert "waited 1m · runs for <time" in runs
+    ended = str(story(made(JobDetails, state="succeeded", **times | {"started_at_ms": 61_000, "ended_at_ms": 62_000})))
+    assert "waited 1m · ran 1.0s" in ended
+    assert "for <time" not in ended
+
+
+def test_what_was_stopped_before_says_why_in_words() -> None:
+    before = {
+        "attempt": 1,
+        "node": "n",
+        "how": "evicted",
+        "rule": "priority",
+        "on_behalf_of": "7",
+        "ended_at_ms": 5_000,
+    }
+    job = made(JobDetails, state="waiting", history=[{"at_ms": 1, "what": "submitted", "detail": ""}], past=[before])
+    assert "(that one has a higher priority)" in str(story(job))
+
+
+def test_more_than_a_limit_is_seen_beyond_its_mark() -> None:
+    """What is used may fill the limit: what is asked for would be outside of the picture."""
+    level = {"queue": "root", "who": "", "resource": "cpu", "needed": 4, "used": 4, "max": 4, "blocks": True}
+    shown = str(verdict(made(Verdict, levels=[level], holders=[], hidden_holders=0, details=[])))
+    assert 'class="part wanted over" style="width:50.00%"' in shown
+    assert 'class="mark" style="left:50.00%"' in shown
+
+
+def test_what_is_not_submitted_yet_is_it_in_the_answer() -> None:
+    """Its key is nothing that anybody typed in."""
+    parts = ("starts", "starts_not", "elsewhere", "evicted", "spared", "ends")
+    nothing = dict.fromkeys(parts, NOBODY) | {
+        "supposed": "ann submits new",
+        "refused": [],
+        "shares": [],
+        "expected": [],
+    }
+    reason = {"code": "x", "sentence": "needs cpu 8"}
+    waits = made(Otherwise, **nothing, waits=[{"application": "new", "key": "new", "reason": reason}], empty=False)
+    shown = str(otherwise(waits, is_draft=True))
+    assert "If you submit it:" in shown
+    assert "it would wait: needs cpu 8" in shown
+    assert "new" not in shown
+    one = {"key": "new", "user": "ann", "queue": "root.a", "node": "n1"}
+    other = {"key": "9", "user": "bob", "queue": "root.a", "on_behalf_of": "new/new", "rule": "priority"}
+    stops = nothing | {
+        "starts": {"count": 1, "hidden": 0, "jobs": [one]},
+        "evicted": {"count": 1, "hidden": 0, "jobs": [other]},
+    }
+    shown = str(otherwise(made(Otherwise, **stops, waits=[], empty=False), is_draft=True))
+    assert "it, on n1" in shown
+    assert "9 (bob, for it, that one has a higher priority)" in shown
