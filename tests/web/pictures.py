@@ -26,6 +26,7 @@ HOW = {
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
     "phone-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
 }
+TRIES = 8
 QUEUES = ("root.interactive", "root.research.team-a", "root.research.team-b", "root.batch", "root.default")
 Shown = tuple[str, Callable[[], str], str]
 """Where the pages are, what opens them, and the key of a job that waits (or none)."""
@@ -88,6 +89,10 @@ def take(folder: Path, which: str) -> None:
             page.wait_for_url("**/line")
             for path in (*PAGES, *([f"/job/{waits}"] if waits else [])):
                 page.goto(url + path)
+                for _ in range(TRIES):
+                    if page.locator("#content").count():
+                        break
+                    page.get_by_role("link", name="Try again").click()  # The service takes long to answer.
                 page.wait_for_selector("#content")
                 page.wait_for_timeout(4000 if path in ("/line", "/past") or path.startswith("/job") else 1500)
                 name = path.split("/")[1]

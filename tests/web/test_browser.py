@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
@@ -109,6 +110,20 @@ def test_a_forecast_that_is_overtaken_says_so_by_the_clock_of_the_browser(watche
     page.get_by_text(OVERTAKEN).wait_for()
     assert not page.get_by_text("earliest now").is_visible()
     watched.check()
+
+
+@pytest.mark.slow
+def test_a_service_that_takes_long_is_said_and_asked_again(service: PagesService, watched: Watched) -> None:
+    page = watched.page
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        page.goto(f"{service.url}/queues")
+        page.get_by_text("The service takes long to answer").wait_for()
+        assert watched.findings() == []
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+    page.get_by_role("link", name="Try again").click()
+    page.locator("tr[data-k='root.default']").wait_for()
 
 
 @pytest.mark.slow

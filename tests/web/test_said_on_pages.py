@@ -35,6 +35,14 @@ def test_a_forecast_comes_with_what_is_said_once_it_is_overtaken() -> None:
     assert "data-latest" not in str(interval(endless, 0, 5_000))
 
 
+def test_what_could_not_be_looked_at_is_not_known_once_that_time_is_over() -> None:
+    """`later than now` would say nothing."""
+    shown = str(interval(ExpectedStart(key="1", median_ms=None, earliest_ms=3_000, latest_ms=None), 0, 5_000))
+    assert 'data-latest="3000"' in shown
+    assert "not before " in shown
+    assert "not known" in shown
+
+
 async def test_an_overtaken_forecast_of_the_line_is_made_anew_though_nothing_changed() -> None:
     live, of, asked = Live(), _Forecasts(), list[int]()
     late = ExpectedStart(key="1", median_ms=2_000, earliest_ms=1_000, latest_ms=3_000)

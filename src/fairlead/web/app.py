@@ -6,6 +6,7 @@ the session, asked anew each time; without one there is nothing but the way in.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -32,12 +33,14 @@ from fairlead.web import (
 from fairlead.web.frame import PLACES, Page, not_there
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import Html, a, code, div, element, h1, joined, p
-from fairlead.web.live import Live
+from fairlead.web.live import SOMEBODY_WAITS, Live
 from fairlead.web.viewer import COOKIE, Service, Viewer
 from fairlead.wire.pages import GUEST
 
 ALL_OF_IT = 1.0
 """A recorded course has nothing else to do than to be looked at."""
+PATIENCE_S = 25.0
+"""So long a page waits for what it shows."""
 RECONNECT_S = 30.0
 """So long a page waits for its browser to come back. The browser is asked for a sign of life every 0.8 of that, and has
 0.4 of it to answer. NiceGUI's own 3 s mean 2 to answer: a browser that was busy for longer lost its connection, loaded
@@ -96,21 +99,39 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
     """Serve one page."""
 
     async def opened(request: Request) -> Any:
-        service: Service = app.state.service
+        # All of it is asked for by somebody who waits, not as a look now and then that has to be earned.
+        SOMEBODY_WAITS.set("opening")
         try:
-            viewer = await service.viewer(session_of(request.scope))
-        except Refused:
-            return _without_session(RedirectResponse("/sign-in", 303))
-        except ClientError as error:
-            return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
-        if viewer.of == "course":
-            app.state.live.budget.share = ALL_OF_IT
-        ui.add_head_html(HEAD)
-        why_not = not_there(viewer).get(path)
-        await (show(viewer, app.state.live, request) if why_not is None else _only_say(viewer, app, path, why_not))
-        return None
+            async with asyncio.timeout(PATIENCE_S):
+                return await _open(app, path, show, request)
+        except TimeoutError:
+            return HTMLResponse(_alone("The service takes long to answer", *_takes_long(path, request)), 503)
 
-    ui.page(path, response_timeout=30.0)(opened)
+    ui.page(path, response_timeout=PATIENCE_S + 5)(opened)
+
+
+async def _open(app: FastAPI, path: str, show: Callable[..., Awaitable[None]], request: Request) -> Any:
+    service: Service = app.state.service
+    try:
+        viewer = await service.viewer(session_of(request.scope))
+    except Refused:
+        return _without_session(RedirectResponse("/sign-in", 303))
+    except ClientError as error:
+        return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
+    if viewer.of == "course":
+        app.state.live.budget.share = ALL_OF_IT
+    ui.add_head_html(HEAD)
+    why_not = not_there(viewer).get(path)
+    await (show(viewer, app.state.live, request) if why_not is None else _only_say(viewer, app, path, why_not))
+    return None
+
+
+def _takes_long(path: str, request: Request) -> tuple[Html, Html]:
+    again = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return (
+        p(f"It did not say within {PATIENCE_S:.0f} seconds what {path.split('/')[1]} shows: it has much to do."),
+        p(a("Try again", href=again), ", or look at ", a("the line", href="/line"), "."),
+    )
 
 
 async def _only_say(viewer: Viewer, app: FastAPI, path: str, why_not: str) -> None:

@@ -112,7 +112,6 @@ class Page:
 
     async def open(self, lead: Html = EMPTY) -> None:
         """Draw everything, then keep it up to date while it is open. `lead`: what stands before the panels."""
-        SOMEBODY_WAITS.set("opening")
         await asyncio.gather(*(self._draw(panel) for panel in self.panels))
         drawn = [
             section(

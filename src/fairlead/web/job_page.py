@@ -18,7 +18,7 @@ from fairlead.web.frame import Given, Gone, Page, act_button, found, table
 from fairlead.web.happened_page import happened
 from fairlead.web.html import EMPTY, Html, a, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
 from fairlead.web.job_acts import add_acts, buttons
-from fairlead.web.live import SOMEBODY_WAITS, Live
+from fairlead.web.live import Live
 from fairlead.web.output import Output
 from fairlead.web.parts import parts
 from fairlead.web.stairs import interval
@@ -84,7 +84,6 @@ class _Job:
 
     async def is_missing(self) -> bool:
         """Whether there is no such job for this viewer."""
-        SOMEBODY_WAITS.set("opening")
         try:
             await self._details()
         except Gone as gone:

@@ -15,7 +15,7 @@ from fastapi import Request
 from fairlead.web.cells import kept_list, node_card, share_of, shortage
 from fairlead.web.colours import Colours, leaves, trees_of
 from fairlead.web.frame import Given, Page
-from fairlead.web.html import EMPTY, Html, a, div, element, joined, p, span, strong
+from fairlead.web.html import EMPTY, Html, a, div, element, h3, joined, p, span, strong
 from fairlead.web.live import Live
 from fairlead.web.running import how_to_submit, running
 from fairlead.web.viewer import Viewer
@@ -153,7 +153,7 @@ class _Now:
             action="/now",
             class_="row",
         )
-        return joined(find, element("ul", items, class_="plain-list"))
+        return joined(find, h3("The fullest nodes"), element("ul", items, class_="plain-list"))
 
     async def legend(self) -> Html:
         """Which colour is which queue."""

@@ -82,7 +82,7 @@ class _Queues:
         running = (
             f"{queue.running_applications} of {queue.max_applications}"
             if queue.max_applications
-            else str(queue.running_applications)
+            else f"{queue.running_applications:,}"
         )
         choose = (
             act_button("Try", "choose", queue=queue.path, label=f"Try another limit of {queue.path}")
@@ -93,7 +93,7 @@ class _Queues:
             title,
             *(_bar(queue, name, most) for name, most in whole.items()),
             running,
-            queue.waiting,
+            f"{queue.waiting:,}",
             "–" if queue.priority is None else queue.priority,
             amounts(queue.headroom) if queue.headroom else span("unlimited", class_="quiet"),
             choose,
@@ -192,7 +192,7 @@ class _Queues:
         rows: list[Row] = [
             (
                 f"{each.kind}/{each.name}",
-                [f"{each.kind} {each.name}", amounts(each.used), amounts(each.max), each.running],
+                [f"{each.kind} {each.name}", amounts(each.used), amounts(each.max), f"{each.running:,}"],
             )
             for each in found
         ]

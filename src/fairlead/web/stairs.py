@@ -13,6 +13,7 @@ from fairlead.web.words import short_queue
 from fairlead.wire.pages import ExpectedStart, Step
 
 WIDTH, HEIGHT, TREAD = 92, 26, 18
+NOT_FARTHER = "So much runs and waits that there was no time to look farther ahead."
 OVERTAKEN = "what it waits for takes longer than was expected"
 """What it means that a job has not started though the latest moment of its forecast is over."""
 
@@ -66,12 +67,16 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
     if at is None:
         return span("not forecast yet", class_="quiet")
     if at.median_ms is None and at.earliest_ms is not None:
-        after = element("time", times.moment(at.earliest_ms), data_at=at.earliest_ms, data_how="in")
+        after = element("time", times.moment(at.earliest_ms), data_at=at.earliest_ms, data_how="clock")
         return span(
-            "later than ", after, class_="quiet", title="The futures could not be played any farther in the time."
+            span("not before ", after, class_="foreseen"),
+            span("not known", class_="overtaken"),
+            class_="expected quiet",
+            title=NOT_FARTHER,
+            data_latest=at.earliest_ms,
         )
     if at.median_ms is None:
-        return span("not in sight", class_="quiet", title="It did not start in the futures that were played.")
+        return span("not in sight", class_="quiet", title="However what runs may go on, it did not start.")
 
     def part(ms: int | None) -> float:
         return 100 * min(1.0, max(0.0, ((ms if ms is not None else made_ms + horizon_ms) - made_ms) / horizon_ms))

@@ -1,0 +1,56 @@
+"""How a page is opened: as what somebody waits for, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from fairlead.client.errors import Refused
+from fairlead.web import app as module
+from fairlead.web.live import SOMEBODY_WAITS
+from fairlead.wire.cluster import Problem
+
+
+async def opened(monkeypatch: pytest.MonkeyPatch, viewer: Callable[[str], Awaitable[Any]]) -> Response:
+    """What comes of opening a page where the service answers like this about whoever looks."""
+    found: list[Callable[[Request], Awaitable[Response]]] = []
+    monkeypatch.setattr(module.ui, "page", lambda *_, **__: found.append)
+    app = FastAPI()
+    app.state.service = SimpleNamespace(viewer=viewer)
+
+    async def show(*_: Any) -> None:
+        raise AssertionError("nobody may look")
+
+    module._page(app, "/submit", show)
+    scope = {"type": "http", "method": "GET", "path": "/submit", "query_string": b"a=1", "headers": [(b"host", b"h")]}
+    return await found[0](Request(scope))
+
+
+async def test_everything_that_a_page_asks_for_is_asked_by_somebody_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some pages ask before they draw: as a look now and then it has to be earned, beside others for long."""
+    said = list[str]()
+
+    async def viewer(_: str) -> Any:
+        said.append(SOMEBODY_WAITS.get())
+        raise Refused(Problem(type="", title="", status=401, detail="no", code="unauthorized"))
+
+    assert (await opened(monkeypatch, viewer)).status_code == 303
+    assert said == ["opening"]
+
+
+async def test_a_service_that_takes_long_is_said_with_a_way_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def viewer(_: str) -> Any:
+        await asyncio.sleep(50)
+
+    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    answer = await opened(monkeypatch, viewer)
+    assert answer.status_code == 503
+    text = bytes(answer.body).decode()
+    assert "The service takes long to answer" in text
+    assert 'href="/submit?a=1"' in text
