@@ -89,7 +89,7 @@ def test_pods_stand_in_line_run_on_nodes_and_say_why_they_wait(
     assert page.get_by_role("button", name="Drain").count() == 0
     watched.check()
     page.goto(f"{url}/queues")
-    page.locator("tr[data-k='root.default']").get_by_text("6 used, 3 waits").wait_for()
+    page.locator("tr[data-k='root.default']").get_by_text("6 used, 3 asked for").wait_for()
     assert page.get_by_role("button", name="Try").count() == 0
     watched.check()
     page.goto(f"{url}/policy")

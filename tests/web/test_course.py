@@ -74,7 +74,7 @@ def test_the_slider_goes_to_any_moment_and_what_happened_stands_beside(way_in: s
     page.locator("#p-happened", has_text="was told to stop").wait_for()
     watched.check()
     page.goto(f"{url}/happened")
-    told = page.locator("#p-happened tr", has_text="to make room for b-3, of a higher priority")
+    told = page.locator("#p-happened tr", has_text="to make room for b-3 (that one has a higher priority)")
     told.wait_for()
     watched.check()
     page.goto(f"{url}/past")

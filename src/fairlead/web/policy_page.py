@@ -24,7 +24,7 @@ from fairlead.web.words import amounts, counted
 from fairlead.web.words import time as moment
 from fairlead.wire.configuration import Change, ConfigDifference, ConfigVersion, NamedJobs
 
-VERSIONS = (("Version", "num"), ("In force since", ""), ("By", ""), ("From", ""), ("", ""))
+VERSIONS = (("Version", ""), ("In force since", ""), ("By", ""), ("From", ""), ("", ""))
 SHOWN = 10
 JOBS = (
     ("would_be_stopped", "would be stopped at once", "warn"),

@@ -89,7 +89,7 @@ def _form(queues: list[Queue]) -> Html:
             _field("Cores", "cpu", value="1", hint="such as 2 or 0.5"),
             _field("Memory", "memory", placeholder="4Gi"),
             _field("GPUs", "gpu", kind="number", min=0),
-            _field("Time limit", "limit", placeholder="2h", hint="a job with one may fill a gap"),
+            _field("Time limit", "limit", placeholder="2h", hint="a job with one may start earlier"),
             class_="fields",
         ),
         div(
