@@ -71,11 +71,17 @@ class ConstrainedScheduler(NaiveScheduler):
         )
 
     def preferred(self, app: Application, ask: Ask, nodes: list[Node]) -> Node:
-        """By points, 100 for the best and 0 for the worst of the nodes at hand, with the weight of each kind."""
+        """By points with the weight of each kind: attributes and taints in hundredths of the most that a node at hand
+        has, company and spread 100 for the best of them and 0 for the worst.
+        """
         spec = self.specs[app.id, ask.key]
         where = spec.where
         points = dict.fromkeys((node.id for node in nodes), 0)
-        for weight, measure in ((3, self.untouched), (2, self.liked), (2, self.company_of(spec)), (2, self.emptiness)):
+        for weight, measure in ((-3, self.taints_left_alone), (2, self.liked)):
+            found = {node.id: measure(where, node) for node in nodes}
+            for node in nodes:
+                points[node.id] += weight * (found[node.id] * 100 // (max(found.values()) or 1))
+        for weight, measure in ((2, self.company_of(spec)), (2, self.emptiness)):
             liked = {node.id: measure(where, node) for node in nodes}
             low, high = min(liked.values()), max(liked.values())
             for node in nodes:
@@ -96,9 +102,9 @@ class ConstrainedScheduler(NaiveScheduler):
         most = 1000 * mib * len(spec.images)
         return 100 * (max(min(total, most), 23 * mib) - 23 * mib) // (most - 23 * mib)
 
-    def untouched(self, where: Constraints, node: Node) -> int:
+    def taints_left_alone(self, where: Constraints, node: Node) -> int:
         soft = [taint for taint in self.taints[node.id] if taint.effect == "PreferNoSchedule"]
-        return -sum(not any(puts_up_with(t, taint) for t in where.tolerations) for taint in soft)
+        return sum(not any(puts_up_with(t, taint) for t in where.tolerations) for taint in soft)
 
     def liked(self, where: Constraints, node: Node) -> int:
         return sum(w.weight for w in where.preferred_nodes if meets(self.labels_of(node.id), w.term))

@@ -1,10 +1,11 @@
 """Preferences: of the nodes on which an ask may start, those that it likes best.
 
-Decides by points. Each kind of preference gives a row from 0 to 100, the best of the rows at hand 100 (none where they
-are equal), and counts with Kubernetes' weight: taints that would rather be left alone 3, attributes 2, the company
-of other work 2 (what it likes itself and what that likes of it, in one sum), an even spread 2. Images that nodes have
-(`core.books.images`) come with points that are not stretched, and count 1. Never keeps an ask off a node. Invariant:
-the answer is some of the rows that were given, and all of them where nothing is preferred.
+Decides by points. Each kind of preference gives a row from 0 to 100 and counts with Kubernetes' weight. By taints that
+would rather be left alone (3) and by attributes (2) a row has its part of the most that one of the rows at hand has; by
+the company of other work (2: what it likes itself and what that likes of it, in one sum) and by an even spread (2) the
+best of them has 100, and the worst nothing. Images that nodes have (`core.books.images`) come with points of their own,
+and count 1. Never keeps an ask off a node. Invariant: the answer is some of the rows that were given, and all of them
+where nothing is preferred.
 """
 
 from __future__ import annotations
@@ -48,24 +49,24 @@ def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bo
 def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None = None) -> Mask:
     """Those of the rows of `mask` that have the most points."""
     points: Points = np.zeros(len(mask), dtype=np.int64)
-    for weight, liked in _liked(table, where, spec.labels if spec is not None else NOTHING_OF_ITS_OWN):
-        points += weight * scaled(liked, mask)
+    for weight, liked in _liked(table, where, spec.labels if spec is not None else NOTHING_OF_ITS_OWN, mask):
+        points += weight * liked
     if spec is not None and spec.images and (has := table.images.points(spec.images)) is not None:
         points += OF_IMAGES * has
     most: Mask = points == points[mask].max(initial=0)
     return mask & most
 
 
-def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> list[tuple[int, Points]]:
-    """By kind: its weight, and how much each row is liked, in a measure of its own."""
+def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask: Mask) -> list[tuple[int, Points]]:
+    """By kind: its weight, and the points of each row, by what the rows of the mask have."""
     terrain, rows = table.terrain, table.columns.rows
     found = []
     if table.discouraging:
-        found.append((OF_TAINTS, -terrain.ground(where).discouraging()))
+        found.append((OF_TAINTS, 100 - _part_of_most(terrain.ground(where).discouraging(), mask)))
     if where.preferred_nodes:
-        found.append((OF_NODES, _of_rows(rows, lambda n: _likes(where, n))))
+        found.append((OF_NODES, _part_of_most(_of_rows(rows, lambda n: _likes(where, n)), mask)))
     if where.preferred_work or terrain.company.wishes.tallies:
-        found.append((OF_WORK, company(table, where, labels)))
+        found.append((OF_WORK, scaled(company(table, where, labels), mask)))
     if where.preferred_spread:
         crowd = np.zeros(len(rows), dtype=np.int64)
         without: Mask = np.zeros(len(rows), dtype=np.bool_)
@@ -74,7 +75,7 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> l
             crowd += terrain.standing_of(term.selector).view(topology).by_row()
             without |= topology.of_row == NOWHERE
         crowd[without] = crowd.max(initial=0) + 1
-        found.append((OF_SPREAD, -crowd))
+        found.append((OF_SPREAD, scaled(-crowd, mask)))
     return found
 
 
@@ -96,8 +97,14 @@ def _of_rows(rows: list[Node], measure: Callable[[Node], int]) -> Points:
     return np.fromiter((measure(node) for node in rows), dtype=np.int64, count=len(rows))
 
 
+def _part_of_most(amounts: Points, mask: Mask) -> Points:
+    """In hundredths of the most that a row of the mask has."""
+    most = int(amounts[mask].max(initial=0))
+    return amounts * 100 // most if most else amounts
+
+
 def scaled(liked: Points, mask: Mask) -> Points:
-    """From 0 to 100 among the rows of the mask."""
+    """From 0 for the least of the rows of the mask to 100 for the most."""
     here = liked[mask]
     if not len(here) or here.min() == here.max():
         return np.zeros(len(liked), dtype=np.int64)

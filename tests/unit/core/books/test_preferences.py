@@ -44,6 +44,16 @@ def test_the_heavier_wish_wins() -> None:
     assert c.fill("one", 1, where=where) == "n1"
 
 
+def test_a_wish_that_hardly_tells_nodes_apart_counts_little() -> None:
+    """Attributes count by their part of the most, as in kube-scheduler: 11 beside 10 is not all beside nothing."""
+    c = cluster()
+    c.fill("web", 1, where=LIKES_SSD, labels={"app": "web"})
+    anywhere = PreferredNodes(10, (Requirement("zone", "Exists", ()),))
+    in_a = PreferredNodes(1, (Requirement("zone", "In", ("a",)),))
+    near = PreferredWork(5, AffinityTerm(labelled("web"), "zone"))
+    assert c.fill("one", 1, where=Constraints(preferred_nodes=(anywhere, in_a), preferred_work=(near,))) == "n2"
+
+
 def test_company_that_is_liked_and_company_that_is_not() -> None:
     """In the whole domain of the term."""
     c = cluster()
