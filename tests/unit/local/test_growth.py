@@ -18,7 +18,7 @@ from fairlead.local.history_records import ArraySpec, JobsCleaned
 from fairlead.local.holding import hold
 from fairlead.local.jobs import Jobs
 from fairlead.local.submissions import Submissions
-from fairlead.runtime import Turn
+from fairlead.runtime import Refusal, Turn
 
 FEW, MANY = 60, 200
 MOST_OF_FOUR = 4.4
@@ -147,3 +147,10 @@ def test_a_submission_forgets_its_jobs_in_any_order() -> None:
     named.remove(1, "r", "b")
     assert named.find(1, "r") == ("d", ("a", "c"))
     assert Submissions.load(named.dump()).find(1, "r") == ("d", ("a", "c"))  # type: ignore[arg-type]
+
+
+def test_a_refused_cancel_says_each_state_once(service: Service) -> None:
+    """However often a request names it: 25,000 times it was 250 KB of answer."""
+    key, states = service.submit(hold=True), ("running", "stopping") * 3
+    with pytest.raises(Refusal, match=f"job {key} is waiting by now, not running or stopping; it was left alone"):
+        service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key, states))
