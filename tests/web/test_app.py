@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from fairlead.client.errors import Refused
+from fairlead.client.errors import NoService, Refused
 from fairlead.web import app as module
 from fairlead.web.live import SOMEBODY_WAITS
 from fairlead.wire.cluster import Problem
@@ -53,4 +53,15 @@ async def test_a_service_that_takes_long_is_said_with_a_way_to_ask_again(monkeyp
     assert answer.status_code == 503
     text = bytes(answer.body).decode()
     assert "The service takes long to answer" in text
+    assert 'href="/submit?a=1"' in text
+
+
+async def test_a_service_that_does_not_answer_can_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def viewer(_: str) -> Any:
+        raise NoService("nothing listens there")
+
+    answer = await opened(monkeypatch, viewer)
+    assert answer.status_code == 503
+    text = bytes(answer.body).decode()
+    assert "nothing listens there" in text
     assert 'href="/submit?a=1"' in text

@@ -105,7 +105,7 @@ def _page(app: FastAPI, path: str, show: Callable[..., Awaitable[None]]) -> None
             async with asyncio.timeout(PATIENCE_S):
                 return await _open(app, path, show, request)
         except TimeoutError:
-            return HTMLResponse(_alone("The service takes long to answer", *_takes_long(path, request)), 503)
+            return HTMLResponse(_alone("The service takes long to answer", *_takes_long(request)), 503)
 
     ui.page(path, response_timeout=PATIENCE_S + 5)(opened)
 
@@ -117,7 +117,7 @@ async def _open(app: FastAPI, path: str, show: Callable[..., Awaitable[None]], r
     except Refused:
         return _without_session(RedirectResponse("/sign-in", 303))
     except ClientError as error:
-        return HTMLResponse(_alone("The service does not answer", p(error.message)), 503)
+        return HTMLResponse(_alone("The service does not answer", p(error.message), _again(request)), 503)
     if viewer.of == "course":
         app.state.live.budget.share = ALL_OF_IT
     ui.add_head_html(HEAD)
@@ -126,12 +126,14 @@ async def _open(app: FastAPI, path: str, show: Callable[..., Awaitable[None]], r
     return None
 
 
-def _takes_long(path: str, request: Request) -> tuple[Html, Html]:
-    again = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return (
-        p(f"It did not say within {PATIENCE_S:.0f} seconds what {path.split('/')[1]} shows: it has much to do."),
-        p(a("Try again", href=again), ", or look at ", a("the line", href="/line"), "."),
-    )
+def _takes_long(request: Request) -> tuple[Html, Html]:
+    said = f"What this page shows was not known within {PATIENCE_S:.0f} seconds: the service has much to do."
+    return p(said), _again(request)
+
+
+def _again(request: Request) -> Html:
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return p(a("Try again", href=here))
 
 
 async def _only_say(viewer: Viewer, app: FastAPI, path: str, why_not: str) -> None:
