@@ -274,7 +274,7 @@ def assumptions(
         yield f"work comes as in the last {hours} hours, by hour and day ({len(arrivals)} arrivals)"
     else:
         yield "nothing new arrives"
-    yield "no node comes or goes, and what runs ends by itself and well"
+    yield "no node comes or goes, and what runs ends by itself and well; what is stopped for others begins anew"
     counts: dict[str, int] = {}
     limited = 0
     for partition in scheduler.cluster.partitions.values():

@@ -1,25 +1,25 @@
 """Futures: one possible course of what is to come, played on a copy by the scheduler itself.
 
-Decides how it is played: everything that runs ends after a time that is given, work may come, everything else is the
-scheduler's doing. Where time is short it is broken off. Never draws anything, never a second model of scheduling.
-Invariant: what was not seen is not made up.
+Decides how it is played: everything that runs ends after a time that is given, work may come, what is stopped for
+others comes back, everything else is the scheduler's doing. Where time is short it is broken off. Never draws anything,
+never a second model of scheduling. Invariant: what was not seen is not made up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.conditions import Outcome
-from fairlead.core.model.decisions import Allocated, Decision
-from fairlead.core.model.events import Cause, Event, Release
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
+from fairlead.core.model.events import AddAsks, Cause, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.runtimes import Gangs
 from fairlead.insight.trial import Name, leaving
 from fairlead.policy.events.held import following
-from fairlead.virtual_time import VirtualTime
+from fairlead.virtual_time import Due, VirtualTime
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -34,6 +34,8 @@ COARSE = 64
 """With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
 NEW = "~new"
 """How the names of applications begin that come in a future."""
+AGAIN = "#again-"
+"""What stands in the key of work that was stopped in a future and came back, before a number: it is an attempt."""
 
 IsOver = Callable[[], bool]
 NEVER: IsOver = lambda: False  # noqa: E731 - it says what it is
@@ -65,7 +67,11 @@ def play_on(
 
 
 class _Future(VirtualTime):
-    """One future being played. What is told to stop stops at once."""
+    """One future being played.
+
+    What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
+    one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken.
+    """
 
     def __init__(
         self,
@@ -84,10 +90,16 @@ class _Future(VirtualTime):
         self.until = self.now_ms + horizon_ms
         self.comes = comes
         self.came = 0
+        self._ends_of: dict[Name, Due] = {}
+        self._takes: dict[Name, int] = {}
+        """Of what runs, or was stopped and waits again: how long it takes in all."""
+        self._again = 0
 
     def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
         for stopped in leaving(self.scheduler):
-            self._happens(stopped)
+            self._stops(stopped)
+            if self.follow():
+                self.settle()
         for name, partition in self.scheduler.cluster.partitions.items():
             for node in partition.nodes.nodes.values():
                 for ask in node.allocations:
@@ -138,6 +150,32 @@ class _Future(VirtualTime):
         for each in decisions:
             if isinstance(each, Allocated):
                 self._started(each)
+            elif isinstance(each, Retried):
+                self._takes_as_before((each.partition, each.application, each.key), each.new_key)
+
+    def stop(self, order: Evict) -> None:
+        self._stops(Release(order.application, order.key, order.cause, order.partition))
+
+    def _stops(self, told: Release) -> None:
+        """It stops, and comes back if it was stopped for others."""
+        name = (told.partition, told.application, told.key)
+        app = self.scheduler.cluster.partitions[told.partition].applications.get(told.application)
+        ask = app.asks.get(told.key) if app is not None else None
+        end = self._ends_of.pop(name, None)
+        if end is not None:
+            end.call_off()
+        self.handle(told)
+        if ask is None or ask.spec.placeholder or ask.spec.retry is not None:
+            return
+        if told.cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.spec.idle:
+            self._again += 1
+            key = f"{told.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
+            self._takes_as_before(name, key)
+            self.handle(AddAsks((replace(ask.spec, key=key, task_group=""),), told.partition))
+
+    def _takes_as_before(self, name: Name, new_key: str) -> None:
+        if (takes_ms := self._takes.pop(name, None)) is not None:
+            self._takes[*name[:2], new_key] = takes_ms
 
     def _started(self, placed: Allocated) -> None:
         """Note it; where a gang stands whole now, its owner brings the work."""
@@ -161,8 +199,11 @@ class _Future(VirtualTime):
     def _will_end(self, partition: str, ask: Ask, elapsed_ms: int) -> None:
         if ask.spec.placeholder:
             return
-        rest_ms = max(self.draw(ask, elapsed_ms) - elapsed_ms, 0)
-        self.later(self.now_ms + rest_ms, partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition)))
+        name = (partition, ask.app.id, ask.key)
+        takes_ms = self._takes[name] if name in self._takes else self.draw(ask, elapsed_ms)
+        self._takes[name] = takes_ms
+        end = partial(self._ends, Release(ask.app.id, ask.key, Cause.FINISHED, partition))
+        self._ends_of[name] = self.later(self.now_ms + max(takes_ms - elapsed_ms, 0), end)
 
     def _ends(self, event: Release) -> None:
         """It ends, and well: those enter that waited for it, and with the last of an application those for that."""

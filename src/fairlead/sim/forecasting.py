@@ -20,7 +20,7 @@ from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight.arrivals import Arrival, Arrivals
 from fairlead.insight.forecast import Expected, forecast, kind_of
-from fairlead.insight.futures import play_on
+from fairlead.insight.futures import AGAIN, play_on
 from fairlead.insight.runtimes import WORK, Runtimes
 from fairlead.insight.trial import Name, on_a_copy
 from fairlead.sim.attempts import Attempt, Gang, Settings, placeholders
@@ -29,6 +29,7 @@ from fairlead.sim.engine import Engine, Id
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.model.specs import AskSpec
     from fairlead.sim.jobs import Job, Workload
 
 
@@ -116,6 +117,10 @@ class ForecastTrial(Engine):
         self._note((app, gang.asks[0].key), (DEFAULT_PARTITION, app, ""))
         super()._open(gang)
 
+    def _wait_again(self, attempt: Attempt, ask: AskSpec, tries: int, told: bool = False) -> None:
+        self._since[ask.application, ask.key] = self.now_ms
+        super()._wait_again(attempt, ask, tries, told)
+
     def _leave(self, attempt: Attempt, how: End) -> Id:
         if how is not End.EVICTED and how is not End.LOST:
             app = self.scheduler.cluster.partitions[DEFAULT_PARTITION].applications[attempt.ask.application]
@@ -163,7 +168,7 @@ class ForecastTrial(Engine):
                 yield (DEFAULT_PARTITION, app, "" if is_gang else key), (DEFAULT_PARTITION, app, ask.key)
 
     def _true_run_ms(self, ask: Ask, elapsed_ms: int) -> int:
-        id_ = (ask.app.id, ask.key.removesuffix(WORK).rstrip("~"))
+        id_ = (ask.app.id, ask.key.partition(AGAIN)[0].removesuffix(WORK).rstrip("~"))
         attempt = self.running.get(id_) or self.waiting.get(id_)
         if attempt is None:
             return elapsed_ms

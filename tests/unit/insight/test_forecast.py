@@ -1,10 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+    RetrySpec,
+)
 from fairlead.insight.forecast import Share, forecast, kind_of, shifts, unknown, waiting
 from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
@@ -229,3 +241,28 @@ def test_a_gang_is_played_on_when_its_placeholders_stand() -> None:
         s.schedule(0)
     told = forecast(s, known(10 * MINUTE), draws=2)
     assert [told.expected(("default", "h", key)).median_ms for key in ("h0", "h1")] == [10 * MINUTE] * 2
+
+
+@pytest.mark.parametrize(
+    ("retry", "idle"), [(None, False), (RetrySpec(limit=3), False), (None, True)], ids=["owner", "retry", "idle"]
+)
+def test_what_is_stopped_for_others_comes_back_in_a_future(retry: RetrySpec | None, idle: bool) -> None:
+    """It begins anew and takes its time, before work that is less important: by its retry, or as its owner wishes."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    preemption = PreemptionSpec(enabled=True, rule="priority")
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"gpu": 1}))), 0)
+
+    def comes(key: str, priority: int, **more: Any) -> None:
+        s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", tags={"name": "train"})), 0)
+        ask = AskSpec(application=key, key=key, resources=Resources({"gpu": 1}), priority=priority, **more)
+        s.handle(AddAsks((ask,)), 0)
+        s.schedule(0)
+
+    comes("first", 1, retry=retry, idle=idle)
+    comes("last", 0, idle=idle)
+    comes("urgent", 9)
+    told = forecast(s, known(10 * MINUTE), draws=1)
+    assert told.expected(("default", "urgent", "urgent")).median_ms == 0
+    assert told.expected(("default", "last", "last")).median_ms == 20 * MINUTE
+    assert "what is stopped for others begins anew" in " ".join(told.assumptions)

@@ -63,6 +63,16 @@ def test_a_gang_is_asked_about_as_one() -> None:
     assert asked <= named
 
 
+def test_what_was_stopped_waits_again_and_is_scored_again() -> None:
+    """By another name: that wait has an end of its own, and the answers about it an outcome."""
+    course = trial("preempting", "1", 120, Plan(moments=40, draws=2, every_ms=5 * MINUTE))
+    again = {each.name for each in course.record if isinstance(each, Started) and "#" in each.name[2]}
+    asked = {each.plain.name for each in course.record if isinstance(each, Answer) and "#" in each.plain.name[2]}
+    assert asked
+    assert asked <= again
+    assert Judge().of(course.record).open == 0
+
+
 def answer(number: int, made_ms: int, wait_ms: int, about: About | None = None) -> Answer:
     plain = Expected(
         made_ms + wait_ms,
@@ -118,8 +128,8 @@ def test_groups_are_told_apart() -> None:
     scores = Judge().of(record)
     for queue in ("queue root.a", "queue root.b"):
         group = scores.groups[queue]
-        assert group.inside / group.answers > 0.9
-    assert scores.loss_s["service"] < 0.5 * scores.loss_s["futures"]
+        assert group.inside / group.answers > 0.75
+    assert scores.loss_s["service"] < 0.2 * scores.loss_s["futures"]
 
 
 @pytest.mark.parametrize(("part", "holds"), [(0.5, False), (0.8, True), (1.0, False)])
