@@ -197,7 +197,7 @@ def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int]
 
     def draw(ask: Ask, elapsed_ms: int) -> int:
         chance = Random(f"{future}:{ask.app.id}/{ask.key}")
-        return runtimes.draw(kind(ask).of(ask.spec), chance, elapsed_ms, ask.spec.time_limit_ms)
+        return runtimes.draw(kind(ask).of(ask.spec), chance, elapsed_ms, ask.spec.time_limit_ms, future)
 
     return draw
 

@@ -140,20 +140,25 @@ class Runtimes:
                 return level.words
         return NO_EXPERIENCE
 
-    def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:
+    def draw(
+        self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None, future: str = ""
+    ) -> int:
         """A run time (in total) for work that has run `elapsed_ms` and is ended at `limit_ms` at the latest.
 
         Of `n` ends that are alike and took longer one is drawn with the chance n / (n + `SHRINK`), else one of those
         that are alike in less; so few ends count for little, and many for nearly all.
+
+        Draws of the same `future` share what they take for usual: `n` of those ends, drawn with repetition (the
+        bootstrap: Efron 1979). Few ends may mislead about all work that is alike at once, and futures differ by that.
         """
-        total = self._drawn(kind, chance, elapsed_ms)
+        total = self._drawn(kind, chance, elapsed_ms, future)
         if total is None:
             total = self._guessed(chance, elapsed_ms, limit_ms)
         if total <= elapsed_ms:
             total = int(elapsed_ms * (1 + chance.expovariate(2.0))) + LEAST_MS
         return total if limit_ms is None else min(total, max(limit_ms, elapsed_ms + LEAST_MS))
 
-    def _drawn(self, kind: Kind, chance: Random, elapsed_ms: int) -> int | None:
+    def _drawn(self, kind: Kind, chance: Random, elapsed_ms: int, future: str) -> int | None:
         last, known = None, 0
         for level in levels(kind):
             sample = self._samples.get(level.key)
@@ -161,7 +166,10 @@ class Runtimes:
             if len(longer) > known:
                 # The same ends seen in another way would count twice.
                 known = len(longer)
-                last = _time(longer[int(chance.random() * len(longer))], level, kind)
+                place = int(chance.random() * known)
+                if future:
+                    place = Random(f"{future}:{level.key}:{known}:{place}").randrange(known)
+                last = _time(longer[place], level, kind)
                 if chance.random() * (len(longer) + SHRINK) < len(longer):
                     return last
         return last

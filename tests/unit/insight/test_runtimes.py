@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace as replace_kind
 from random import Random
+from statistics import fmean, stdev
 
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
 from fairlead.core.model.resources import Resources
@@ -102,6 +103,38 @@ def test_what_is_drawn_has_been_seen() -> None:
     chance = Random(1)
     assert {runtimes.draw(KIND, chance) for _ in range(50)} == {10, 1000}
     assert {runtimes.draw(KIND, chance, elapsed_ms=10) for _ in range(50)} == {1000}
+
+
+def test_draws_of_one_future_share_what_they_take_for_usual() -> None:
+    """Few ends may mislead: the means of futures differ by more than by chance; with many they agree."""
+
+    def spread(ends: int) -> float:
+        runtimes, sizes = Runtimes(), Random(7)
+        seen = [round(MINUTE * sizes.lognormvariate(0, 1)) for _ in range(ends)]
+        for run_ms in seen:
+            runtimes.learn(KIND, run_ms)
+        futures = []
+        for number in range(30):
+            chance = Random(number)
+            drawn = [runtimes.draw(KIND, chance, future=f"0:{number}") for _ in range(300)]
+            assert {*drawn} <= {*seen}
+            futures.append(fmean(drawn))
+        return stdev(futures) / fmean(futures)
+
+    few, many = spread(8), spread(512)
+    assert few > 2 * many
+    assert many < 0.12
+
+
+def test_a_future_draws_the_same_whenever_it_is_asked() -> None:
+    """By its name alone."""
+    runtimes = Runtimes()
+    for minutes in range(1, 9):
+        runtimes.learn(KIND, minutes * MINUTE)
+    first, again, other = (
+        [runtimes.draw(KIND, Random(n), future=future) for n in range(40)] for future in ("1:1", "1:1", "1:2")
+    )
+    assert first == again != other
 
 
 def test_old_experience_makes_room_for_new() -> None:

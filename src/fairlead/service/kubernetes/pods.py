@@ -283,8 +283,10 @@ class Future(Runtimes):
             return "restarted for ever, so that they never end (restartPolicy Always)"
         return super().basis(kind)
 
-    def draw(self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None) -> int:
+    def draw(
+        self, kind: Kind, chance: Random, elapsed_ms: int = 0, limit_ms: int | None = None, future: str = ""
+    ) -> int:
         """A run time; beyond all that is looked at for what never ends."""
         if isinstance(kind, PodKind) and kind.endless:
             return max(limit_ms, elapsed_ms + 1) if limit_ms is not None else elapsed_ms + NEVER_MS
-        return super().draw(kind, chance, elapsed_ms, limit_ms)
+        return super().draw(kind, chance, elapsed_ms, limit_ms, future)
