@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler
 
 DRAWS = 20
+HALF = 0.5
 FAR_MS = 2**62
 """Later than anything that is seen."""
 Share = Callable[[int, int], IsOver | None]
@@ -137,7 +138,18 @@ def _ordered(starts: Iterable[int | None]) -> list[int | None]:
 
 
 def _quantile(ordered: Sequence[int | None], part: float) -> int | None:
-    return ordered[min(int(part * len(ordered)), len(ordered) - 1)]
+    """A further one of `n` alike would come before the i-th of them with the chance i / (n + 1).
+
+    Between two of them it is in proportion; beside one that was not seen the nearer counts. So few futures lean to
+    neither side, and reach as far as they have to.
+    """
+    place = min(max(part * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
+    first = int(place)
+    beyond = place - first
+    low, high = ordered[first], ordered[min(first + 1, len(ordered) - 1)]
+    if low is None or high is None:
+        return low if beyond < HALF else high
+    return low + round(beyond * (high - low))
 
 
 def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend

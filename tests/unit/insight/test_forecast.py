@@ -17,7 +17,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
-from fairlead.insight.forecast import Share, forecast, kind_of, shifts, unknown, waiting
+from fairlead.insight.forecast import Forecast, Share, forecast, kind_of, shifts, unknown, waiting
 from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.scheduler import Scheduler
@@ -266,3 +266,24 @@ def test_what_is_stopped_for_others_comes_back_in_a_future(retry: RetrySpec | No
     assert told.expected(("default", "urgent", "urgent")).median_ms == 0
     assert told.expected(("default", "last", "last")).median_ms == 20 * MINUTE
     assert "what is stopped for others begins anew" in " ".join(told.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("starts", "says"),
+    [
+        ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 5, 9)),
+        ((1, 2, 3, 4, 5, 6, 7, 8, 9, 10), (1.1, 5.5, 9.9)),
+        ((3, 1, 2), (1, 2, 3)),
+        ((7,), (7, 7, 7)),
+        ((1, 2, 3, 4, 5, 6, 7, 8, 9, None), (1.1, 5.5, None)),
+        ((1, 2, 3, 4, None, None, None, None, None), (1, None, None)),
+    ],
+    ids=str,
+)
+def test_few_futures_lean_to_neither_side(starts: tuple[int | None, ...], says: tuple[float | None, ...]) -> None:
+    """Of ten the middle is between the fifth and the sixth, and the ends are near the first and the last."""
+    name = ("default", "a", "a")
+    times = tuple(start if start is None else start * MINUTE for start in starts)
+    told = Forecast(0, len(times), {name: times}, ()).expected(name)
+    wanted = tuple(part if part is None else part * MINUTE for part in says)
+    assert (told.earliest_ms, told.median_ms, told.latest_ms) == wanted
