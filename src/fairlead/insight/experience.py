@@ -1,7 +1,7 @@
 """Experience: what the outcomes of earlier answers say about one that is to be given.
 
 Decides how much each outcome counts for it, and by how much each way to forecast is to be moved. Never keeps anything.
-Invariant: without outcomes every way says what it says by itself, as wide as `PRIOR`.
+Invariant: without outcomes every way says what it says by itself, as wide as `PRIOR`, and the futures count most.
 
 There are several ways to say when an ask starts (`WAYS`); each is put right by how wrong it was lately for asks that
 are alike, and they are mixed by how well each did lately in the queue. Waits are compared as logarithms. Outcomes count
@@ -31,7 +31,8 @@ WAITED_LEAST_MS = 60_000
 WAYS = ("futures", "middle", "limits", "recent", "plain")
 """The futures with how far they are apart; their middle alone; the one in which everything takes what it declares; the
 middle of the last waits of the queue; and the futures as they are, which is the only one that is not put right."""
-PRIOR = np.array((-1.6, -0.8, 0.0, 0.8, 1.6))
+PRIOR = np.array((-1.0, -0.5, 0.0, 0.5, 1.0))
+"""What errors are before any is known: the futures are as wide as they are, the others within a factor of e."""
 PRIOR_WEIGHT = 0.6
 """Of each of those, against 1 for an outcome that is alike in all."""
 AGE = 700.0
@@ -40,8 +41,12 @@ OTHER = (0.1, 0.4, 0.5)
 """What an outcome of another queue, another size, another priority counts."""
 FAR = 1.2
 """So far apart in logarithm of time waited, or expected, an outcome counts for a third."""
-TRUST = 2.0
-"""How strongly the better way is preferred: one that loses a half more counts for a third."""
+TRUST = 4.0
+"""How strongly the better way is preferred: one that loses a quarter more counts for a third."""
+AT_FIRST = np.array((1.0, 1.25, 2.0, 2.0, 1.0))
+"""What each way is taken to lose before anything is known, in losses of the futures as they are."""
+AT_FIRST_WEIGHT = 10.0
+"""Of that, against 1 for an outcome of the queue: those of one time go together, so that few of them tell little."""
 
 Levels = tuple[float, float, float]
 
@@ -107,11 +112,9 @@ class Experience:
         weights = np.where(known, near.reshape(-1, 1), 0.0)
         total = weights.sum(axis=0)
         lost = (np.nan_to_num(self.losses) * weights).sum(axis=0)
-        mean = np.where(total > 0, lost / np.maximum(total, 1e-9), np.nan)
-        if np.all(np.isnan(mean)):
-            return np.ones(len(WAYS))
-        best = max(float(np.nanmin(mean)), 1.0)
-        return np.where(np.isnan(mean), 0.1, np.exp(-TRUST * (np.nan_to_num(mean) / best - 1)))
+        plain = max(float(lost[-1] / total[-1]), 1.0) if total[-1] > 0 else 1.0
+        mean = (lost + AT_FIRST_WEIGHT * plain * AT_FIRST) / (total + AT_FIRST_WEIGHT)
+        return np.exp(-TRUST * (mean / mean.min() - 1))
 
     def mixed(self, ways: Sequence[Levels | None], about: About) -> Levels:
         """What all ways say together."""

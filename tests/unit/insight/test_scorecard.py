@@ -66,6 +66,19 @@ def test_many_late_ones_at_once_do_not_widen_all_that_comes_later() -> None:
     assert 1_500_000 < told.latest_ms <= 2_100_000
 
 
+def test_before_anything_is_known_the_futures_count_most() -> None:
+    """Three outcomes in which another way was better do not turn that around, and many do."""
+    card = Scorecard()
+    first = card.weights("")
+    assert first["plain"] == first["futures"] > 2 * first["limits"]
+    losses = (900.0, 900.0, 700.0, 900.0, 900.0)
+    point = log(101_000)
+    for count, is_turned in ((3, False), (300, True)):
+        outcomes = [Outcome(About(), (point,) * 5, 1.0, 1.0, point, losses)] * count
+        told = Scorecard.restored(State(outcomes=outcomes)).weights("")
+        assert bool(told["limits"] > told["plain"]) is is_turned
+
+
 def test_a_long_time_without_a_miss_does_not_make_intervals_narrow() -> None:
     """A thousand starts came inside: the next interval still has seven of ten of them."""
     point = log(101_000)
