@@ -323,12 +323,10 @@ def test_who_was_told_to_stop_is_told_by_which_rule_and_for_whom() -> None:
     there.submit("high", "root.a", priority=5)
     for scheduler in (there.scheduler, type(there.scheduler).load(there.scheduler.dump())):
         found = explain(scheduler, "low", "low")
-        assert found.sentence == (
-            "was told to stop on node-1 to make room for high (rule priority: that has a strictly higher priority)"
-        )
+        assert found.sentence == "was told to stop on node-1 to make room for high (that one has a higher priority)"
         assert found.stopped == Stopped("PREEMPTED_BY_SCHEDULER", "priority", "high")
     hidden = explain(there.scheduler, "low", "low", sees=lambda app: app == "low")
-    assert "to make room for somebody else's work (rule priority" in hidden.sentence
+    assert "to make room for somebody else's work (that one has a higher priority)" in hidden.sentence
 
 
 def test_who_was_told_to_stop_by_somebody_else_has_no_rule() -> None:

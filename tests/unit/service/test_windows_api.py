@@ -92,7 +92,7 @@ def test_jobs_are_stopped_when_it_begins_if_that_is_wanted(cleared: Any) -> None
         cleared.wait(key, "running")
     put(cleared, "w", starts_at_ms=now_ms() + 500, queues=["batch"], stop_running=True)
     ended = cleared.wait(other, "evicted")
-    assert "a window has begun that is not for it" in ended["reason"]["sentence"]
+    assert "a time begins in which its node is kept free" in ended["reason"]["sentence"]
     assert cleared.call("GET", f"/api/v1/jobs/{mine}").json["state"] == "running"
 
 
