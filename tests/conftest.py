@@ -14,7 +14,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-STEPS = 20_000
+STEPS = 10_000
 STEPS_PER_EXAMPLE = 50
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

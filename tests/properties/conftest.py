@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-COURSES = 10
+COURSES = 6
 STEPS_OF_ONE = 200
 
 

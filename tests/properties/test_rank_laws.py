@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from properties.rank_courses import STEPS_OF_ONE, RankCourse, main, rules_of_configuration
 
-QUICK = 20
+QUICK = 10
 """So many courses of each rule are taken by default; with `--steps N` as many as that many steps are."""
 
 
