@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fairlead.core.acts.gangs import TIMED_OUT
 from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
@@ -64,7 +65,8 @@ class Orders:
             elif isinstance(decision, ApplicationAccepted):
                 self._informer.placeholders.complete(decision.id)
             elif isinstance(decision, ApplicationRejected):
-                self._application_over(decision.id, decision.reason.sentence())
+                self._informer.applications.pop(decision.id, None)
+                self._refuse(decision.id, decision.reason.sentence())
             elif isinstance(decision, ApplicationChanged):
                 yield from self._application_changed(decision)
 
@@ -154,12 +156,14 @@ class Orders:
         if decision.state == "Failing" or (
             decision.state == "Resuming" and decision.id in self._informer.gangs.declared
         ):
-            self._informer.gangs.give_up(decision.id)
+            self._informer.gangs.give_up(decision.id, failed=decision.cause == TIMED_OUT)
             self._informer.placeholders.drop(self._informer.gangs.declared.get(decision.id))
             self._end_placeholders(decision.id)
-            yield from self._informer.placeholders.release_members(decision.id)
-        if decision.state == "Failed":
-            self._application_over(decision.id, f"the application has failed: {decision.cause}")
+            if decision.state == "Failing":
+                # From now on: as its placeholders go one by one, no member may take the room of one.
+                self._refuse(decision.id, _why_failed(decision))
+            else:
+                yield from self._informer.placeholders.release_members(decision.id)
         elif decision.state in OVER_STATES:
             self._informer.applications.pop(decision.id, None)
 
@@ -171,13 +175,19 @@ class Orders:
                 known.leaving = True
                 self._informer.acts.append(DeletePod(known.name))
 
-    def _application_over(self, application: str, why: str) -> None:
-        self._informer.applications.pop(application, None)
+    def _refuse(self, application: str, why: str) -> None:
+        """None of its pods enters any more, and each that has no node is told why."""
         self._informer.refused[application] = why
         for known in self._informer.pod_store.members(application):
             if known.books is not Books.PLACED:
                 self._informer.stand(known, Books.OUT)
                 self._informer.tell(known.name, "application-refused", why)
+
+
+def _why_failed(decision: ApplicationChanged) -> str:
+    if decision.cause == TIMED_OUT:
+        return f"application {decision.id} has failed: its gang (Hard) did not get all of its room in time"
+    return f"application {decision.id} has failed: {decision.cause}"
 
 
 class Driver:

@@ -39,6 +39,8 @@ class Declared:
     """All of them had one: members enter from now on."""
     given_up: bool = False
     """It was not to be had: placeholders that turn up now are of no use."""
+    failed: bool = False
+    """And its application with it (`Hard`): it is not tried again."""
     stand_ins: int = 0
     """So many keep its room that are no pods (`workloads`)."""
 
@@ -135,11 +137,17 @@ class Gangs:
         del found.given_back[pod.name.uid]
         return True
 
-    def give_up(self, application: str) -> None:
-        """The gang waits for its placeholders no longer: members enter as plain work."""
+    def give_up(self, application: str, *, failed: bool = False) -> None:
+        """The gang waits for its placeholders no longer: members enter as plain work, unless it has `failed`."""
         found = self.declared.get(application)
         if found is not None:
             found.begun = found.given_up = True
+            found.failed = failed
+
+    def has_failed(self, application: str) -> bool:
+        """Whether a gang that had to be whole was not to be had in its time."""
+        found = self.declared.get(application)
+        return found is not None and found.failed
 
     def is_late(self, placeholder: KnownPod) -> bool:
         """Whether a placeholder comes too late: it was on its way while its gang was given up."""

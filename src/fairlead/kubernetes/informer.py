@@ -352,7 +352,7 @@ class Informer:
 
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""
-        for application in list(self.refused):
+        for application in [each for each in self.refused if not self.gangs.has_failed(each)]:
             del self.refused[application]
             yield from self.placeholders.release_members(application)
 

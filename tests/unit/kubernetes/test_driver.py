@@ -241,6 +241,32 @@ def test_a_gang_that_does_not_come_together(style: str, runs: set[str]) -> None:
         assert any("failed" in a.message for a in cluster.acts() if isinstance(a, Explain))
 
 
+def test_no_member_of_a_gang_that_failed_takes_the_room_of_its_placeholders() -> None:
+    """They go one by one, and the scheduler looks at the room of each; another queue file changes nothing."""
+    cluster = Cluster()
+    cluster.node("n1", "4")
+    hard = {identity.PARAMETERS: "gangSchedulingStyle=Hard", identity.TASK_GROUPS: GANG.replace("2,", "3,")}
+    for number in range(3):
+        member(cluster, f"m{number}", **hard)
+    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
+    for placeholder in made:
+        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
+    cluster.bind_all(cluster.acts())
+    cluster.now = 16 * 60_000
+    first = cluster.acts()
+    gone = [act.pod.name for act in first if isinstance(act, DeletePod)]
+    assert len(gone) == 3
+    told = {act.pod.name: act.message for act in first if isinstance(act, Explain)}
+    assert told["m0"] == "application job has failed: its gang (Hard) did not get all of its room in time"
+    for name in gone:
+        cluster.gone(name)
+        member(cluster, "m0", **hard)  # It has another condition at the server.
+        assert not binds(cluster.acts())
+    cluster.driver.configure(load_text(TWO.replace("name: old", "name: default")), cluster.now)
+    cluster.now += 16 * 60_000
+    assert not [act for act in cluster.acts() if isinstance(act, Bind | CreatePlaceholder)]
+
+
 def test_a_group_without_members_is_no_gang() -> None:
     cluster = Cluster()
     cluster.node("n1")
