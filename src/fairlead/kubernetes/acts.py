@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlead.kubernetes.kinds import PODS, Kind
 from fairlead.kubernetes.translate.identity import TaskGroup
+from fairlead.wire.stopped import in_brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +181,9 @@ def at_server(act: Act) -> Act | None:
     if isinstance(act, CreatePlaceholder | DropPlaceholder | DeselectNode | Suspend):
         return act
     return None if act.pod.stands_for is not None else act
+
+
+def preempted(by: ObjectName | None, node: str, rule: str, message: str) -> str:
+    """What the event of a pod or job says that had to make room."""
+    whom = f" by {by}" if by is not None else ""
+    return f"Preempted{whom} on node {node}{in_brackets(rule, winner=str(by or 'that one'))}: {message}"

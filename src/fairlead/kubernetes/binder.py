@@ -248,8 +248,7 @@ class Binder:
         except (api.Invalid, api.Forbidden) as e:
             log.warning("%s: its condition could not be set: %s", act.pod, e)
         await self._client.delete(PODS, act.pod.name, act.pod.namespace, uid=act.pod.uid)
-        whom = f" by {act.by}" if act.by is not None else ""
-        text = f"Preempted{whom} on node {act.node} (rule {act.rule}): {act.message}"
+        text = acts.preempted(act.by, act.node, act.rule, act.message)
         self.do(acts.Record(act.pod, "Preempted", text, warning=False, related=act.by))
 
     async def _patch_status(self, pod: acts.ObjectName, change: dict[str, object]) -> None:

@@ -30,6 +30,7 @@ from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.reflector import Change
 from fairlead.scheduler import Scheduler
+from fairlead.wire.stopped import in_brackets
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
@@ -111,7 +112,8 @@ class Orders:
         name, why = by.name if by is not None else None, self._informer.pod_store.in_names(decision.message, by_uid)
         self._informer.acts.append(EvictPod(known.name, decision.node, name, decision.rule, why))
         if by is not None:
-            text = f"{known.name} is stopped on {decision.node} to make room (rule {decision.rule})"
+            why = in_brackets(decision.rule, winner="this one")
+            text = f"{known.name} is stopped on {decision.node} to make room{why}"
             self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))
 
     def _released(self, decision: Released) -> Iterator[Event]:

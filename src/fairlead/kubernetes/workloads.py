@@ -18,7 +18,7 @@ from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import Cause, Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
-from fairlead.kubernetes.acts import ObjectName, Record, Suspend
+from fairlead.kubernetes.acts import ObjectName, Record, Suspend, preempted
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
@@ -283,9 +283,9 @@ class Workloads:
         known.phase = Phase.STOPPING
         by_uid = decision.on_behalf_of.rpartition("/")[2]
         by = self._informer.pod_store.by_uid.get(by_uid)
-        whom = f" by {by.name.stands_for or by.name}" if by is not None else ""
+        winner = (by.name.stands_for or by.name) if by is not None else None
         why = self._informer.pod_store.in_names(decision.message, by_uid)
-        text = f"Preempted{whom} on node {decision.node} (rule {decision.rule}): {why}"
+        text = preempted(winner, decision.node, decision.rule, why)
         self._informer.acts.append(Suspend(name, suspend=True))
         self._informer.acts.append(Record(name, "Preempted", text, related=by.name if by is not None else None))
 

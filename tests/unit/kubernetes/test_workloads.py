@@ -139,7 +139,7 @@ def test_a_job_that_loses_room_is_suspended_as_a_whole_and_waits_again() -> None
     assert suspensions(acts) == {"low": True}
     assert not [act for act in acts if isinstance(act, EvictPod)]
     (said,) = records(acts, "Preempted")
-    assert "default/high" in said
+    assert said.startswith("Preempted by default/high on node n1 (default/high has a higher priority): ")
     assert suspensions(cluster.acts()) == {}
     cluster.job("low", suspend=True)
     cluster.gone("low-0")
