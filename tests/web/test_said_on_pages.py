@@ -19,7 +19,7 @@ from fairlead.web.verdict import verdict
 from fairlead.web.viewer import Viewer
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
-from fairlead.wire.questions import Otherwise, Verdict
+from fairlead.wire.questions import Begin, Otherwise, Verdict
 
 NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "jobs": []}
 
@@ -126,6 +126,11 @@ def test_what_is_not_submitted_yet_is_it_in_the_answer() -> None:
     assert "If you submit it:" in shown
     assert "it would wait: needs cpu 8" in shown
     assert "new" not in shown
+    begin = {"key": "new", "known": True, "broken_off": 0, "earliest_ms": 60_000, "median_ms": 90_000, "latest_ms": None}
+    begins = [made(Begin, **begin)]
+    later = str(otherwise(made(Otherwise, **nothing, waits=[], begins=begins, empty=False), is_draft=True))
+    assert "it is expected to start <strong><time" in later
+    assert "latest not in sight)" in later
     one = {"key": "new", "user": "ann", "queue": "root.a", "node": "n1"}
     other = {"key": "9", "user": "bob", "queue": "root.a", "on_behalf_of": "new/new", "rule": "priority"}
     stops = nothing | {

@@ -13,7 +13,7 @@ from fairlead.cli import render
 from fairlead.times import clock_time
 
 if TYPE_CHECKING:
-    from fairlead.wire.questions import Score, When
+    from fairlead.wire.questions import Begin, Score, When
 
 
 def score_lines(score: Score) -> Iterator[str]:
@@ -28,6 +28,15 @@ def score_lines(score: Score) -> Iterator[str]:
 
 
 def lines(answer: When, now_ms: int) -> Iterator[str]:
+    """When something is expected to start, and what that rests on."""
+    yield from interval(answer, now_ms)
+    played = "Played" if answer.broken_off else "Played through"
+    yield f"{played} {answer.draws} futures; taken for granted:"
+    for each in answer.assumptions:
+        yield f"  {each}"
+
+
+def interval(answer: When | Begin, now_ms: int) -> Iterator[str]:
     """When something is expected to start."""
     ahead = "nobody" if not answer.ahead else str(answer.ahead)
     early, late, median = answer.earliest_ms, answer.latest_ms, answer.median_ms
@@ -57,10 +66,6 @@ def lines(answer: When, now_ms: int) -> Iterator[str]:
         )
     if answer.never:
         yield f"In {100 * answer.never:.0f} % of {answer.draws} futures it does not start within 30 days."
-    played = "Played" if answer.broken_off else "Played through"
-    yield f"{played} {answer.draws} futures; taken for granted:"
-    for each in answer.assumptions:
-        yield f"  {each}"
 
 
 def _time(at_ms: int, now_ms: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +28,7 @@ from fairlead.cli.render import Screen
 from fairlead.cli.starts import print_starts
 from fairlead.cli.values import parse_duration
 from fairlead.client.sync import Client
+from fairlead.wire.questions import DRAFT
 from fairlead.wire.stopped import why_stopped
 
 if TYPE_CHECKING:
@@ -67,7 +69,17 @@ def difference_lines(answer: Otherwise, forecast: bool = False) -> Iterator[str]
             before, after = (render.amounts(used) or "nothing" for used in (share.before, share.after))
             yield f"  {share.queue} would use {after} (now {before})"
     if forecast:
+        yield from _begins(answer)
         yield from _shifts(answer.expected, answer.unseen)
+    elif any(each.key.partition(".")[0] == DRAFT for each in answer.waits):
+        yield "  When it is expected to start: `--forecast`."
+
+
+def _begins(answer: Otherwise) -> Iterator[str]:
+    """When what is submitted starts; of an array the last part of it, as `when` says it."""
+    if answer.begins:
+        latest = max(answer.begins, key=lambda each: inf if each.median_ms is None else each.median_ms)
+        yield from (f"  {line}" for line in expected.interval(latest, time.time_ns() // 1_000_000))
 
 
 def _jobs(part: Fates) -> str:

@@ -168,12 +168,14 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
 ) -> Forecast:
     """The starts of everything that waits, in `draws` futures; each ends when all of `wanted` (default: all) started.
 
-    `arrivals`: what came so far; work like it comes in the futures. `events` happen first, on the copies alone.
+    `arrivals`: what came so far; work like it comes in the futures. `events` happen first, on the copies alone; what
+    they submit may be `wanted` too.
     `share`: the time to spend; a future is broken off when its share is over, and where nothing is left there are fewer
     futures, but one.
     """
     names = waiting(scheduler)
     until = names if wanted is None else tuple(wanted)
+    names = tuple(dict.fromkeys((*names, *until)))
     now_ms = scheduler.cluster.now_ms
     play = partial(play_on, wanted=until, horizon_ms=horizon_ms, events=events)
     futures: list[Played] = []
@@ -197,11 +199,20 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
         {name: tuple(future.starts.get(name) for future in futures) for name in names},
         tuple(assumptions(scheduler, runtimes, kind, arrivals)),
         runtimes.ends,
-        {name: about(scheduler, name) for name in until},
+        on_a_copy(scheduler, partial(_abouts, names=until, events=events), fork=fork)
+        if events
+        else _abouts(scheduler, until),
         declared,
         _is_bounded(scheduler, set(until)),
         tuple(each.seen_ms for each in futures),
     )
+
+
+def _abouts(scheduler: Scheduler, names: Iterable[Name], events: Sequence[Event] = ()) -> dict[Name, About]:
+    """Of each what tells whose waits are like its own, once the events have happened to this very scheduler."""
+    for event in events:
+        scheduler.handle(event, scheduler.cluster.now_ms)
+    return {name: about(scheduler, name) for name in names}
 
 
 def _drawn(runtimes: Runtimes, kind: KindOf, future: str) -> Callable[[Ask, int], int]:

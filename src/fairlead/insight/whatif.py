@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -83,7 +83,7 @@ def suppose(
     moved = Shifts()
     if runtimes is not None:
         moved = shifts(scheduler, events, runtimes, kind=kind, fork=fork, spending=spending)
-    fates = {part: _fates(found, sees) for part, found in compared(without, changed).items()}
+    fates: dict[str, Any] = {part: _fates(found, sees) for part, found in compared(without, changed).items()}
     shares = _shares(without.usage, changed.usage)
     return Otherwise(
         supposed=supposed.sentence,

@@ -38,6 +38,7 @@ from fairlead.wire.questions import SPEND_S
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.model.events import Event
     from fairlead.local.jobs import Jobs
     from fairlead.runtime.books import Entry
     from fairlead.scheduler import Scheduler
@@ -142,8 +143,9 @@ def played(
     wanted: Sequence[Name] | None = None,
     spend_s: float = SPEND_S,
     arrivals: Arrivals | None = None,
+    events: Sequence[Event] = (),
 ) -> Forecast:
-    """A forecast in as many futures as there is time for; call it in a process of its own."""
+    """A forecast in as many futures as there is time for; call it in a process of its own. `events` happen first."""
     book = scheduler.cluster.partitions.get(partition)
     asks = sum(len(app.asks) for app in book.applications.values()) if book is not None else 0
     draws = DRAWS if asks <= MANY else DRAWS_MANY
@@ -155,6 +157,7 @@ def played(
         draws=draws,
         kind=kind,
         wanted=wanted,
+        events=events,
         fork=True,
         share=spending(spend_s),
     )

@@ -26,11 +26,11 @@ from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service import array_views, views
 from fairlead.service.forecaster import came, kinds, learned
-from fairlead.service.place import NEW, JobFilter, ask_of
+from fairlead.service.place import JobFilter, ask_of
 from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Job as JobRow
 from fairlead.wire.jobs import JobDetails, JobDraft, Reason
-from fairlead.wire.questions import Why
+from fairlead.wire.questions import DRAFT, Why
 
 
 class _Listed(NamedTuple):
@@ -138,7 +138,7 @@ class MachineMoment:
         placed = placing.plan(self.scheduler, [spec], self._rights)[0]
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
-        job = placed.job(NEW)
+        job = placed.job(DRAFT)
         asks = [requests.ask_of(each, dependencies.conditions_of(self._jobs, each)) for each in all_of(job)]
         return submitted(placing.application_of(job), asks)
 

@@ -45,13 +45,11 @@ from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, St
 from fairlead.wire.cluster import Service
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.jobs import Job, JobDetails, JobDraft, Reason
-from fairlead.wire.questions import Why
+from fairlead.wire.questions import DRAFT, Why
 
 T = TypeVar("T")
 AT_ONCE = 2
 PATIENCE_S = 60.0
-NEW = "new"
-"""What a supposed job is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +190,8 @@ def drafted(draft: JobDraft, partition: str, least: Mapping[str, int] = MappingP
     if it says nothing else; `least`: what else all work there asks for.
     """
     ask = AskSpec(
-        application=NEW,
-        key=NEW,
+        application=DRAFT,
+        key=DRAFT,
         resources=Resources({**least, "vcore": 1000, **with_vcore(draft.resources or {})}),
         priority=draft.priority,
         labels=draft.labels,
@@ -202,7 +200,7 @@ def drafted(draft: JobDraft, partition: str, least: Mapping[str, int] = MappingP
         idle=draft.idle,
         time_limit_ms=draft.time_limit_ms,
     )
-    return submitted(ApplicationSpec(id=NEW, queue=draft.queue, user="nobody", partition=partition), [ask])
+    return submitted(ApplicationSpec(id=DRAFT, queue=draft.queue, user="nobody", partition=partition), [ask])
 
 
 @dataclass(slots=True, kw_only=True)

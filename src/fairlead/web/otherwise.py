@@ -5,15 +5,15 @@ Decides how such an answer looks. Never asks.
 
 from __future__ import annotations
 
+from math import inf
+
 from fairlead.web.html import Child, Html, div, element, joined, p, span, strong
 from fairlead.web.words import amounts, counted, short_queue
 from fairlead.web.words import time as moment
-from fairlead.wire.questions import Fate, Fates, Otherwise
+from fairlead.wire.questions import DRAFT, Begin, Fate, Fates, Otherwise
 from fairlead.wire.stopped import why_stopped
 
 NAMED = 8
-DRAFT = "new"
-"""The key of what is not submitted yet."""
 PARTS = (
     ("starts", "would start"),
     ("elsewhere", "would start on another node"),
@@ -39,6 +39,8 @@ def otherwise(answer: Otherwise, *, is_draft: bool = False) -> Html:
     for each in answer.waits:
         it = "it" if is_draft and each.key == DRAFT else each.key
         lines.append(element("li", f"{it} would wait: {each.reason.sentence}"))
+    if answer.begins:
+        lines.append(element("li", *_begins(answer.begins)))
     for share in answer.shares:
         if share.queue.count(".") or len(answer.shares) == 1:
             words = f"{short_queue(share.queue)} would use {amounts(share.after)} (now {amounts(share.before)})"
@@ -52,6 +54,22 @@ def otherwise(answer: Otherwise, *, is_draft: bool = False) -> Html:
     if answer.unseen:
         lines.append(element("li", f"of {counted(answer.unseen, 'job')} it could not be seen in time", class_="quiet"))
     return joined(head, element("ul", lines, class_="otherwise"))
+
+
+def _begins(begins: list[Begin]) -> list[Child]:
+    """When it is expected to start; of an array its last part."""
+    at = max(begins, key=lambda each: inf if each.median_ms is None else each.median_ms)
+    it = "it" if len(begins) == 1 else f"the last of its {len(begins)} parts"
+    if not at.known:
+        bound = [", at the latest ", _at(at.latest_ms), " by time limits"] if at.latest_ms is not None else []
+        return [f"when {it} starts is not known yet: nothing has ended here so far", *bound]
+    if at.median_ms is None and at.broken_off:
+        return [f"{it} is expected to start later than ", _at(at.earliest_ms), "; more could not be seen in time"]
+    if at.median_ms is None:
+        return [f"{it} is not expected to start within 30 days"]
+    latest = _at(at.latest_ms) if at.latest_ms is not None else "not in sight"
+    reach = [" (earliest ", _at(at.earliest_ms), ", latest ", latest, ")"]
+    return [f"{it} is expected to start ", strong(_at(at.median_ms)), *reach]
 
 
 def _named(fates: Fates, is_draft: bool) -> Html:

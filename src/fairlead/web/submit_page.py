@@ -42,9 +42,13 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
 
     async def suppose(given: Given) -> str:
         nonlocal answer
-        told = await viewer.client.what_if(submit=draft_of(given), forecast=False)
-        later = p("When it starts is worked out once it is submitted.", class_="quiet small")
-        answer = joined(otherwise(told, is_draft=True), later if told.waits else None)
+        draft = draft_of(given)
+        told = await viewer.client.what_if(submit=draft, forecast=False)
+        answer = otherwise(told, is_draft=True)
+        if told.waits:
+            answer = joined(answer, p("When it is expected to start is being worked out.", class_="quiet small"))
+            await page.redraw("answer")
+            answer = otherwise(await viewer.client.what_if(submit=draft, forecast=True), is_draft=True)
         await page.redraw("answer")
         return ""
 

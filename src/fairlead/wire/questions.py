@@ -262,6 +262,8 @@ class MoreNodes(Request, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=10_000)]
 
 
+DRAFT = "new"
+"""The key of what is not submitted yet."""
 CHANGES = ("submit", "cancel", "priority", "move", "config", "drain", "add_nodes")
 
 
@@ -349,6 +351,13 @@ class Shift(Named, frozen=True):
     after_ms: int | None
 
 
+class Begin(Interval, frozen=True, kw_only=True):
+    """When something that would be submitted is expected to start."""
+
+    key: str
+    draws: Annotated[int, said("How many futures it rests on.")]
+
+
 class Admitted(Shape, frozen=True, kw_only=True):
     """What quotas by class would have to be so that a job were taken in."""
 
@@ -378,3 +387,4 @@ class Otherwise(Shape, frozen=True, kw_only=True):
         int,
         said("With `forecast`: of so many that wait it is not known whether their start would move, for lack of time."),
     ]
+    begins: Annotated[list[Begin], said("With `forecast`: when what would be submitted is expected to start.")] = []

@@ -108,6 +108,21 @@ def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callabl
     assert service.requests[-1].body == {"cancel": ["17"], "forecast": False}
 
 
+def test_whatif_says_when_what_is_not_submitted_would_start(service: Any, run: Callable[..., Any]) -> None:
+    """Of an array the last part; without a forecast how to have one."""
+    waits = {"waits": [{"key": "new", "reason": {"sentence": "queue root.a is full"}}]}
+    service.on("POST", "/whatif", SAME | waits)
+    assert run("whatif", "submit").stdout.splitlines()[-1] == "  When it is expected to start: `--forecast`."
+    begin = {"key": "new.1", "draws": 16, "coverage": 0.8, "ahead": 2, "never": 0.0, "broken_off": 0, "known": True}
+    first = begin | {"earliest_ms": 60_000, "median_ms": 120_000, "latest_ms": 180_000}
+    last = begin | {"key": "new.2", "earliest_ms": 360_000, "median_ms": 420_000, "latest_ms": 480_000}
+    service.on("POST", "/whatif", SAME | waits | {"begins": [first, last]})
+    said = run("whatif", "submit", "--forecast").stdout.splitlines()
+    assert said[2].startswith("  new.2: 80 %: 1970-01-01")
+    assert said[2].endswith("2 ahead of it.")
+    assert said[3] == "  no expected start would move"
+
+
 def test_whatif_says_when_nothing_would_change_and_when_it_is_refused(service: Any, run: Callable[..., Any]) -> None:
     """In one line."""
     service.on("POST", "/whatif", SAME | {"empty": True})

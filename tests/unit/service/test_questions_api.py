@@ -100,6 +100,26 @@ def test_whatif_of_a_submission_says_where_it_starts_or_why_it_waits(served: Any
     assert [each["reason"]["code"] for each in answer["waits"]] == ["queue-full"]
 
 
+def test_whatif_of_a_submission_with_a_forecast_says_when_it_would_start(served: Any, full: Any) -> None:
+    """What `when` says once it is submitted, give or take what is drawn; of an array each part."""
+    draft = {"command": ["true"], "queue": "root.small", "resources": {"cpu": 1}, "time_limit_ms": 5_000}
+    assert served.call("POST", "/api/v1/whatif", {"submit": draft}).json["begins"] == []
+    (begin,) = served.call("POST", "/api/v1/whatif", {"submit": draft, "forecast": True}, "alice").json["begins"]
+    key = served.submit(*draft.pop("command"), who="alice", **draft)
+    when = served.call("GET", f"/api/v1/jobs/{key}/forecast", who="alice").json
+    served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
+    assert (begin["key"], begin["draws"], begin["known"]) == ("new", when["draws"], when["known"])
+    for field in ("earliest_ms", "median_ms", "latest_ms"):
+        assert (begin[field] is None) == (when[field] is None)
+        assert begin[field] is None or abs(begin[field] - when[field]) < 90_000
+    array = {"submit": draft | {"command": ["true"], "array": "1-3"}, "forecast": True}
+    begins = served.call("POST", "/api/v1/whatif", array).json["begins"]
+    assert [each["key"] for each in begins] == ["new.1", "new.2", "new.3"]
+    huge = draft | {"command": ["true"], "resources": {"cpu": 2}}
+    (never,) = served.call("POST", "/api/v1/whatif", {"submit": huge, "forecast": True}).json["begins"]
+    assert (never["median_ms"], never["never"]) == (None, 1.0)
+
+
 def test_whatif_hides_others_and_refuses_what_is_not_the_askers(served: Any, full: Any) -> None:
     """Bob sees that somebody would end, not who; the nodes and others' work are not his to suppose about."""
     runs, waits = full

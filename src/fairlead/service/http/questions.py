@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from msgspec.structs import asdict, replace
@@ -24,14 +24,14 @@ from fairlead.insight.forecast import Forecast, kind_of, unknown
 from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
-from fairlead.insight.whatif import suppose
+from fairlead.insight.whatif import NAMED, suppose
 from fairlead.local.callers import Rights
 from fairlead.runtime import Refusal
 from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import Pages, api, pages
-from fairlead.service.place import NEW, CallerOf, JobFilter, Moment, PlaceOf, ask_of
+from fairlead.service.place import CallerOf, JobFilter, Moment, Place, PlaceOf, ask_of
 from fairlead.wire import questions as wire
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 
@@ -154,24 +154,43 @@ async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire
     """What would be otherwise if one thing were done now: who starts, who stops, whose start moves, which shares."""
     spec = await run_in_threadpool(taken, body.config, "config") if body.config is not None else None
 
-    def ask(moment: Moment) -> Callable[[], wire.Otherwise]:
+    def ask(moment: Moment) -> Callable[[], tuple[wire.Otherwise, tuple[Name, ...], Forecast | None]]:
         supposed, scheduler = _supposition(body, moment, spec), moment.scheduler
+        begins = body.submit is not None and body.forecast
+        seconds = body.seconds / (3 if begins else 2)
 
-        def question() -> wire.Otherwise:
+        def question() -> tuple[wire.Otherwise, tuple[Name, ...], Forecast | None]:
             runtimes, kind = moment.future() if body.forecast else (None, kind_of)
-            return suppose(
+            answer = suppose(
                 scheduler,
                 supposed,
-                sees=lambda app: app == NEW or moment.sees(app),
+                sees=lambda app: app == wire.DRAFT or moment.sees(app),
                 runtimes=runtimes,
                 kind=kind,
                 fork=True,
-                spending=lambda: spending(body.seconds / 2),
+                spending=lambda: spending(seconds),
             )
+            if not begins or answer.refused:
+                return answer, (), None
+            future, new, arrivals = moment.future(), supposed.subjects, moment.arrivals()
+            told = played(scheduler, future, moment.partition, new, seconds, arrivals, supposed.events)
+            return answer, new[:NAMED], told
 
         return question
 
-    return await place.apart(ask, caller)
+    answer, new, told = await place.apart(ask, caller)
+    if told is None:
+        return answer
+    begins = [wire.Begin(**_interval(place, told, name), key=name[2], draws=told.draws) for name in new]
+    return replace(answer, begins=begins)
+
+
+def _interval(place: Place, told: Forecast, name: Name) -> dict[str, Any]:
+    """When it is expected to start, as `wire.Interval` has it: put right by what came true so far."""
+    plain = told.expected(name)
+    is_known = told.ends or place.card().scored or plain.median_ms is None
+    expected = place.expect(told.made_ms, plain) if is_known else unknown(told, name)
+    return {field: value for field, value in asdict(expected).items() if field in wire.Interval.__struct_fields__}
 
 
 def _supposition(body: wire.Supposed, moment: Moment, spec: ClusterSpec | None) -> Supposition:
@@ -229,12 +248,8 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
         return question
 
     shown_key, name, told = await place.apart(ask, caller)
-    plain = told.expected(name)
-    is_known = told.ends or place.card().scored or plain.median_ms is None
-    expected = place.expect(told.made_ms, plain) if is_known else unknown(told, name)
-    shown = {field: value for field, value in asdict(expected).items() if field in wire.Interval.__struct_fields__}
     return wire.When(
-        **shown,
+        **_interval(place, told, name),
         key=shown_key,
         made_ms=told.made_ms,
         draws=told.draws,
