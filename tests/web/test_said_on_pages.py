@@ -126,8 +126,8 @@ def test_what_is_not_submitted_yet_is_it_in_the_answer() -> None:
     assert "If you submit it:" in shown
     assert "it would wait: needs cpu 8" in shown
     assert "new" not in shown
-    begin = {"key": "new", "known": True, "broken_off": 0, "latest_ms": None} | {"earliest_ms": 60_000, "median_ms": 90_000}
-    begins = [made(Begin, **begin)]
+    times = {"earliest_ms": 60_000, "median_ms": 90_000, "latest_ms": None}
+    begins = [made(Begin, key="new", known=True, broken_off=0, **times)]
     later = str(otherwise(made(Otherwise, **nothing, waits=[], begins=begins, empty=False), is_draft=True))
     assert "it is expected to start <strong><time" in later
     assert "latest not in sight)" in later

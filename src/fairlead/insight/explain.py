@@ -297,14 +297,21 @@ def _until_ms(ask: Ask) -> int | None:
 
 
 def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Survey) -> Iterator[Ask]:
-    """Who has what is short: under the first level that blocks, else on the nodes that come closest."""
+    """What has what is short: under the first level that blocks, else on the nodes that come closest.
+
+    Nothing has it where the ask is more than the level allows by itself, or more than a whole node.
+    """
     level = next((each for each in levels if each.blocks), None)
+    if level is not None and level.needed > level.max:
+        return
     if level is not None and level.queue != "root":
         queue = partition.root.find(level.queue)
         held = [each for q in (queue.walk() if queue is not None else ()) for each in _allocations(q, level, ask)]
         yield from [row[2] for row in sorted(held)]
         return
     for place in around.full:
+        if any(amount > place.node.total.get(name, 0) for name, amount in ask.items):
+            continue
         having = [a for a in place.node.allocations if any(dict(a.items).get(name) for name in place.missing)]
         yield from sorted(having, key=lambda a: a.seq)
 

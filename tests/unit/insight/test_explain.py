@@ -213,6 +213,19 @@ def test_what_runs_says_why_those_that_came_earlier_wait() -> None:
     assert "big came earlier and waits" in verdict.paragraph
 
 
+def test_nobody_has_what_is_more_than_there_is() -> None:
+    """More than the queue may ever use, or than any node is: the end of nothing would help."""
+    lab = Lab(spec(leaf("small", {GPU: 2}), leaf("wide")), {GPU: 4})
+    lab.submit("runs", "root.small", amounts={GPU: 2})
+    lab.submit("beside", "root.wide", amounts={GPU: 2})
+    lab.submit("much", "root.small", amounts={GPU: 3})
+    lab.submit("large", "root.wide", amounts={GPU: 5})
+    for key in ("much", "large"):
+        assert explain(lab.scheduler, key, key).holders == [], key
+    lab.submit("fits", "root.wide", amounts={GPU: 4})
+    assert [each.key for each in explain(lab.scheduler, "fits", "fits").holders] == ["runs", "beside"]
+
+
 def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     """Not named."""
     lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
