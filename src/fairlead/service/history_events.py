@@ -240,7 +240,9 @@ AskOwners = Callable[[Sequence[str]], "asyncio.Future[dict[str, Whose]]"]
 async def stream(
     hub: Hub, caller: Caller, after: tuple[int, int] | None, ask_owners: AskOwners
 ) -> AsyncGenerator[bytes, None]:
-    """Server-sent events for one caller: what came after `after` (None: only what is new), then what happens."""
+    """Server-sent events for one caller: what came after `after` (None: only what is new), that this was all, then
+    what happens.
+    """
     reader = hub.readers.join(BEHIND)
     try:
         yield b"retry: 1000\n\n"
@@ -250,6 +252,7 @@ async def stream(
                 last = (event.seq, event.index)
                 if event.type == "gap" or _visible(event, owner, caller):
                     yield frame(event)
+            yield notice("caught-up", last, "what follows happens from now on")
         async for piece in live(reader, lambda event, owner: _visible(event, owner, caller), last):
             yield piece
     finally:
@@ -270,7 +273,7 @@ async def live(
                 silent_since = time.monotonic()
                 yield frame(event)
         if reader.overflowed:
-            yield _notice("cut-off", last, f"this reader was more than {BEHIND} events behind; go on from the last id")
+            yield notice("cut-off", last, f"this reader was more than {BEHIND} events behind; go on from the last id")
             return
         if time.monotonic() - silent_since >= HEARTBEAT_S - 0.1:
             silent_since = time.monotonic()
@@ -329,6 +332,7 @@ def frame(event: HistoryEvent) -> bytes:
     )
 
 
-def _notice(kind: str, last: tuple[int, int], why: str) -> bytes:
+def notice(kind: str, last: tuple[int, int], why: str) -> bytes:
+    """What is said of the stream itself; it has no id to go on from."""
     content = msgspec.json.encode(Event(seq=last[0], at_ms=time.time_ns() // 1_000_000, type=kind, values={"why": why}))
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), content)

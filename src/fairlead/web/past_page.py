@@ -36,8 +36,6 @@ RECORDED, A_PAGE = 5_000, 1_000
 RECORDS = 20_000
 """So many records are looked at, at most."""
 DRAW_S = 0.5
-SILENCE_S = 8.0
-"""Nothing more is told for so long: all was."""
 MOST_ROWS = 400
 MARGIN_MS = 5_000
 """So long before the first run the chart begins, where nothing ran earlier in the time."""
@@ -135,19 +133,12 @@ class _Past:
 
     async def _take(self, seq: int) -> None:
         """The events up to this record."""
-        stream = aiter(self.viewer.client.events(since=max(0, seq - RECORDS), timeout_s=30.0))
-        while True:
-            try:
-                event = await asyncio.wait_for(anext(stream), SILENCE_S)
-            except (TimeoutError, StopAsyncIteration):
+        async for event in self.viewer.client.events(since=max(0, seq - RECORDS), timeout_s=30.0):
+            if event.type in ("caught-up", "cut-off"):
                 return
-            if not isinstance(event.data, dict):
-                continue
-            if event.type.startswith("job."):
+            if isinstance(event.data, dict) and event.type.startswith("job."):
                 told = event.data
                 self._events.append((told["at_ms"], event.type, told.get("key", ""), told.get("values", {})))
-            if event.data.get("seq", 0) >= seq:
-                return
 
     # -- panels -------------------------------------------------------------------------------------------------------
 

@@ -100,9 +100,24 @@ def test_a_reader_goes_on_where_he_left(served: Any) -> None:
     with listening(served, **{"Last-Event-ID": all_of_it[middle]["id"]}) as events:
         later = served.submit("/bin/true")
         rest = events.until("job.ended", later)
+    before = [e["event"] for e in rest].index("caught-up")
+    assert before >= len(all_of_it) - middle - 1
+    assert "id" not in rest.pop(before), "there is nothing to go on from"
     ids = [e["id"] for e in rest]
     assert ids[: len(all_of_it) - middle - 1] == [e["id"] for e in all_of_it[middle + 1 :]]
     assert len(set(ids)) == len(ids)
+
+
+def test_who_may_see_nothing_learns_when_all_was_told(served: Any) -> None:
+    """The last record may be none of the caller's; only asked for what was, it is said."""
+    key = served.submit("/bin/true", who="alice")
+    served.wait(key)
+    with listening(served, "?from=1", who="bob") as events:
+        told = events.until("caught-up")
+    assert not [each for each in told if each["data"].get("key") == key]
+    with listening(served) as events:
+        later = served.submit("/bin/true")
+        assert "caught-up" not in [each["event"] for each in events.until("job.ended", later)]
 
 
 def test_history_and_live_events_are_the_same(served: Any) -> None:

@@ -91,7 +91,9 @@ async def stream_events(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=64, description="Go on after this event.")] = None,
 ) -> StreamingResponse:
-    """What happens, as it happens; first what happened since, when asked. Others' jobs are left out."""
+    """What happens, as it happens; first what happened since, when asked, and then `caught-up`. Others' jobs are left
+    out.
+    """
     after = None
     if last_event_id:
         after = parse_id(last_event_id)

@@ -188,6 +188,7 @@ class ClusterPlace(Place):
             yield b"retry: 1000\n\n"
             if after is not None:
                 yield frame(HistoryEvent(book.seq, 10**9, now_ms(), "gap", "", {"why": GAP}))
+                yield history_events.notice("caught-up", (book.seq, 10**9), "what follows happens from now on")
             async for piece in live(line, lambda _event, _owner: True):
                 yield piece
         finally:
