@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from testbed.unix_socket import ask, wait_until_served
 
 from fairlead.version import version_and_build
@@ -328,12 +329,6 @@ def test_a_second_service_on_the_same_state_is_refused_in_a_sentence(bench: Benc
 
 
 # --- the demo ------------------------------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -24,9 +24,10 @@ from typing import Any
 
 import psutil
 import yaml
+from free_ports import free_port
 from testbed.asking import Asked, ask
 from testbed.binaries import BedError, binary
-from testbed.control_plane import CLIENTS, ControlPlane, free_ports
+from testbed.control_plane import CLIENTS, ControlPlane
 from testbed.load import BindWatcher, fill
 
 PATIENCE_S = 600.0
@@ -61,7 +62,7 @@ class Result:
 
 def ours(plane: ControlPlane) -> tuple[list[str], int]:
     """Our command, and where it says how its start went."""
-    (port,) = free_ports(1)
+    port = free_port()
     command = [sys.executable, "-m", "fairlead.cli.main", "kubernetes", "run", "--kubeconfig", str(plane.kubeconfig)]
     return [*command, "--listen", f"127.0.0.1:{port}", "--log-level", "warning"], port
 

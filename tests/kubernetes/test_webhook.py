@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from testbed.cluster import Cluster, Manifest, pod
-from testbed.control_plane import free_ports
 from testbed.deployment import NAMESPACE, kubeconfig_of, kustomized, of_kinds, reached_at
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
@@ -52,7 +52,7 @@ class Hooked:
 
     def start(self) -> None:
         """One more replica, with the options and the rights of the manifest."""
-        (port,) = free_ports(1)
+        port = free_port()
         if not self.ports:
             self.cluster.apply(*reached_at(self._registered, f"https://127.0.0.1:{port}"))
         access = kubeconfig_of(self.cluster.plane, "fairlead-webhook", self.cluster.folder)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from testbed.control_plane import ControlPlane, free_ports, node_manifest
+from free_ports import free_port
+from testbed.control_plane import ControlPlane, node_manifest
 
 PATIENCE_S = 60.0
 Manifest = dict[str, Any]
@@ -177,7 +178,7 @@ class Cluster:
     def schedule(self, queues: str | Manifest | None = None, *options: str, ready: bool = True) -> Running:
         """Start the scheduler on this cluster; with a queue file if given."""
         self._count += 1
-        (port,) = free_ports(1)
+        port = free_port()
         command = [sys.executable, "-m", "fairlead.cli.main", "kubernetes", "run", "--listen", f"127.0.0.1:{port}"]
         command += ["--kubeconfig", str(self.plane.kubeconfig), *options]
         if queues is not None:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -20,21 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from free_ports import free_port
 from testbed.binaries import BedError, binary
 
 READY_S = 240.0
 CLIENTS = {"KUBE_FEATURE_WatchListClient": "false"}
 """This etcd cannot do what newer clients ask for first; they would try again and again, ever more slowly."""
 STAGES = Path(__file__).parent / "stages.yaml"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 @dataclass
@@ -68,7 +59,7 @@ class ControlPlane:
         self.kubeconfig = folder / "kubeconfig"
         self._kwok = kwok
         self._fast = fast
-        self._etcd_port, self._peer_port, self.port = free_ports(3)
+        self._etcd_port, self._peer_port, self.port = free_port(), free_port(), free_port()
         self.running: dict[str, Started] = {}
         self._tokens = {"admin": ("admin", '"system:masters"')}
 

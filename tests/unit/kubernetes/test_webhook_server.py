@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 from click.testing import CliRunner
+from free_ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
-from testbed.control_plane import free_ports
 from testbed.fake_server import FakeServer
 
 from fairlead.cli.main import app
@@ -68,7 +68,7 @@ async def running(registered: bool = True) -> AsyncIterator[Site]:
     if registered:
         webhooks = [{"name": "pods.fairlead.io", "clientConfig": {}}]
         server.put("mutatingwebhookconfigurations", {"metadata": {"name": "fairlead"}, "webhooks": webhooks})
-    (port,) = free_ports(1)
+    port = free_port()
     options = WebhookOptions(
         rules=AdmissionRules(), host="127.0.0.1", port=port, names=("127.0.0.1",), config_map="fairlead/queues"
     )
