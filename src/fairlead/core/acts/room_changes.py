@@ -17,7 +17,7 @@ def nodes_changed(partition: Partition) -> None:
     partition.shares_stale = True
     partition.disruption.capacity_changed()
     partition.root.loosened()
-    partition.reserving.overdue |= partition.reserving.bounded
+    partition.reserving.look_again()
 
 
 def reshare(partition: Partition) -> None:

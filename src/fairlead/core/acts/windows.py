@@ -37,7 +37,7 @@ def look(partition: Partition) -> None:
                 partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
     if changed:
         partition.books_version += 1
-        partition.reserving.overdue |= partition.reserving.bounded
+        partition.reserving.look_again()
     due_ms = windows.next_ms(now_ms)
     if due_ms is not None:
         partition.timers.set_earlier(due_ms, partition.name, "", TIMER)

@@ -86,6 +86,10 @@ class Reserving:
             del self.of[ask.app.queue]
         return reservation
 
+    def look_again(self) -> None:
+        """What a node could hold may be another now: so may be what could ever run, and what a turn is kept for."""
+        self.overdue |= self.bounded
+
     def forget(self, leaf: Queue) -> None:
         """A queue is removed, or has no `wait.max` any more: nothing waits too long in it."""
         self.overdue.pop(leaf, None)

@@ -74,6 +74,7 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
     if node is not None and node.schedulable:
         node.schedulable = False
         partition.disruption.capacity_changed()
+        partition.reserving.look_again()
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
@@ -89,6 +90,7 @@ def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
     if node is not None and not node.schedulable:
         node.schedulable = True
         partition.disruption.capacity_changed()
+        partition.reserving.look_again()
         infeasible.widened(partition.nodes, node, partition.now_ms)
         partition.nodes.gained(node)
         partition.books_version += 1

@@ -10,10 +10,12 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    DrainNode,
     MoveApplication,
     Release,
     ReserveAsk,
     SetPriority,
+    UndrainNode,
 )
 from fairlead.core.model.reasons import HeldForReservation
 from fairlead.core.model.resources import Limits, Resources
@@ -289,3 +291,32 @@ def test_what_ends_in_time_passes_though_it_is_not_the_first_of_its_kind() -> No
     p.s.schedule(p.now)
     running = [a.key for a in p.s.cluster.partitions["default"].applications["many"].allocated_asks()]
     assert running == ["short and wide"]
+
+
+def test_no_turn_is_kept_for_what_no_node_that_takes_work_could_hold() -> None:
+    """The only node that is large enough takes no new work: the next that waits has the turn, and then the first again."""
+    p = Place({"wait.max": "1m"}, most=None, node=4)
+    p.s.handle(AddNode(NodeSpec(id="small", capacity=amount(2, 4))), 0)
+    p.submit("r1", 4)
+    p.submit("r2", 2)
+    p.run()
+    p.submit("large", 3)
+    p.submit("later", 1)
+    p.run(2 * MINUTE)
+
+    def kept() -> list[str]:
+        return [ask.key for ask, _ in p.s.cluster.partitions["default"].reserving.every()]
+
+    assert kept() == ["large"]
+    # While something of a higher priority waits no room is kept for it, so that the end of that says nothing.
+    p.submit("urgent", 4, 5)
+    p.run()
+    p.s.handle(DrainNode("n"), p.now)
+    p.run()
+    assert kept() == ["later"]
+    p.s.handle(DrainNode("small"), p.now)
+    p.run()
+    assert kept() == []
+    p.s.handle(UndrainNode("n"), p.now)
+    p.run()
+    assert kept() == ["large"]
