@@ -67,7 +67,7 @@ class Cycle:
         # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
         kept = bool(partition.reserving.of or partition.reserving.overdue)
         if kept:
-            if not partition.root.by_rank and partition.nominations and place_nominated(partition):
+            if not partition.root.by_rank and partition.nominations and place_nominated(partition, lines):
                 return PLACED
             keep_turns(partition)
             lines.settle()
@@ -99,7 +99,7 @@ class Cycle:
     def _in_walk_order(self) -> Outcome:
         """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
         partition, lines = self.partition, self.lines
-        if partition.nominations.of and (ask := place_nominated(partition)) is not None:
+        if partition.nominations.of and (ask := place_nominated(partition, lines)) is not None:
             return ask
         if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
             return ask

@@ -15,23 +15,30 @@ from fairlead.core.model.resources import fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import is_stronger
+from fairlead.policy.place.reserved import would_be_stopped
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
+    from fairlead.policy.order.pick import Lines
 
 
-def place_nominated(partition: Partition) -> Ask | None:
+def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     """Place the first nominated ask, in the order of nominations, whose space is free by now; None when there is none.
 
-    So it is in YuniKorn's walk, where room is kept only for what takes it back from idle work or waited too long.
+    So it is in YuniKorn's walk, where room is kept only for what takes it back from idle work or waited too long. None
+    starts where one that requires the node would stop it in this call; nothing is kept for it there any longer.
     """
     for ask in list(partition.nominations):
         nomination = ask.nomination
         if nomination is None:
             continue
         node = place_for(partition, ask)
+        if node is not None and would_be_stopped(partition, lines, ask, node):
+            if node is nomination.node:
+                nominate.withdraw(partition, ask)
+            continue
         if node is not None:
             allocations.place(partition, ask, node)
             return ask

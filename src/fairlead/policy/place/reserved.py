@@ -14,16 +14,18 @@ from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.acts.reserve_node import TIMER as EXPIRY_TIMER
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import fits_in, take_from
+from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
 from fairlead.policy.order.keys import batch_key, first_in_walk
-from fairlead.policy.preemption.required_node import preempt_on_required_node
+from fairlead.policy.preemption.required_node import preempt_on_required_node, would_stop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Demand, Shape
     from fairlead.core.books.node import Node
@@ -192,7 +194,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
         if ask not in again and not _may_start(partition, ask):
             del found[ask]
             continue
-        if found[ask].id in nodes.requiring and _would_be_stopped(partition, lines, ask, found[ask]):
+        if would_be_stopped(partition, lines, ask, found[ask]):
             clear_for(partition, found.pop(ask))
             continue
         ask.attempted = True
@@ -208,19 +210,28 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     return None
 
 
-def _would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -> bool:
-    """Whether an ask that requires the node waits, and stops this one there once it has its turn."""
-    left = dict(node.free)
-    take_from(left, ask.items)
-    for shape in () if ask.required_node else partition.nodes.requiring[node.id]:
-        if fits_in(shape.items, left) or not (node.fits_total(shape.items) and partition.nodes.lets(shape, node)):
-            continue
+def would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -> bool:
+    """Whether an ask that requires the node waits, and stops this one there once it has its turn in this call."""
+    if ask.required_node or node.id not in partition.nodes.requiring:
+        return False
+    for other in _next_to_require(partition, lines, node):
+        if would_stop(partition, other, node, ask):
+            # Whatever becomes of this ask, the other one has its turn.
+            partition.nodes.reserved_again |= dict.fromkeys([other] if other.reserved_on is node else ())
+            return True
+    return False
+
+
+def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator[Ask]:
+    """Asks that may run on this node only, and that nothing above it keeps from having their turn."""
+    for ask in node.reservations:
+        if ask.required_node and not waits_for_turn(partition, ask) and _above(partition, ask) is None:
+            yield ask
+    for shape in partition.nodes.requiring[node.id]:
         for demand in partition.demands_of(shape):
             seeker = first_seeker(partition, lines, demand)
-            other = seeker[2] if seeker is not None else None
-            if other is not None and other.priority >= ask.priority and not is_held_back(partition, demand, other):
-                return True
-    return False
+            if seeker is not None and not is_held_back(partition, demand, seeker[2]):
+                yield seeker[2]
 
 
 def _first(asks: dict[Ask, Node]) -> Ask:

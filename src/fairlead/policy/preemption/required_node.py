@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import add_to, fits_in
+from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.preemption.victims import on_behalf_of, reluctance
 
 if TYPE_CHECKING:
@@ -40,23 +40,43 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
     return ask.preempt_triggered
 
 
-def _victims(partition: Partition, ask: Ask, node: Node) -> list[Ask]:
-    """The first candidates in order after which the ask fits; none when it does not fit after all of them."""
+def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> bool:
+    """Whether the ask, which is about to have its turn on this node, would stop the newcomer if that started there."""
+    if ask.preempt_triggered:
+        return False
+    if fits_in(ask.items, _room_beside(node, newcomer)) and partition.nodes.suits(ask, node):
+        return False
+    return newcomer in _victims(partition, ask, node, newcomer)
+
+
+def _room_beside(node: Node, newcomer: Ask | None) -> dict[str, int]:
+    free = dict(node.free)
+    if newcomer is not None and newcomer not in node.held:  # What is held for it is not free in any case.
+        take_from(free, newcomer.items)
+    return free
+
+
+def _victims(partition: Partition, ask: Ask, node: Node, newcomer: Ask | None = None) -> list[Ask]:
+    """The first candidates in order after which the ask fits; none when it does not fit after all of them.
+
+    `newcomer`: as if that had started there as well.
+    """
     names = {name for name, _ in ask.items}
     found = [
         a
-        for a in node.allocations
+        for a in (*node.allocations, *((newcomer,) if newcomer is not None else ()))
         if not a.required_node
         and a.priority <= ask.priority
         and a.evict_cause is None
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
-    free = dict(node.free)
+    free = _room_beside(node, newcomer)
     taken: list[Ask] = []
     for victim in found:
         add_to(free, victim.items)
         taken.append(victim)
-        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+        gone = [each for each in taken if each is not newcomer]
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, gone):
             return taken
     return []

@@ -325,6 +325,23 @@ def test_nothing_starts_where_it_would_be_stopped_at_once(priority: int) -> None
     assert Allocated("daemon", "daemon", "n0") in c.run()
 
 
+def test_nothing_starts_in_room_kept_for_it_where_it_would_be_stopped_at_once() -> None:
+    """Idle work gave its room back for an ask; meanwhile one came that requires the node and may stop that ask."""
+    c = Cluster(6)
+    c.ask("beside", 3, priority=3)
+    c.ask("idle", 3, idle=True)
+    c.run()
+    c.ask("big", 3, priority=-1)
+    assert [d.key for d in c.run() if isinstance(d, Evict)] == ["idle"]
+    c.ask("daemon", 1, on="n0", priority=2)
+    assert c.run() == [Reserved("daemon", "daemon", "n0")]
+    c.end("idle")
+    decided = c.run()
+    assert decided[0] == Unreserved("big", "big", "n0")
+    assert [d.key for d in decided if isinstance(d, Allocated)] == ["daemon"]
+    assert not any(isinstance(d, Evict) for d in decided)
+
+
 def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
     """It could never use it."""
     c = busy(4)
