@@ -90,8 +90,8 @@ class Cycle:
         # 7. Applications with too many asks that fit nowhere rest.
         if partition.uncounted and rest_all(partition):
             return MOVED
-        # Turns that were given or taken, and room that was gathered or let go, may let something start in the next run.
-        if kept and partition.books_version != before:
+        # What is kept no longer (a turn, a node, room that gathers) may let something start that had its turn before.
+        if partition.books_version != before:
             return MOVED
         partition.rested_at = (partition.news, partition.books_version)
         return EMPTY

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
 from fairlead.core.model.events import (
     AddApplication,
@@ -340,6 +341,27 @@ def test_nothing_starts_in_room_kept_for_it_where_it_would_be_stopped_at_once() 
     assert decided[0] == Unreserved("big", "big", "n0")
     assert [d.key for d in decided if isinstance(d, Allocated)] == ["daemon"]
     assert not any(isinstance(d, Evict) for d in decided)
+
+
+def test_a_node_that_is_given_back_is_had_by_one_whose_turn_was_before() -> None:
+    """What an ask wants to be with has left the node that is set aside for it; another waits for idle work to stop."""
+    c = Cluster(4, 4)
+    c.ask("mate", 2, labels={"app": "x"}, where=Constraints(selector=(Requirement(HOSTNAME, "In", ("n0",)),)))
+    c.ask("fill", 2, where=Constraints(selector=(Requirement(HOSTNAME, "In", ("n0",)),)))
+    c.run()
+    c.ask("idle", 4, idle=True)
+    c.run()
+    near = AffinityTerm((Requirement("app", "In", ("x",)),), HOSTNAME)
+    c.ask("friend", 2, where=Constraints(affinity=(near,)))
+    c.run()
+    assert c.run(DELAY_MS) == [Reserved("friend", "friend", "n0")]
+    c.ask("late", 2)
+    assert [d.key for d in c.run() if isinstance(d, Evict)] == ["idle"]
+    c.end("mate")
+    c.end("fill")
+    decided = c.run()
+    assert Unreserved("friend", "friend", "n0") in decided
+    assert [(d.key, d.node) for d in decided if isinstance(d, Allocated)] == [("late", "n0")]
 
 
 def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
