@@ -294,7 +294,7 @@ def test_what_ends_in_time_passes_though_it_is_not_the_first_of_its_kind() -> No
 
 
 def test_no_turn_is_kept_for_what_no_node_that_takes_work_could_hold() -> None:
-    """The only node that is large enough takes no new work: the next that waits has the turn, and then the first again."""
+    """The only node that is large enough takes no new work: the next has the turn, and then the first again."""
     p = Place({"wait.max": "1m"}, most=None, node=4)
     p.s.handle(AddNode(NodeSpec(id="small", capacity=amount(2, 4))), 0)
     p.submit("r1", 4)
