@@ -110,14 +110,14 @@ class Attempts:
         if self._is_below_all(strongest[0]):
             note_tried(partition, demands)
             return None
-        plan, is_common = self._plan(strongest[0], firsts)
+        one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
+        plan, is_common = self._plan(one, firsts)
         if plan is None and is_common:
-            note_tried(partition, demands, self._young_seq < NONE_YOUNG)
-            return None
+            return self._of_nominees(demands, path)
         for place, ask in self._in_order(demands):
             if path is not None and not place < path:
                 return None
-            found, is_common = (plan, True) if ask is strongest[0] and plan is not None else self._plan(ask, firsts)
+            found, is_common = (plan, True) if ask is one and plan is not None else self._plan(ask, firsts)
             if found is not None:
                 return place, found
             if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
@@ -126,6 +126,24 @@ class Attempts:
                     break
         if not any(demand.enters for demand in demands):
             note_tried(partition, demands, self._young_seq < NONE_YOUNG)
+        return None
+
+    def _of_nominees(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
+        """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
+        partition, passed_young = self.partition, self._young_seq < NONE_YOUNG
+        own = [
+            (path_of(ask), ask)
+            for ask in partition.nominations
+            if ask.batch is not None and ask.batch.demand in demands
+        ]
+        for place, ask in sorted(own):
+            if path is not None and not place < path:
+                return None
+            plan, _ = self._plan(ask, [])
+            if plan is not None:
+                return place, plan
+            passed_young = passed_young or self._young_seq < NONE_YOUNG
+        note_tried(partition, demands, passed_young)
         return None
 
     def _in_order(self, demands: list[Demand]) -> list[tuple[Path, Ask]]:

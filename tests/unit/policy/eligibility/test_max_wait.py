@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from invariants.books import check_books
 
-from fairlead.core.model.decisions import Allocated, AskRejected, Decision, ReservationSwitched
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -41,11 +41,13 @@ def amount(cores: int, gib: int) -> Resources:
 class Place:
     """One queue `root.q` with its own quota, and `root.other` without."""
 
-    def __init__(self, properties: dict[str, str] | None = None, most: int | None = 4, node: int = 100) -> None:
+    def __init__(
+        self, properties: dict[str, str] | None = None, most: int | None = 4, node: int = 100, *, preempts: bool = False
+    ) -> None:
         limits = None if most is None else Limits({"vcore": most * 1000, "memory": 2 * most * GIB})
         leaves = (QueueSpec(name="q", max=limits, properties=properties or {}), QueueSpec(name="other"))
         root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
-        preemption = PreemptionSpec(rule="priority", enabled=False)
+        preemption = PreemptionSpec(rule="priority", enabled=preempts)
         self.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
         self.now = 0
         self.s.handle(AddNode(NodeSpec(id="n", capacity=amount(node, 2 * node))), 0)
@@ -320,3 +322,21 @@ def test_no_turn_is_kept_for_what_no_node_that_takes_work_could_hold() -> None:
     p.s.handle(UndrainNode("n"), p.now)
     p.run()
     assert kept() == ["large"]
+
+
+def test_room_that_gathers_for_an_ask_keeps_its_equals_from_stopping_work_and_not_itself() -> None:
+    """Two of three cores are kept for A; only with these is it enough to stop what has the third."""
+    p = Place({"wait.max": "10s"}, most=None, node=3, preempts=True)
+    p.s.handle(AddApplication(ApplicationSpec(id="young", queue="root.other")), 0)
+    young = AskSpec(application="young", key="young", resources=amount(1, 2), priority=-1, min_runtime_ms=MINUTE)
+    p.s.handle(AddAsks((young,)), 0)
+    p.submit("strong", 2, 5, queue="root.other")
+    p.run()
+    p.submit("B", 3, queue="root.other")
+    p.submit("A", 3)
+    p.run(20_000)
+    p.end("strong")
+    p.run()
+    assert [ask.key for ask in p.s.cluster.partitions["default"].nominations] == ["A"]
+    stopped = [d for d in p.s.schedule(2 * MINUTE) if isinstance(d, Evict)]
+    assert [(d.key, d.on_behalf_of) for d in stopped] == [("young", "A")]
