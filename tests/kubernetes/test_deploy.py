@@ -249,7 +249,7 @@ def test_the_options_of_the_deployments_are_taken(installed: Cluster) -> None:
         "data": {"queues.yaml": DEFAULT_QUEUES.replace("name: root", "name: root\n        maxapplications: 77")},
     })  # fmt: skip
     cluster.until(lambda: "is in force" in running.says(), "the new queue file")
-    assert "orbidden" not in running.says()
+    assert "is forbidden: User" not in running.says()
     assert "cannot" not in running.says()
     assert running.end() == 0
     assert not cluster.plane.get("lease", "fairlead", "-n", NAMESPACE)["spec"].get("holderIdentity")

@@ -79,7 +79,7 @@ class Hooked:
         for process in self.processes:
             process.terminate()
         assert [process.wait(50) for process in self.processes] == [0] * len(self.processes)
-        assert "orbidden" not in self.log.read_text()
+        assert "is forbidden: User" not in self.log.read_text()
 
     def clear(self) -> None:
         for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
