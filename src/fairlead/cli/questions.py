@@ -66,7 +66,7 @@ def difference_lines(answer: Otherwise, forecast: bool = False) -> Iterator[str]
         yield f"  {each.key} would wait: {each.reason.sentence}"
     for share in answer.shares:
         if share.queue.count(".") or len(answer.shares) == 1:
-            before, after = (render.amounts(used) or "nothing" for used in (share.before, share.after))
+            before, after = (render.amounts(used) if used else "nothing" for used in (share.before, share.after))
             yield f"  {share.queue} would use {after} (now {before})"
     if forecast:
         yield from _begins(answer)

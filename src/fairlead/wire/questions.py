@@ -387,4 +387,6 @@ class Otherwise(Shape, frozen=True, kw_only=True):
         int,
         said("With `forecast`: of so many that wait it is not known whether their start would move, for lack of time."),
     ]
-    begins: Annotated[list[Begin], said("With `forecast`: when what would be submitted is expected to start.")] = []
+    begins: Annotated[
+        list[Begin], said("With `forecast`: when what would be submitted, and would wait, is expected to start.")
+    ] = []

@@ -113,6 +113,21 @@ def test_whose_start_an_event_moves() -> None:
     }
 
 
+def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:
+    """By the futures in which it comes now; those without it know nothing of it."""
+    s = lab(None, None)
+    new = ("default", "new", "new")
+    ask = AskSpec(application="new", key="new", resources=Resources({"gpu": 1}))
+    events = (AddApplication(ApplicationSpec(id="new", queue="root.a")), AddAsks((ask,)))
+    told = forecast(s, known(10 * MINUTE), draws=2, wanted=[new], events=events)
+    assert (told.expected(new).median_ms, told.expected(("default", "w1", "w1")).median_ms) == (
+        20 * MINUTE,
+        10 * MINUTE,
+    )
+    assert told.about[new].queue == "root.a"
+    assert "new" not in s.cluster.partitions["default"].applications
+
+
 def test_names_of_what_waits() -> None:
     """In the order of arrival; kinds are by user, name and queue."""
     s = lab(None, None, None)

@@ -115,6 +115,9 @@ def test_whatif_of_a_submission_with_a_forecast_says_when_it_would_start(served:
     array = {"submit": draft | {"command": ["true"], "array": "1-3"}, "forecast": True}
     begins = served.call("POST", "/api/v1/whatif", array).json["begins"]
     assert [each["key"] for each in begins] == ["new.1", "new.2", "new.3"]
+    at_once = {"submit": draft | {"command": ["true"], "queue": "root.batch"}, "forecast": True}
+    answer = served.call("POST", "/api/v1/whatif", at_once).json
+    assert (answer["starts"]["count"], answer["begins"]) == (1, []), "nothing is to be foreseen"
     huge = draft | {"command": ["true"], "resources": {"cpu": 2}}
     (never,) = served.call("POST", "/api/v1/whatif", {"submit": huge, "forecast": True}).json["begins"]
     assert (never["median_ms"], never["never"]) == (None, 1.0)

@@ -131,11 +131,9 @@ class Attempts:
     def _of_nominees(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
         """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
         partition, passed_young = self.partition, self._young_seq < NONE_YOUNG
-        own = [
-            (path_of(ask), ask)
-            for ask in partition.nominations
-            if ask.batch is not None and ask.batch.demand in demands
-        ]
+        of_class = dict.fromkeys(demands)
+        nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
+        own = [(path_of(ask), ask) for ask in nominees]
         for place, ask in sorted(own):
             if path is not None and not place < path:
                 return None

@@ -170,9 +170,11 @@ async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire
                 fork=True,
                 spending=lambda: spending(seconds),
             )
-            if not begins or answer.refused:
+            started = {job.key for job in answer.starts.jobs}
+            new = tuple(name for name in supposed.subjects if name[2] not in started)
+            if not begins or answer.refused or not new:
                 return answer, (), None
-            future, new, arrivals = moment.future(), supposed.subjects, moment.arrivals()
+            future, arrivals = moment.future(), moment.arrivals()
             told = played(scheduler, future, moment.partition, new, seconds, arrivals, supposed.events)
             return answer, new[:NAMED], told
 
