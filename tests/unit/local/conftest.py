@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariants.books import check_books
+from testbed.paper import Service
 
 from fairlead.local.devices import read_hierarchies
 from fairlead.local.machine import Machine
@@ -31,6 +33,18 @@ def until(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
     return found
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service without processes; its books are in order in the end."""
+    made = Service(tmp_path)
+    try:
+        yield made
+    finally:
+        made.runtime.close()
+        made.place.close()
+    check_books(made.runtime.books.scheduler)
 
 
 @functools.cache

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,16 +20,6 @@ from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import meant
 from fairlead.runtime import Refusal, Turn
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    made = Service(tmp_path)
-    try:
-        yield made
-    finally:
-        made.runtime.close()
-        made.place.close()
 
 
 def submit(service: Service, indices: str, at_once: int = 0, **fields: Any) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from invariants.books import check_books
 from testbed.paper import ANN, Paper, Service, spec
 
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
@@ -172,14 +170,6 @@ def test_the_book_comes_back_with_its_attempts() -> None:
 
 
 # --- the orders ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path)
-    yield service
-    service.runtime.close()
-    check_books(service.runtime.books.scheduler)
 
 
 def test_each_attempt_is_a_run_of_its_own(service: Service) -> None:

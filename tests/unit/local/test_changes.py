@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from invariants.books import check_books
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Dependency
@@ -23,14 +21,6 @@ from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 
 ANN_ALONE = Caller(user="ann", uid=1000, groups=("ann",))
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path)
-    yield service
-    service.runtime.close()
-    check_books(service.runtime.books.scheduler)
 
 
 def order(service: Service, key: str, caller: Caller = ANN, why: str = "", **wanted: Any) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from benchmarks.linear import MOST
@@ -24,16 +23,6 @@ FEW, MANY = 60, 200
 MOST_OF_FOUR = 4.4
 """Times as much for four times the input: what is counted is the same each time."""
 Work = Callable[[Service, int], int]
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    made = Service(tmp_path)
-    try:
-        yield made
-    finally:
-        made.runtime.close()
-        made.place.close()
 
 
 def array(service: Service, count: int, **fields: object) -> str:

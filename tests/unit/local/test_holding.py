@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from invariants.books import check_books
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Awaited, Dependency
@@ -22,14 +20,6 @@ from fairlead.runtime import Refusal, Turn
 
 BOB = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
 ANN_ALONE = Caller(user="ann", uid=1000, groups=("ann",))
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path)
-    yield service
-    service.runtime.close()
-    check_books(service.runtime.books.scheduler)
 
 
 def after(key: str, awaited: Awaited = Awaited.OK) -> tuple[Dependency, ...]:

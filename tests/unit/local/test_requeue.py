@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from invariants.books import check_books
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Dependency
@@ -22,14 +19,6 @@ from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
 
 BOB = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path)
-    yield service
-    service.runtime.close()
-    check_books(service.runtime.books.scheduler)
 
 
 def requeue(service: Service, key: str, **how: Any) -> None:

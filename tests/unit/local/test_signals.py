@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,6 @@ from fairlead.local.signals import signal
 from fairlead.runtime import Refusal
 
 BOB = Caller(user="bob", uid=1001, groups=("bob",))
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path)
-    yield service
-    service.runtime.close()
 
 
 def send(service: Service, key: str, caller: Caller = ANN) -> str:
