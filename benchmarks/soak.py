@@ -306,7 +306,7 @@ def soak(minutes: float, seed: int, *, is_time_judged: bool) -> bool:
         faults = {kind: count for kind, count in counts.items() if "internal" in kind}
         judged = [
             *flat(course.samples, course.seconds),
-            *ran_once(ledger, must_run, waiting),
+            *ran_once(ledger, directory / "log", must_run, waiting),
             (not faults, f"faults of the service that users met: {faults or 'none'}"),
             (bool(refused), f"refused to the one who did too much: {dict(refused) or 'NOTHING'}"),
             *((note.upper() != note and "NOT " not in note, note) for note in course.notes),

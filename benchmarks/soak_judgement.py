@@ -88,11 +88,16 @@ def share_of(ordered: list[float], share: float) -> float:
     return ordered[int(len(ordered) * share)]
 
 
-def ran_once(ledger: Path, must_run: list[str], state: set[str]) -> Iterator[tuple[bool, str]]:
-    """Whether each attempt ran once, and each job that had to run did."""
+def ran_once(ledger: Path, log: Path, must_run: list[str], state: set[str]) -> Iterator[tuple[bool, str]]:
+    """Whether each attempt ran once, and each job that had to run did; if not, what the service logged of it."""
     lines = ledger.read_text().split()
     twice = [line for line, count in Counter(lines).items() if count > 1]
     ran = {line.rpartition(".")[0] for line in lines}
     lost = [key for key in must_run if key not in ran and key not in state]
     yield not twice, f"{len(lines)} attempts ran{', TWICE: ' + ', '.join(twice[:9]) if twice else ', each once'}"
     yield not lost, f"{len(must_run)} jobs had to run{', NEVER RAN: ' + ', '.join(lost[:9]) if lost else ', and did'}"
+    for key in lost[:9]:
+        said = [
+            line for line in log.read_text(errors="replace").splitlines() if f" {key}-" in line or f" {key} " in line
+        ]
+        yield False, f"of {key} the service logged: {' | '.join(said[:5]) or 'nothing'}"

@@ -37,10 +37,13 @@ def test_memory_that_grows_is_not_flat() -> None:
 
 def test_each_attempt_runs_once_and_each_job_that_must(tmp_path: Path) -> None:
     """By the ledger that the jobs write themselves."""
-    ledger = tmp_path / "ledger"
+    ledger, log = tmp_path / "ledger", tmp_path / "log"
+    log.write_text("run 30-1 ended\nrun 3-1 could not be started: no room\n")
     ledger.write_text("1.0\n2.0\n2.1\n")
-    assert [good for good, _ in ran_once(ledger, ["1", "2"], set())] == [True, True]
-    assert [good for good, _ in ran_once(ledger, ["1", "3"], {"3"})] == [True, True]
-    assert [good for good, _ in ran_once(ledger, ["1", "3"], set())] == [True, False]
+    assert [good for good, _ in ran_once(ledger, log, ["1", "2"], set())] == [True, True]
+    assert [good for good, _ in ran_once(ledger, log, ["1", "3"], {"3"})] == [True, True]
+    assert [good for good, _ in ran_once(ledger, log, ["1", "3"], set())] == [True, False, False]
+    last = list(ran_once(ledger, log, ["1", "3"], set()))[-1][1]
+    assert last == "of 3 the service logged: run 3-1 could not be started: no room"
     ledger.write_text("1.0\n1.0\n")
-    assert [good for good, _ in ran_once(ledger, ["1"], set())] == [False, True]
+    assert [good for good, _ in ran_once(ledger, log, ["1"], set())] == [False, True]

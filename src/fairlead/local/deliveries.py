@@ -147,6 +147,8 @@ class Deliveries:
             if self._closing.wait(LOOK_AGAIN_S):
                 return None
             report = self._machine.report(delivery.run)
+            if report is not None and report.never_executed:
+                report = self._started(run)  # Its supervisor found no room; there may be some by now.
         if report is None or self._closing.is_set():
             return None
         if delivery.kind == "mail" and report.exit_code == NO_SENDMAIL:

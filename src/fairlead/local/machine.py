@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,8 @@ from fairlead.local.live_runs import LiveRun, load_by_core
 from fairlead.local.means import Means, probe
 from fairlead.local.runs import Capability, RunReport, RunSpec, RunUsage
 from fairlead.local.supervisor import cgroups, kernel, run_files, tree
-from fairlead.local.watch import ExitWatch
+from fairlead.local.supervisor.claims import kept_from
+from fairlead.local.watch import ExitWatch, sentence_of
 
 log = logging.getLogger("fairlead.local")
 
@@ -50,7 +50,9 @@ class Machine:
         disk: Disk | None = None,
     ) -> None:
         """`on_end` is called from the machine's own thread, once for each run whose end this process is the first to
-        see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid.
+        see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid. A run
+        whose supervisor the machine kept from beginning is told to `on_end` too, with `not_now`: it was not executed,
+        and may be started again.
 
         `gpus`: device numbers, instead of those found. `capacity`: `vcore` (thousandths), `memory` (bytes) and other
         amounts, instead of those found. `processes`: the bound of a run that names none; 0: no bound. `means`: instead
@@ -348,15 +350,23 @@ class Machine:
             return known
         claim = runs.claim_of(directory)
         if claim is None:
-            why = _sentence(words) or "its supervisor ended before it could begin"
-            return self._settle(
-                key, directory, {"error": f"it could not be started: {why}", "exit_code": 126, "begun": False}
-            )
+            return self._not_begun(key, directory, words)
         if live is not None and claim["supervisor"] != live.supervisor:
             # Another supervisor, sent by a process before this one, was faster. Its run is the run.
             report = self._known(key, directory)
             return None if report is None or report.ended_at_ms is None else report
         return self._bury(key, directory, claim, words)
+
+    def _not_begun(self, key: str, directory: Path, words: str) -> RunReport:
+        """A run that no supervisor has taken, or one has given back."""
+        if run_files.exists(str(directory), run_files.STOP):
+            return self._settle(key, directory, {"stopped": True, "begun": False})
+        if (problem := kept_from(words)) is not None and problem.errno:
+            return RunReport(key=key, not_now=problem.errno, error=problem.strerror or "")
+        why = sentence_of(words) or "its supervisor ended before it could begin"
+        log.warning("run %s could not be started: %s", key, why)
+        error = f"it could not be started: {why}"
+        return self._settle(key, directory, {"error": error, "exit_code": 126, "begun": False})
 
     def _bury(self, key: str, directory: Path, claim: run_files.Record, words: str) -> RunReport:
         """A run without a supervisor and without a result: kill what is left of it and write down that it is lost."""
@@ -366,7 +376,7 @@ class Machine:
         elif not (tree.end_orphans(claim["marker"], claim["groups"]) and orphans.end(self._supervisors())):
             note += "; some of its processes could not be killed"
         if words:
-            note += f" ({_sentence(words)})"
+            note += f" ({sentence_of(words)})"
         cgroups.remove(claim["groups"])
         log.warning("run %s is lost: %s", key, note)
         return self._settle(key, directory, {"lost": True, "note": note})
@@ -388,10 +398,3 @@ class Machine:
         ended = runs.ended_of(key, directory)
         assert ended is not None
         return ended
-
-
-def _sentence(words: str) -> str:
-    """What a supervisor said before it ended. Of what Python itself says when it cannot even begin: the error."""
-    lines = words.splitlines()
-    errors = [line for line in lines if re.match(r"(Fatal Python error|\w+Error)\b", line)]
-    return (errors[-1] if errors else " ".join(lines))[-1000:]

@@ -7,7 +7,6 @@ a start that was overtaken by a stop is not carried out.
 
 from __future__ import annotations
 
-import errno
 import logging
 import queue
 import threading
@@ -16,16 +15,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.local.runs import RunReport, RunSpec
+from fairlead.local.supervisor.claims import BROKEN_DISK, PASSING
 
 if TYPE_CHECKING:
     from fairlead.local.machine import Machine
 
 log = logging.getLogger("fairlead.local")
 
-PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
-"""What may be better in a moment: no more file descriptors, no memory for a process."""
-BROKEN_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-"""What is waited for however long it takes: somebody has to make room, or see to the disk."""
 TRIES = 30
 """Of a start that fails for what passes; for any other reason it is not tried again. All other orders are tried until
 they are carried out."""
@@ -42,6 +38,8 @@ class Orders:
         self._machine, self._on_report = machine, on_report
         self._due: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._retrying: set[str] = set()
+        self._on_their_way: dict[str, tuple[RunSpec, int]] = {}
+        """Runs whose supervisor has not begun yet, and how often they were tried."""
         self._courses: dict[str, tuple[int | None, bool]] = {}
         """How runs were last told to go on."""
         self._overtaken: set[str] = set()
@@ -55,6 +53,14 @@ class Orders:
     def start(self, run: RunSpec) -> None:
         """Execute this run."""
         self._due.put(lambda: self._start(run, 1))
+
+    def start_again(self, key: str, failure: OSError) -> None:
+        """Its supervisor was there and could not begin: as if the start had failed. Nothing for a run not ordered."""
+        self._due.put(lambda: self._could_not_begin(key, failure))
+
+    def has_begun(self, key: str) -> None:
+        """It is executed, or over: it will not have to be started again."""
+        self._on_their_way.pop(key, None)
 
     def stop(self, key: str, grace_ms: int) -> None:
         """Stop this run; if its start is still waiting to be tried again, it never starts."""
@@ -112,6 +118,7 @@ class Orders:
         if run.key in self._overtaken:
             self._overtaken.discard(run.key)
             return
+        self._on_their_way[run.key] = run, attempt
         try:
             report = self._machine.start(run)
         except OSError as failure:
@@ -121,6 +128,10 @@ class Orders:
             log.error("run %s could not be started: %s", run.key, fault, exc_info=fault)
             report = self._known_or_failed(run.key, f"could not be started, a fault in the service: {fault}")
         self._on_report(report)
+
+    def _could_not_begin(self, key: str, failure: OSError) -> None:
+        if (found := self._on_their_way.get(key)) is not None:
+            self._start_failed(*found, failure)
 
     def _start_failed(self, run: RunSpec, attempt: int, failure: OSError) -> None:
         if failure.errno in BROKEN_DISK or (failure.errno in PASSING and attempt < TRIES):

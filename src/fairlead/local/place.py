@@ -198,7 +198,13 @@ class LocalPlace:
         self._order_done(report)
 
     def _order_done(self, report: RunReport) -> None:
-        if not is_notice(report.key):
+        if is_notice(report.key):
+            return
+        if report.not_now:
+            self._orders.start_again(report.key, OSError(report.not_now, report.error))
+        else:
+            if report.is_over or report.pid is not None:
+                self._orders.has_begun(report.key)
             self._do(lambda turn, _: self.enter_report(turn, report))
 
     def _do(self, act: Callable[[Turn, Jobs], None]) -> Future[Any] | None:

@@ -96,6 +96,9 @@ class RunReport(Course):
 
     key: str
     pid: int | None = None
+    not_now: int = 0
+    """The number of the system's error that kept its supervisor from beginning, if that passes; it may be started
+    again."""
 
     @property
     def is_over(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import selectors
 import threading
 import time
@@ -228,3 +229,10 @@ def _close(*fds: int | None) -> None:
         if fd is not None:
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def sentence_of(words: str) -> str:
+    """What a supervisor said before it ended. Of what Python itself says when it cannot even begin: the error."""
+    lines = words.splitlines()
+    errors = [line for line in lines if re.match(r"(Fatal Python error|\w+Error)\b", line)]
+    return (errors[-1] if errors else " ".join(lines))[-1000:]

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from . import cgroups, child, kernel, run_files, tree
+from . import cgroups, child, claims, kernel, run_files, tree
 from .ends import Ends
 from .sealed import Damaged
 
@@ -61,6 +61,8 @@ class Supervision:
         self.streams = streams
         self.keeps_orphans = keeps_orphans
         self.begun = False
+        self.no_room: OSError | None = None
+        """What kept its files from being made; its bounds are another matter."""
         self.spec = spec
         self.plan: cgroups.Plan = spec["groups"]
         self.me = os.getpid()
@@ -278,20 +280,14 @@ def main(arguments: list[str]) -> int:
     try:
         return _claim_and_supervise(directory, spec, keeps_orphans)
     except OSError as problem:
+        if claims.give_back(directory, problem):
+            return NOT_BEGUN
         sentence = f"the run's files cannot be written: {problem}"
-        if not _is_claimed_by_us(directory):
+        if not claims.is_ours(directory):
             print(sentence, file=sys.stderr)
             return NOT_BEGUN
         # The claim may not outlive a power cut, so nothing was begun; nothing else ever will begin it either.
         return _deliver(directory, {"begun": False, "error": sentence, "exit_code": child.NOT_EXECUTABLE})
-
-
-def _is_claimed_by_us(directory: str) -> bool:
-    try:
-        claim = run_files.read(directory, run_files.CLAIM)
-    except (Damaged, OSError):
-        return False
-    return claim is not None and claim["supervisor"] == os.getpid()
 
 
 def _detach() -> bool:
@@ -318,7 +314,7 @@ def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: 
     streams.let_go()
     os.close(gate_out)
     os.close(fault_in)
-    if not run_files.claim(directory, _claim_record(spec, me, command)):
+    if not run_files.claim(directory, claims.record(spec, me, command)):
         os.close(gate)
         os.waitpid(command, 0)
         return CLAIMED_BY_ANOTHER
@@ -335,33 +331,23 @@ def _claim_and_supervise(directory: str, spec: run_files.Record, keeps_orphans: 
         note = f"its supervisor failed: {type(problem).__name__}: {problem}"[:2000]
         outcome = {**work.outcome, "lost": True, "note": note}
     cgroups.remove(work.plan)
+    if work.no_room is not None and claims.give_back(directory, work.no_room):
+        return NOT_BEGUN
     return _deliver(directory, outcome)
-
-
-def _claim_record(spec: run_files.Record, me: int, command: int) -> run_files.Record:
-    mine, its = kernel.process(me), kernel.process(command)
-    return {
-        "boot": kernel.boot_id(),
-        "supervisor": me,
-        "supervisor_ticks": mine.started_ticks if mine else 0,
-        "pid": command,
-        "pid_ticks": its.started_ticks if its else 0,
-        "started_at_ms": run_files.now_ms(),
-        "marker": spec["marker"],
-        "gpus": spec["gpus"],
-        "cpus": spec["cpus"],
-        "groups": spec["groups"],
-    }
 
 
 def _open_gate(work: Supervision, gate: int) -> None:
     """Let the command begin, if its bounds can be set and nobody has stopped it already."""
     try:
-        run_files.reserve(work.directory)
-        if run_files.exists(work.directory, run_files.STOP):
-            work.outcome["stopped"] = True
-            return
-        work.streams.begin()
+        try:
+            run_files.reserve(work.directory)
+            if run_files.exists(work.directory, run_files.STOP):
+                work.outcome["stopped"] = True
+                return
+            work.streams.begin()
+        except OSError as problem:
+            work.no_room = problem
+            raise
         cgroups.create(work.plan)
         os.write(gate, b"g")
         work.begun = True
