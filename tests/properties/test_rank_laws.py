@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from properties.portions import in_portions
 from properties.rank_courses import STEPS_OF_ONE, RankCourse, main, rules_of_configuration
 
 QUICK = 10
@@ -49,7 +50,9 @@ def test_the_laws_of_rank_hold(rule: str, rank_courses: int) -> None:
     assert counts["Evict"] > rank_courses / 2, counts
 
 
-@pytest.mark.parametrize(("rule", "number"), [(rule, n) for rule, own in ONCE_BROKEN.items() for n in own])
+@pytest.mark.parametrize(
+    ("rule", "number"), in_portions([(rule, n) for rule, own in ONCE_BROKEN.items() for n in own], 4)
+)
 def test_what_broke_a_law_once_does_so_no_more(rule: str, number: int) -> None:
     """Far behind the first few courses, and worth a look each time."""
     assert not RankCourse(rule, number).take().broken

@@ -1,0 +1,27 @@
+"""Which of the cases that were found once are taken when.
+
+Decides it by the build: the compiled one, on which they cost a third, takes all; the plain one takes some in
+`make test` and the rest among the slow tests. Thus every `.ci/run` takes each. Never leaves one out for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from fairlead.version import build
+
+
+def in_portions(cases: Iterable[Any], one_in: int) -> list[Any]:
+    """The cases, as parameters of a test: the plain build takes one in so many by default."""
+    takes_all = build() == "compiled"
+    return [
+        each if takes_all or not number % one_in else pytest.param(*_values(each), marks=pytest.mark.slow)
+        for number, each in enumerate(cases)
+    ]
+
+
+def _values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)
