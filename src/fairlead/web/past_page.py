@@ -22,6 +22,7 @@ from fairlead.web.frame import Given, Page, Row, act_button, table
 from fairlead.web.gantt import gantt, legend
 from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, strong
 from fairlead.web.live import Live
+from fairlead.web.running import running
 from fairlead.web.stairs import meter
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import counted, duration, job_link, short_queue
@@ -29,12 +30,15 @@ from fairlead.wire.cluster import Event
 from fairlead.wire.course import Course as Recorded
 from fairlead.wire.fields import with_cpu
 from fairlead.wire.jobs import Job
+from fairlead.wire.occupancy import Occupant
 
 SPANS = {"15m": 900_000, "1h": 3_600_000, "6h": 21_600_000, "1d": 86_400_000, "7d": 604_800_000}
 RECORDED, A_PAGE = 5_000, 1_000
 """Of a recorded course so many events are looked at, and so many at once."""
 RECORDS = 20_000
 """So many records are looked at, at most."""
+GO_ON = 2_000
+"""So many jobs are shown, at most, that began before these records and still run."""
 DRAW_S = 0.5
 MOST_ROWS = 400
 MARGIN_MS = 5_000
@@ -79,8 +83,10 @@ class _Past:
     def __init__(self, viewer: Viewer, live: Live, page: Page, span_: str) -> None:
         self.viewer, self.live, self.page, self.span = viewer, live, page, span_
         self._events: list[Told] = []
-        self._named: dict[str, Job] = {}
+        self._named: Mapping[str, Job | Occupant] = {}
         self._is_read = False
+        self._since_ms: int | None = None
+        """The first moment of which the records were looked at; None: they reach back to the beginning."""
         self._shown: Html = EMPTY
         self._set_window()
 
@@ -100,7 +106,7 @@ class _Past:
                     known.queue,
                     known.resources,
                 )
-                course.submitted_ms = known.submitted_at_ms
+                course.submitted_ms = known.submitted_at_ms if isinstance(known, Job) else None
         return [course for course in found.values() if self._within(course)]
 
     def _within(self, course: Course) -> bool:
@@ -116,8 +122,11 @@ class _Past:
         drawing = asyncio.create_task(self._draw())
         try:
             await self._take(seq)
-            if not all(course.user for course in courses(self._events).values()):
-                self._named = {job.key: job async for job in self.viewer.client.jobs(parts=True, limit=5000)}
+            if seq > RECORDS:
+                await self._add_what_goes_on()
+            if not all(course.user or key in self._named for key, course in courses(self._events).items()):
+                jobs = {job.key: job async for job in self.viewer.client.jobs(parts=True, limit=5000)}
+                self._named = {**jobs, **self._named}
         finally:
             drawing.cancel()
         self._is_read = True
@@ -140,6 +149,24 @@ class _Past:
                 told = event.data
                 self._events.append((told["at_ms"], event.type, told.get("key", ""), told.get("values", {})))
 
+    async def _add_what_goes_on(self) -> None:
+        """What began before the records that are looked at, and still runs: else a full machine would look empty."""
+        self._since_ms = since_ms = self._events[0][0] if self._events else self.end_ms
+        began, going_on = list[Told](), dict[str, Job | Occupant]()
+        async for each in running(self.viewer, most=GO_ON):
+            if each.started_at_ms is not None and each.started_at_ms < since_ms:
+                began.append((each.started_at_ms, "job.allocated", each.key, {"node": each.node}))
+                going_on[each.key] = each
+        self._named = going_on
+        self._events = [*sorted(began, key=lambda told: told[:3]), *self._events]
+
+    def _reach(self) -> Child:
+        """What is not shown, where more happened than is looked at."""
+        if self._since_ms is None or self._since_ms <= self.begin_ms:
+            return None
+        what = f"the newest {RECORDS:,} records, from {times.moment(self._since_ms)} on"
+        return p(f"Looked at: {what}, and {GO_ON:,} jobs at most that began before and run.", class_="quiet small")
+
     # -- panels -------------------------------------------------------------------------------------------------------
 
     async def chart(self) -> Html:
@@ -160,19 +187,19 @@ class _Past:
         )
         if not ran:
             nothing = "Nothing that you may see ran in this time." if self._is_read else "What happened is being read …"
-            return joined(choice, p(nothing, class_="empty"))
+            return joined(choice, p(nothing, class_="empty"), self._reach())
         more = (
             p(f"The newest {MOST_ROWS} of {counted(len(ran), 'job')} are drawn.", class_="quiet small")
             if len(ran) > MOST_ROWS
             else None
         )
-        return joined(choice, gantt(ran[-MOST_ROWS:], begin_ms, self.end_ms, colours.of), legend(), more)
+        return joined(choice, gantt(ran[-MOST_ROWS:], begin_ms, self.end_ms, colours.of), legend(), more, self._reach())
 
     async def again(self, given: Given) -> str:
         """Up to now."""
         del given
         self._set_window()
-        self._events, self._is_read = [], False
+        self._events, self._is_read, self._since_ms = [], False, None
         await self.read()
         return ""
 

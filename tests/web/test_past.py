@@ -1,0 +1,88 @@
+"""The page of the past, where more happened than it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from testbed.answering import made
+
+from fairlead.client.http import ServerEvent
+from fairlead.web import past_page
+from fairlead.web.frame import Page
+from fairlead.web.live import Live
+from fairlead.web.past_page import _Past
+from fairlead.web.viewer import Viewer
+from fairlead.wire.occupancy import Occupant
+
+MINUTE = 60_000
+
+
+def event(at_ms: int, what: str, key: str, **values: Any) -> ServerEvent:
+    told = {"seq": 1, "at_ms": at_ms, "type": what, "key": key, "values": values}
+    return ServerEvent("1.0", what, told)
+
+
+async def read(past: _Past, seq: int, events: list[ServerEvent], occupants: list[Occupant]) -> list[str]:
+    """The jobs that it asks the names of."""
+    asked: list[str] = []
+
+    async def told(**_: Any) -> AsyncIterator[ServerEvent]:
+        for each in events:
+            yield each
+
+    async def there(**_: Any) -> AsyncIterator[Occupant]:
+        for each in occupants:
+            yield each
+
+    async def jobs(**_: Any) -> AsyncIterator[Any]:
+        asked.append("jobs")
+        for each in list[Any]():
+            yield each
+
+    async def changes() -> Any:
+        return SimpleNamespace(seq=seq)
+
+    async def redraw(*_: str) -> None:
+        return
+
+    client = SimpleNamespace(changes=changes, events=told, occupants=there, jobs=jobs)
+    past.viewer = cast(Viewer, SimpleNamespace(of="machine", client=client))
+    past.page = cast(Page, SimpleNamespace(redraw=redraw))
+    await past.read()
+    return asked
+
+
+@pytest.fixture
+def past() -> _Past:
+    viewer = cast(Viewer, SimpleNamespace(of="machine", client=None))
+    return _Past(viewer, Live(), cast(Page, None), "1h")
+
+
+async def test_what_began_before_the_records_that_are_looked_at_and_runs_is_shown(past: _Past) -> None:
+    """Else a machine on which much happens, and long jobs run, would look as if nothing did."""
+    since = past.end_ms - 10 * MINUTE
+    old = made(Occupant, key="7", user="ann", name="train", queue="root.a", node="vm", started_at_ms=since - MINUTE)
+    new = made(Occupant, key="8", user="ben", name="short", queue="root.a", node="vm", started_at_ms=since + MINUTE)
+    events = [
+        event(since, "job.submitted", "8", user="ben", name="short", queue="root.a"),
+        event(since + MINUTE, "job.allocated", "8", node="vm"),
+    ]
+    assert await read(past, past_page.RECORDS + 1, events, [new, old]) == []
+    shown = {course.key: course for course in past.found()}
+    assert {key: (course.user, course.name) for key, course in shown.items()} == {
+        "7": ("ann", "train"),
+        "8": ("ben", "short"),
+    }
+    assert [(run.node, run.begin_ms, run.end_ms) for run in shown["7"].runs] == [("vm", since - MINUTE, None)]
+    assert shown["7"].submitted_ms is None, "when it was submitted is not known: it counts for no waiting time"
+    assert [run.begin_ms for run in shown["8"].runs] == [since + MINUTE]
+    assert f"the newest {past_page.RECORDS:,} records" in str(past._reach())
+
+
+async def test_where_all_is_looked_at_nothing_is_said_to_be_missing(past: _Past) -> None:
+    events = [event(past.end_ms - MINUTE, "job.submitted", "8", user="ben", name="short", queue="root.a")]
+    await read(past, past_page.RECORDS, events, [])
+    assert past._reach() is None
