@@ -52,17 +52,23 @@ class Trial:
         self.script = f"echo once >> {self.mark}; setsid sleep {pause} & sleep {pause}; wait; exit {self.status}"
         self.ends: list[RunReport] = []
         self.told = threading.Event()
+        self.again = 0
+        """How often it was started again, since the machine kept its supervisor from beginning."""
         self.machine = Machine(directory / "runs", on_end=self._end, means=Means(), gpus=())
 
     def _end(self, report: RunReport) -> None:
+        if report.not_now:
+            self.again += 1
+            report = self.machine.start(self._spec())
+            if not report.is_over:
+                return
         self.ends.append(report)
         self.told.set()
 
     def go(self) -> str:
         """What became of it. Raises `Failed`."""
-        spec = RunSpec(key=self.key, command=("/bin/sh", "-c", self.script), grace_ms=500)
         try:
-            self._start(spec)
+            self._start(self._spec())
             if self.stops:
                 threading.Timer(0.4, self._stop).start()
             if not self.told.wait(PATIENCE_S):
@@ -71,6 +77,9 @@ class Trial:
             return self._judge()
         finally:
             self.machine.close()
+
+    def _spec(self) -> RunSpec:
+        return RunSpec(key=self.key, command=("/bin/sh", "-c", self.script), grace_ms=500)
 
     def _start(self, spec: RunSpec) -> None:
         traced = strace(self.fault, "-D", "-b", "execve", sys.executable, "-I", "-S", str(launch.PROGRAM))
@@ -94,6 +103,8 @@ class Trial:
         marks = len(self.mark.read_text().splitlines()) if self.mark.exists() else 0
         left = kernel.marked([str(m)]) if (m := self._marker()) else {}
         said = f"{report.error} {report.note}"
+        if self.again > 1:
+            raise Failed(f"without a fault it could not begin either, {self.again - 1} times")
         if len(self.ends) != 1:
             raise Failed(f"its end was told {len(self.ends)} times")
         if left:
@@ -114,7 +125,7 @@ class Trial:
             return "stopped"
         if marks != 1 or report.exit_code != self.status:
             raise Failed(f"another end than its own ({marks} marks): {report}")
-        return "ended"
+        return "ended after another start" if self.again else "ended"
 
     def _raise(self, why: str) -> str:
         raise Failed(why)

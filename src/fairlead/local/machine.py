@@ -363,7 +363,7 @@ class Machine:
             return self._settle(key, directory, {"stopped": True, "begun": False})
         if (problem := kept_from(words)) is not None and problem.errno:
             return RunReport(key=key, not_now=problem.errno, error=problem.strerror or "")
-        why = sentence_of(words) or "its supervisor ended before it could begin"
+        why = sentence_of(words)
         log.warning("run %s could not be started: %s", key, why)
         error = f"it could not be started: {why}"
         return self._settle(key, directory, {"error": error, "exit_code": 126, "begun": False})

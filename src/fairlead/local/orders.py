@@ -7,6 +7,7 @@ a start that was overtaken by a stop is not carried out.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -147,6 +148,8 @@ class Orders:
         known = self._machine.report(key)
         if known is not None and known.pid is not None:
             return known
+        with contextlib.suppress(OSError, KeyError):
+            self._machine.stop(key, 0)  # Never executed, and it never will be.
         return RunReport(key=key, error=why, exit_code=126, ended_at_ms=time.time_ns() // 1_000_000)
 
     def _go_on(self, key: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from fairlead.local.machine import Machine
 from fairlead.local.orders import Orders
 from fairlead.local.runs import RunReport, RunSpec
 from fairlead.local.supervisor import run_files
+from fairlead.local.supervisor.claims import kept_from
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -141,6 +143,30 @@ def test_the_orders_start_it_again(disk: Disk, tmp_path: Path) -> None:
     machine.close()
 
 
+def test_a_supervisor_that_is_killed_before_it_begins_fails_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that kills them, for want of memory, would else fail all that waits, job after job."""
+    start, ends = launch.start_supervisor, list[RunReport]()
+    machine = Machine(tmp_path / "runs", on_end=ends.append)
+    run = RunSpec(key="1-1", command=("/bin/true",), cwd="/")
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "start_supervisor", lambda directory: killed(start(directory)))
+        machine.start(run)
+        wait_for(lambda: bool(ends))
+    assert (ends[0].not_now, ends[0].never_executed) == (errno.EAGAIN, True)
+    machine.start(run)
+    wait_for(lambda: len(ends) > 1)
+    assert ends[1].exit_code == 0
+    machine.close()
+
+
+def killed(started: tuple[int, int]) -> tuple[int, int]:
+    """Before it has even read which run it is for."""
+    os.kill(started[0], signal.SIGKILL)
+    return started
+
+
 def test_a_message_is_sent_when_there_is_room(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a run like any other."""
     monkeypatch.setattr(deliveries, "LOOK_AGAIN_S", 0.3)
@@ -162,3 +188,19 @@ def test_a_message_is_sent_when_there_is_room(disk: Disk, tmp_path: Path, monkey
     assert [each.not_now for each in ends] == [errno.ENOSPC, 0]
     sending.close()
     machine.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("", errno.EAGAIN),
+        ("OSError: [Errno 24] Too many open files: '/usr/lib/python3'", errno.EMFILE),
+        ("[Errno 28] No space left on device", errno.ENOSPC),
+        ("its supervisor failed: PermissionError: [Errno 13] Permission denied", None),
+        ("there is no readable spec in /x", None),
+    ],
+)
+def test_what_passes_is_told_by_the_number_of_the_error(words: str, number: int | None) -> None:
+    """In whatever words; what does not pass fails the run."""
+    found = kept_from(words)
+    assert (found.errno if found else None) == number

@@ -171,7 +171,32 @@ def test_a_start_waits_for_room_as_long_as_it_takes(
     giving = give(bench)
     giving.start(run("1-1"))
     wait_for(lambda: bool(reports))
-    assert (len(bench.told), reports[0].exit_code) == (10, 126)
+    assert (bench.told, reports[0].exit_code) == (["start 1-1"] * 10 + ["stop 1-1 0"], 126)
+
+
+def test_a_start_whose_supervisor_could_not_begin_is_tried_again(
+    give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that fails at once: however often for a full disk, some times else; never what has begun."""
+    monkeypatch.setattr(orders, "TRIES", 2)
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.005)
+    bench = Bench()
+    giving = give(bench)
+    giving.start(run("1-1"))
+    giving.start(run("2-1"))
+    wait_for(lambda: len(reports) == 2)
+    giving.has_begun("2-1")
+    for number in range(4):
+        giving.start_again("1-1", OSError(errno.ENOSPC, "disk full"))
+        wait_for(lambda number=number: bench.told.count("start 1-1") == number + 2)  # type: ignore[misc]
+    giving.start_again("2-1", OSError(errno.ENOSPC, "disk full"))
+    giving.start_again("3-1", OSError(errno.ENOSPC, "disk full"))
+    bench.runs.clear()
+    giving.start_again("1-1", OSError(errno.EAGAIN, "killed"))
+    wait_for(lambda: bool(reports[-1].error))
+    assert (reports[-1].key, reports[-1].exit_code) == ("1-1", 126)
+    assert bench.told.count("start 2-1") == 1
+    assert "start 3-1" not in bench.told
 
 
 def test_a_failing_order_does_not_stop_the_others(give: Callable[[Bench], Orders], reports: list[RunReport]) -> None:

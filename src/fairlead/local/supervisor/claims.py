@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 
 from . import kernel, run_files
@@ -18,8 +19,8 @@ PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, err
 """What may be better in a moment: no more file descriptors, no memory for a process."""
 BROKEN_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 """What is waited for however long it takes: somebody has to make room, or see to the disk."""
-NOT_NOW = "not now:"
-"""Before the number of such an error, where a supervisor says why it did not begin."""
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
+"""Of an error, in the words of Python: a supervisor that cannot even be loaded says no others."""
 
 
 def record(spec: run_files.Record, supervisor: int, command: int) -> run_files.Record:
@@ -48,7 +49,7 @@ def give_back(directory: str, problem: OSError) -> bool:
             _remove_what_was_made(directory)
     if is_ours(directory):
         return False
-    print(f"{NOT_NOW} {problem.errno} {problem.strerror}", file=sys.stderr)
+    print(problem, file=sys.stderr)
     return True
 
 
@@ -71,6 +72,11 @@ def is_ours(directory: str) -> bool:
 
 
 def kept_from(words: str) -> OSError | None:
-    """What kept a supervisor that said this from beginning now; None: something else."""
-    number, _, why = words.removeprefix(NOT_NOW).strip().partition(" ")
-    return OSError(int(number), why) if words.startswith(NOT_NOW) and number.isdecimal() else None
+    """What kept a supervisor that said this from beginning now; None: something else, which does not pass.
+
+    One that said nothing was killed. That a machine kills them (no memory) must not fail job after job.
+    """
+    if not words:
+        return OSError(errno.EAGAIN, "its supervisor was killed before it could begin")
+    number = next((int(found) for found in _NUMBER.findall(words)), 0)
+    return OSError(number, os.strerror(number)) if number in PASSING | BROKEN_DISK else None

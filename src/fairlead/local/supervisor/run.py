@@ -270,12 +270,13 @@ def main(arguments: list[str]) -> int:
     """Supervise the run of one directory. Messages on standard error reach the machine if it still lives."""
     directory = os.path.abspath(arguments[0])
     keeps_orphans = _detach()
+    spec, why = None, ""
     try:
         spec = run_files.read(directory, run_files.SPEC)
-    except (Damaged, OSError):
-        spec = None
+    except (Damaged, OSError) as problem:
+        why = f": {problem}"
     if spec is None:
-        print(f"there is no readable {run_files.SPEC} in {directory}", file=sys.stderr)
+        print(f"there is no readable {run_files.SPEC} in {directory}{why}", file=sys.stderr)
         return NOT_BEGUN
     try:
         return _claim_and_supervise(directory, spec, keeps_orphans)
