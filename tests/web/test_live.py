@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.client.errors import Refused
 from fairlead.web import live as module
-from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, Budget, Live
+from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, SOMEBODY_WAITS, Budget, Live
 from fairlead.web.viewer import Kind, Viewer
 from fairlead.wire.cluster import Problem
 
@@ -201,3 +201,22 @@ async def test_a_page_is_opened_with_what_is_nearly_new_and_who_acted_sees_what_
     assert [await asyncio.create_task(one("opening")) for _ in range(5)] == [1] * 5
     assert await asyncio.create_task(one("acting")) == 2
     assert await asyncio.create_task(one("opening")) == 2
+
+
+async def test_a_page_that_opens_does_not_wait_until_a_look_of_others_is_earned() -> None:
+    """It shares the question that waits for its turn, and has it asked at once: half a minute it would be else."""
+    live, asked = Live(), list[str]()
+
+    async def ask() -> str:
+        asked.append("queues")
+        return "as it is"
+
+    live.budget.spent(("queues",), 100.0)
+    look = asyncio.create_task(live.shared(("queues",), ask))
+    await asyncio.sleep(0.05)
+    assert not asked, "an open page looks again when that is earned"
+    SOMEBODY_WAITS.set("opening")
+    async with asyncio.timeout(5):
+        assert await live.shared(("queues",), ask) == "as it is"
+        assert await look == "as it is"
+    assert asked == ["queues"]

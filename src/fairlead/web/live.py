@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from fairlead.client.asynchronous import AsyncClient
@@ -81,6 +82,18 @@ class Budget:
         self._owed_s[question] = self._owed_s.get(question, 0.0) + seconds
 
 
+@dataclass(slots=True)
+class Look:
+    """A question that was asked, or will be as soon as that is earned, and its answer."""
+
+    seq: int
+    begun: float
+    ask: object
+    is_waited_for: asyncio.Event
+    """Somebody waits for the answer: it is asked at once."""
+    task: asyncio.Task[Any]
+
+
 class Live:
     """How far the service has come, for all open pages."""
 
@@ -98,7 +111,7 @@ class Live:
         """Of each question how long its last answers took: the shortest is what it costs, the rest is what else the
         machine had to do.
         """
-        self._shared: dict[tuple[Any, ...], tuple[int, float, asyncio.Task[Any], object]] = {}
+        self._shared: dict[tuple[Any, ...], Look] = {}
         self._derived: dict[str, tuple[object, asyncio.Task[Any]]] = {}
 
     def join(self, page: object, client: AsyncClient) -> None:
@@ -150,17 +163,22 @@ class Live:
         first, then whoever asks, where that matters.
         """
         known = self._shared.get(key)
-        if known is None or not self._is_of_now(*known[:3]):
-            known = (self.seq, time.monotonic(), asyncio.create_task(self._asked(key, ask)), ask)
+        if known is None or not self._is_of_now(known):
+            is_waited_for = asyncio.Event()
+            task = asyncio.create_task(self._asked(key, ask, is_waited_for))
+            known = Look(self.seq, time.monotonic(), ask, is_waited_for, task)
             self._shared[key] = known
             if len(self._shared) > MOST_SHARED:
                 self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
+        if SOMEBODY_WAITS.get():
+            known.is_waited_for.set()
         try:
-            return cast(T, await asyncio.shield(known[2]))
+            return cast(T, await asyncio.shield(known.task))
         except Refused as no:
-            if known[3] is ask or no.status != UNKNOWN:
+            if known.ask is ask or no.status != UNKNOWN:
                 raise
-            return await self._asked(key, ask)  # The session of whoever asked may be over; this one's may not.
+            # The session of whoever asked may be over; this one's may not.
+            return await self._asked(key, ask, known.is_waited_for)
 
     async def derived(self, name: str, answer: A, work_out: Callable[[A], T]) -> T:
         """What follows from an answer that pages share, worked out once for all of them, beside what else goes on."""
@@ -170,20 +188,18 @@ class Live:
             self._derived[name] = known
         return cast(T, await asyncio.shield(known[1]))
 
-    def _is_of_now(self, seq: int, begun: float, task: asyncio.Task[Any]) -> bool:
+    def _is_of_now(self, look: Look) -> bool:
         """Whether nothing can have changed since this was asked, as far as pages are told."""
-        if task.done() and (task.cancelled() or task.exception() is not None):
+        if look.task.done() and (look.task.cancelled() or look.task.exception() is not None):
             return False
         if SOMEBODY_WAITS.get() == "opening":
-            return not task.done() or time.monotonic() - begun < OPENING_S
+            return not look.task.done() or time.monotonic() - look.begun < OPENING_S
         hears_of_changes = self._polling is not None and not self._polling.done() and not SOMEBODY_WAITS.get()
-        return seq == self.seq and (hears_of_changes or time.monotonic() - begun < FRESH_S)
+        return look.seq == self.seq and (hears_of_changes or time.monotonic() - look.begun < FRESH_S)
 
-    async def _asked(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]]) -> T:
+    async def _asked(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]], is_waited_for: asyncio.Event) -> T:
         if not SOMEBODY_WAITS.get():
-            # What costs little goes first: what it would wait for else takes longer than itself.
-            await asyncio.sleep(min(self._took.get(key[0], (0.0,))))
-            await self.budget.allowed(key)
+            await self._earn(key, is_waited_for)
         begun = time.monotonic()
         try:
             return await ask()
@@ -191,3 +207,18 @@ class Live:
             took = self._took.setdefault(key[0], deque(maxlen=REMEMBERED))
             took.append(time.monotonic() - begun)
             self.budget.spent(key, min(took))
+
+    async def _earn(self, key: tuple[Any, ...], is_waited_for: asyncio.Event) -> None:
+        """Wait until this may be asked again, or somebody waits for it: a page that opens would else wait with it."""
+
+        async def earn() -> None:
+            # What costs little goes first: what it would wait for else takes longer than itself.
+            await asyncio.sleep(min(self._took.get(key[0], (0.0,))))
+            await self.budget.allowed(key)
+
+        either = asyncio.create_task(earn()), asyncio.create_task(is_waited_for.wait())
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in either:
+                each.cancel()
