@@ -19,14 +19,18 @@ ONCE_BROKEN = {
     ),
     "guarantee": (
         *(6, 421, 537, 608, 666, 721, 784, 785, 939, 1208, 1307, 1308, 2345, 2673, 3011, 3242, 3347, 3559),
-        *(3707, 4536),
+        *(3707, 4536, 7557, 8116, 9218, 9557),
     ),
     "both": (
         *(7, 10, 12, 19, 44, 47, 97, 116, 129, 144, 166, 217, 221, 248, 257, 422, 510, 847, 1175, 1312),
-        *(1501, 1791, 1818, 1856, 1996, 2499, 2890, 2951, 3134, 3297, 3442, 3517, 3533),
+        *(1501, 1791, 1818, 1856, 1996, 2499, 2890, 2951, 3134, 3297, 3442, 3517, 3533, 8029),
     ),
 }
 """Courses that broke a law once: each showed a fault of the scheduler, or what a law did not know."""
+
+
+STILL_BROKEN = (("priority", 9751, "weaker-went-first"),)
+"""Courses that break a law, each with the law; none of them is excused: it is the list of what is to be mended."""
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +60,15 @@ def test_the_laws_of_rank_hold(rule: str, rank_courses: int) -> None:
 def test_what_broke_a_law_once_does_so_no_more(rule: str, number: int) -> None:
     """Far behind the first few courses, and worth a look each time."""
     assert not RankCourse(rule, number).take().broken
+
+
+@pytest.mark.xfail(
+    strict=True, reason="k110 waits on n1 though it would fit, and k100 is placed there: not looked into"
+)
+@pytest.mark.parametrize(("rule", "number", "law"), STILL_BROKEN)
+def test_what_breaks_a_law_still(rule: str, number: int, law: str) -> None:
+    """It becomes one of those above once it is mended."""
+    assert law not in {each.law for each in RankCourse(rule, number).take().broken.values()}
 
 
 def test_the_rules_of_the_configuration_are_found() -> None:

@@ -59,19 +59,21 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
-    """The oldest ask of each batch, and those for which room is kept, if they were made by then, may run, and would fit
-    if nothing else ran; for the next one that is to wait so long there is a timer.
+    """The oldest ask of each batch without a reservation, and those for which room is kept, if they were made by then,
+    may run, and would fit if nothing else ran; for the next one that is to wait so long there is a timer.
     """
     found: list[Ask] = []
     later: list[int] = []
     waiting = [batch.asks for app in leaf.applications.values() for batch in app.batches.values()]
     waiting += [[ask] for ask in partition.nominations if ask.batch is None and ask.app.queue is leaf]
+    kept = partition.reserving.of.get(leaf, {})
     for alike in waiting:
         later += [ask.created_ms for ask in alike if ask.created_ms > latest_ms]
-        oldest = min(alike, key=_age)
-        if oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
+        # What has a reservation from somebody does not stand in for its equals.
+        oldest = min((ask for ask in alike if ask not in kept), key=_age, default=None)
+        if oldest is None or oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
             pass  # What placeholders stand in for is looked at when that is over (`look_at_late`).
-        elif partition.reserving.get(oldest) is None and could_ever_run(partition, oldest):
+        elif could_ever_run(partition, oldest):
             found.append(oldest)
     if later:
         due_ms = min(later) + leaf.properties.wait_max_ms

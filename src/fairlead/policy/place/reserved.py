@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, reserve_node
+from fairlead.core.acts import allocations, nominate, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.acts.reserve_node import TIMER as EXPIRY_TIMER
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import fits_in
+from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
-from fairlead.policy.eligibility.max_wait import waits_for_turn
+from fairlead.policy.eligibility.max_wait import gathers_room, waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
 from fairlead.policy.order.keys import batch_key, first_in_walk
 from fairlead.policy.preemption.required_node import preempt_on_required_node, would_stop
@@ -203,11 +203,34 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     while stuck:
         ask = _first(stuck)
         node = stuck.pop(ask)
+        if take_gathering_room(partition, ask, node):
+            ask.attempted = True
+            allocations.place(partition, ask, node)
+            return ask
         preempt_on_required_node(partition, ask, node)
-        if ask.shape is not None and not partition.nodes.suits(ask, node):
-            _wait_for_node(partition, ask.shape)
+        _wait_unless_suited(partition, ask, node)
         again.pop(ask, None)
     return None
+
+
+def take_gathering_room(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Give an ask that requires the node the room that gathers there for others, if it then fits; True when it does.
+
+    Only of those whose work it may stop: it would be absurd to stop that, and leave the room unused meanwhile.
+    """
+    free = dict(node.free)
+    taken: list[Ask] = []
+    if _above(partition, ask) is not None:
+        return False
+    gathering = [a for a in node.held if a.priority <= ask.priority and gathers_room(partition, a)]
+    for other in sorted(gathering, key=lambda a: (a.priority, -a.seq)):
+        add_to(free, other.items)
+        taken.append(other)
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node):
+            for each in taken:
+                nominate.withdraw(partition, each)
+            return True
+    return False
 
 
 def would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -> bool:
@@ -286,6 +309,11 @@ def _above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
     if above is None and not partition.nodes.sum_has_room(items):
         return partition.root
     return above
+
+
+def _wait_unless_suited(partition: Partition, ask: Ask, node: Node) -> None:
+    if ask.shape is not None and not partition.nodes.suits(ask, node):
+        _wait_for_node(partition, ask.shape)
 
 
 def _wait_for_node(partition: Partition, shape: Shape) -> None:

@@ -15,6 +15,8 @@ from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.preemption.victims import on_behalf_of, reluctance
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fairlead.core.books import Ask, Node, Partition
 
 
@@ -41,42 +43,48 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
 
 
 def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> bool:
-    """Whether the ask, which is about to have its turn on this node, would stop the newcomer if that started there."""
+    """Whether the ask, which is about to have its turn on this node, would stop the newcomer if that started there, or
+    stop for want of the newcomer's room what has only started in this call.
+    """
     if ask.preempt_triggered:
         return False
-    if fits_in(ask.items, _room_beside(node, newcomer)) and partition.nodes.suits(ask, node):
+    # What else is promised room there starts in this call too, or gives way like the newcomer.
+    newcomers = (newcomer, *(each for each in node.held if each is not newcomer))
+    if fits_in(ask.items, _room_beside(node, newcomers)) and partition.nodes.suits(ask, node):
         return False
-    return newcomer in _victims(partition, ask, node, newcomer)
+    victims = _victims(partition, ask, node, newcomers)
+    return any(victim is newcomer or victim.allocated_ms == partition.now_ms for victim in victims)
 
 
-def _room_beside(node: Node, newcomer: Ask | None) -> dict[str, int]:
+def _room_beside(node: Node, newcomers: Collection[Ask]) -> dict[str, int]:
     free = dict(node.free)
-    if newcomer is not None and newcomer not in node.held:  # What is held for it is not free in any case.
-        take_from(free, newcomer.items)
+    for each in newcomers:
+        if each not in node.held:  # What is held for it is not free in any case.
+            take_from(free, each.items)
     return free
 
 
-def _victims(partition: Partition, ask: Ask, node: Node, newcomer: Ask | None = None) -> list[Ask]:
+def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> list[Ask]:
     """The first candidates in order after which the ask fits; none when it does not fit after all of them.
 
-    `newcomer`: as if that had started there as well.
+    `newcomers`: as if these had started there as well.
     """
     names = {name for name, _ in ask.items}
     found = [
         a
-        for a in (*node.allocations, *((newcomer,) if newcomer is not None else ()))
+        for a in (*node.allocations, *newcomers)
         if not a.required_node
         and a.priority <= ask.priority
         and a.evict_cause is None
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
-    free = _room_beside(node, newcomer)
+    free = _room_beside(node, newcomers)
     taken: list[Ask] = []
     for victim in found:
         add_to(free, victim.items)
         taken.append(victim)
-        gone = [each for each in taken if each is not newcomer]
+        gone = [each for each in taken if each.held_on is node or each not in newcomers]
         if fits_in(ask.items, free) and partition.nodes.suits(ask, node, gone):
             return taken
     return []

@@ -340,3 +340,19 @@ def test_room_that_gathers_for_an_ask_keeps_its_equals_from_stopping_work_and_no
     assert [ask.key for ask in p.s.cluster.partitions["default"].nominations] == ["A"]
     stopped = [d for d in p.s.schedule(2 * MINUTE) if isinstance(d, Evict)]
     assert [(d.key, d.on_behalf_of) for d in stopped] == [("young", "A")]
+
+
+def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals() -> None:
+    """The next of its kind has waited too long as well, and gets its turn by itself; course 8029 under `both`."""
+    place = Place({"wait.max": "1m"})
+    place.submit("runs", 3)
+    assert place.run() == ["runs"]
+    place.s.handle(AddApplication(ApplicationSpec(id="two", queue="root.q")), 0)
+    alike = [AskSpec(application="two", key=key, resources=amount(3, 6)) for key in ("first", "second")]
+    place.s.handle(AddAsks(tuple(alike)), 0)
+    assert place.run() == []
+    place.s.handle(ReserveAsk("two", "first", True, "ann", "a deadline"), 0)
+    place.run()
+    decided = place.s.schedule(MINUTE)
+    check_books(place.s)
+    assert [(d.key, d.on) for d in decided if isinstance(d, ReservationSwitched)] == [("second", True)]

@@ -19,6 +19,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.preemption.required_node import would_stop
 from fairlead.scheduler import Scheduler
 
 
@@ -128,3 +129,39 @@ def test_victims_are_told_once() -> None:
     daemon(s)
     assert run(s) == ([], ["v2"])
     assert run(s, 4) == ([], [])
+
+
+def test_room_that_gathers_for_others_is_taken_before_work_is_stopped() -> None:
+    """It would lie idle while work is stopped for the same amount; course 7557 under `guarantee`."""
+    waits = QueueSpec(name="b", properties={"wait.max": "1m"})
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), waits))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 6000}))), 0)
+    submit(s, "v1", 4, node="n1")
+    submit(s, "late", 3)
+    s.schedule(0)
+    s.schedule(60_000)
+    [late] = [a for app in s.cluster.partitions["default"].applications.values() for a in app.waiting_asks()]
+    assert late.held_on is not None, "room gathers for it"
+    s.handle(AddApplication(ApplicationSpec(id="d", queue="root.a")), 60_000)
+    tags = {TAG_REQUIRED_NODE: "n1"}
+    own = AskSpec(application="d", key="d", resources=Resources({"vcore": 2000}), tags=tags, priority=1)
+    s.handle(AddAsks((own,)), 60_000)
+    decided = [d for _ in range(3) for d in s.schedule(60_000)]
+    check_books(s)
+    assert [d.key for d in decided if isinstance(d, Allocated)] == ["d"]
+    assert not [d for d in decided if isinstance(d, Evict)]
+
+
+def test_what_has_only_started_is_not_stopped_for_want_of_the_room_of_another_one() -> None:
+    """The other one is not started then; course 8116 under `guarantee`. What started before may be stopped."""
+    s = cluster(4)
+    running(s, "v1", cores=3, priority=-1)
+    submit(s, "newcomer", 1)
+    daemon(s)
+    partition = s.cluster.partitions["default"]
+    asks = {a.key: a for app in partition.applications.values() for a in app.asks.values()}
+    node = partition.nodes.nodes["n1"]
+    assert would_stop(partition, asks["daemon"], node, asks["newcomer"])
+    partition.now_ms += 1
+    assert not would_stop(partition, asks["daemon"], node, asks["newcomer"])
