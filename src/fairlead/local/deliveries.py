@@ -19,6 +19,7 @@ from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any
 
 from fairlead.local import webhook
+from fairlead.local.orders import TRIES
 from fairlead.local.runs import RunReport, RunSpec
 
 if TYPE_CHECKING:
@@ -142,13 +143,15 @@ class Deliveries:
             output_bytes=4096,
             **(user if delivery.as_user else {}),
         )
-        report = self._started(run)
+        report, tries = self._started(run), 1
         while report is not None and report.ended_at_ms is None:
             if self._closing.wait(LOOK_AGAIN_S):
                 return None
             report = self._machine.report(delivery.run)
             if report is not None and report.never_executed:
-                report = self._started(run)  # Its supervisor found no room; there may be some by now.
+                if tries == TRIES:
+                    return _wrong(self._machine.give_up(delivery.run, f"it could not be started, {TRIES} times"))
+                report, tries = self._started(run), tries + 1  # Its supervisor found no room; there may be some by now.
         if report is None or self._closing.is_set():
             return None
         if delivery.kind == "mail" and report.exit_code == NO_SENDMAIL:

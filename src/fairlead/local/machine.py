@@ -114,17 +114,10 @@ class Machine:
             try:
                 launch.check(run)
                 share = self._share(run)
-                record = launch.record_of(
-                    run,
-                    share,
-                    self._means,
-                    owned=self.gpus,
-                    most_vcore=self._found_vcore,
-                    processes=self._processes,
-                )
+                bounds = {"most_vcore": self._found_vcore, "processes": self._processes}
+                record = launch.record_of(run, share, self._means, owned=self.gpus, **bounds)
             except launch.Refused as refusal:
-                directory.mkdir(mode=0o700, exist_ok=True)
-                return self._settle(run.key, directory, {"error": str(refusal), "exit_code": 126, "begun": False})
+                return self.give_up(run.key, str(refusal))
             launch.write_spec(directory, run, record)
             return self._launch(run, directory, share)
 
@@ -157,6 +150,14 @@ class Machine:
                 live.wake()
             elif self._known(key, directory) is None:
                 self._settle(key, directory, {"stopped": True, "begun": False})
+
+    def give_up(self, key: str, why: str) -> RunReport:
+        """A run that was never executed never will be: it has failed, for this reason. Raises OSError (disk full)."""
+        directory = runs.directory_of(self._runs, key)
+        with self._lock:
+            directory.mkdir(mode=0o700, exist_ok=True)
+            log.warning("run %s was never executed: %s", key, why)
+            return self._settle(key, directory, {"error": why, "exit_code": 126, "begun": False})
 
     def go_on(self, key: str, time_limit_ms: int | None, *, suspended: bool = False) -> None:
         """Let a run have this time limit from its beginning on (None: none), and stand still or go on, at once.
@@ -361,12 +362,9 @@ class Machine:
         """A run that no supervisor has taken, or one has given back."""
         if run_files.exists(str(directory), run_files.STOP):
             return self._settle(key, directory, {"stopped": True, "begun": False})
-        if (problem := kept_from(words)) is not None and problem.errno:
+        if (problem := kept_from(words)) is not None and problem.errno is not None:
             return RunReport(key=key, not_now=problem.errno, error=problem.strerror or "")
-        why = sentence_of(words)
-        log.warning("run %s could not be started: %s", key, why)
-        error = f"it could not be started: {why}"
-        return self._settle(key, directory, {"error": error, "exit_code": 126, "begun": False})
+        return self.give_up(key, f"it could not be started: {sentence_of(words)}")
 
     def _bury(self, key: str, directory: Path, claim: run_files.Record, words: str) -> RunReport:
         """A run without a supervisor and without a result: kill what is left of it and write down that it is lost."""

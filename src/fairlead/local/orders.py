@@ -148,8 +148,8 @@ class Orders:
         known = self._machine.report(key)
         if known is not None and known.pid is not None:
             return known
-        with contextlib.suppress(OSError, KeyError):
-            self._machine.stop(key, 0)  # Never executed, and it never will be.
+        with contextlib.suppress(OSError):
+            return self._machine.give_up(key, why)
         return RunReport(key=key, error=why, exit_code=126, ended_at_ms=time.time_ns() // 1_000_000)
 
     def _go_on(self, key: str) -> None:

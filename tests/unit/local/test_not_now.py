@@ -161,6 +161,45 @@ def test_a_supervisor_that_is_killed_before_it_begins_fails_no_run(
     machine.close()
 
 
+def test_what_is_given_up_has_failed_for_that_reason_after_a_restart_too(tmp_path: Path) -> None:
+    """It is not taken for one that somebody stopped, is not executed later, and its files can go."""
+    why = "could not be started: it was killed 30 times"
+    machine = Machine(tmp_path / "runs", on_end=lambda _: None)
+    machine.give_up("1-1", why)
+    machine.close()
+    again = Machine(tmp_path / "runs", on_end=lambda _: None)
+    [report] = again.adopt()
+    assert (report.error, report.exit_code, report.stopped, report.started_at_ms) == (why, 126, False, None)
+    assert again.start(RunSpec(key="1-1", command=("/bin/true",), cwd="/")).error == why
+    again.forget("1-1")
+    again.purge("1-1")
+    assert again.report("1-1") is None
+    again.close()
+
+
+def test_a_message_that_cannot_begin_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not keep other messages from being sent for ever."""
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(deliveries, "TRIES", 3)
+    start, told, tried = launch.start_supervisor, list[str](), list[Path]()
+
+    def start_and_kill(directory: Path) -> tuple[int, int]:
+        tried.append(directory)
+        return killed(start(directory))
+
+    monkeypatch.setattr(launch, "start_supervisor", start_and_kill)
+    machine = Machine(tmp_path / "runs", on_end=lambda _: None)
+    sending = Deliveries(machine, lambda _, wrong: told.append(wrong))
+    message = {"to": "true", "kind": "command", "sentence": "it ended"}
+    sending.send(Delivery(run="1-1.n0", facts={}, uid=os.geteuid(), gids=(0,), **message))
+    wait_for(lambda: bool(told))
+    assert told == ["it could not be started, 3 times"]
+    assert len(tried) == 3
+    wait_for(lambda: machine.report("1-1.n0") is None)
+    sending.close()
+    machine.close()
+
+
 def killed(started: tuple[int, int]) -> tuple[int, int]:
     """Before it has even read which run it is for."""
     os.kill(started[0], signal.SIGKILL)

@@ -42,6 +42,10 @@ class Bench:
     def report(self, key: str) -> RunReport | None:
         return self.runs.get(key)
 
+    def give_up(self, key: str, why: str) -> RunReport:
+        self.told.append(f"give up {key}")
+        return RunReport(key=key, error=why, exit_code=126, ended_at_ms=1)
+
     def forget(self, key: str) -> None:
         self.told.append(f"forget {key}")
 
@@ -171,7 +175,7 @@ def test_a_start_waits_for_room_as_long_as_it_takes(
     giving = give(bench)
     giving.start(run("1-1"))
     wait_for(lambda: bool(reports))
-    assert (bench.told, reports[0].exit_code) == (["start 1-1"] * 10 + ["stop 1-1 0"], 126)
+    assert (bench.told, reports[0].exit_code) == (["start 1-1"] * 10 + ["give up 1-1"], 126)
 
 
 def test_a_start_whose_supervisor_could_not_begin_is_tried_again(

@@ -53,6 +53,7 @@ def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> boo
     if fits_in(ask.items, _room_beside(node, newcomers)) and partition.nodes.suits(ask, node):
         return False
     victims = _victims(partition, ask, node, newcomers)
+    # What started earlier in the same millisecond counts as of this call: it is spared once too often.
     return any(victim is newcomer or victim.allocated_ms == partition.now_ms for victim in victims)
 
 
