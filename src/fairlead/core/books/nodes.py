@@ -178,7 +178,7 @@ class NodeTable:
                 if shape.required_node
                 else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
             ):
-                is_narrow = shape.is_plain and not (shape.required_node or shape.watched or self.terrain.wary)
+                is_narrow = self.only_room_counts(shape) and not (shape.required_node or shape.watched)
                 self.clear_unfit(shape)
                 if is_narrow:
                     self.narrow.begin(shape, node)
@@ -215,7 +215,7 @@ class NodeTable:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = shape.may_reserve = False
         self.fitting[shape] = None
-        if shape.required_node or not shape.is_plain or self.terrain.wary:
+        if shape.required_node or not self.only_room_counts(shape):
             # What runs elsewhere may have changed what suits their own nodes.
             self.reserved_again |= dict.fromkeys(shape.reserved)
         if shape.reserved and not shape.required_node:
@@ -293,7 +293,7 @@ class NodeTable:
         of those that this ask likes best.
         """
         has_wish = ask is not None and self.has_wish(ask)
-        if shape.is_plain and not self.terrain.wary and not self.discouraging and not has_wish:
+        if self.only_room_counts(shape) and not self.discouraging and not has_wish:
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)
@@ -305,6 +305,10 @@ class NodeTable:
         if spec.images and self.images.by_name and self.images.points(spec.images) is not None:
             return True
         return self.terrain.company.awaits(spec.labels)
+
+    def only_room_counts(self, shape: Shape) -> bool:
+        """Whether nothing but room keeps the shape off any open node: no constraint of its own, nor of what runs."""
+        return shape.is_plain and not self.terrain.wary
 
     def lets(self, shape: Shape, node: Node) -> bool:
         """Whether the node suits the shape, room apart."""

@@ -66,27 +66,33 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return kept
     if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
         return None
-    if shape.is_plain and not partition.nodes.terrain.wary:
+    if partition.nodes.only_room_counts(shape):
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
-    return _first_but_for_its_own(partition, ask)
+    return _first_suited(partition, ask)
 
 
-def _first_but_for_its_own(partition: Partition, ask: Ask) -> Node | None:
-    """The first node, in order, with room for the ask: what is kept for itself elsewhere is not in its way, as it is in
-    that of its equals.
+def _first_suited(partition: Partition, ask: Ask) -> Node | None:
+    """The first node, in order, with free room for the ask: what is kept for itself elsewhere is not in its way, as it
+    is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
     nodes = partition.nodes
-    open_to_it = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free) and nodes.suits(ask, n)]
-    return min(open_to_it, key=lambda n: (nodes.score(n), n.id), default=None)
+    weaker = _weaker(partition, ask) if ask.app.queue.by_rank else []
+    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
+    found = [n for n in free if nodes.suits(ask, n, weaker)]
+    return min(found, key=lambda n: (nodes.score(n), n.id), default=None)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
     """The first node, in order, with room for the ask if what is kept there for weaker ones does not count."""
-    weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+    weaker = _weaker(partition, ask)
     places = {other.nomination.node: None for other in weaker if other.nomination is not None}
     found = [n for n in places if n.is_open and _has_room(n, ask) and partition.nodes.suits(ask, n, weaker)]
     score = partition.nodes.score
     return min(found, key=lambda n: (score(n), n.id), default=None)
+
+
+def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
+    return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
 
 
 def yield_room(partition: Partition, node: Node) -> None:

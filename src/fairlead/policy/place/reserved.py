@@ -289,7 +289,7 @@ def _may_start(partition: Partition, ask: Ask) -> bool:
     reserve_node.watch(partition, ask, above or shape)
     if above is None and not (shape.unfit or shape.required_node):
         partition.nodes.reserved_shapes[shape] = None
-    if shape.required_node or not shape.is_plain or partition.nodes.terrain.wary:
+    if shape.required_node or not partition.nodes.only_room_counts(shape):
         # What starts or ends somewhere else may change what suits it, or what may be stopped for it.
         for queue in ask.app.queue.lineage:
             reserve_node.watch(partition, ask, queue)

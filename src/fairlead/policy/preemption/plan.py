@@ -103,7 +103,7 @@ class Search:
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
         self.candidates = Candidates(partition, ask, reach, above, budgets_left, ranks)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
-        self.plain = ask.shape is not None and ask.shape.is_plain and not partition.nodes.terrain.wary
+        self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
         self._far_matter = bool(self._bounds) or limited or choosy
         """Whether nominations on other nodes may be in the way too: because of a queue or limit, or to keep apart."""

@@ -108,7 +108,7 @@ def _stamp(partition: Partition, demand: Demand) -> int:
     """What stays the same as long as nothing changes that matters: where any work may be in the way, or may help, that
     starts too; or where a queue may have more than its guarantee by it. Numbers of the two kinds are never equal.
     """
-    is_plain = demand.shape.is_plain and not partition.nodes.terrain.wary
+    is_plain = partition.nodes.only_room_counts(demand.shape)
     return -2 - partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
 
 

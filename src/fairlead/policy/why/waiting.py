@@ -180,7 +180,7 @@ def _no_node(partition: Partition, ask: Ask) -> Reason | None:
     if ask.required_node and ask.required_node not in nodes.nodes:
         return reasons.RequiredNodeUnknown(ask.required_node)
     shape = ask.shape
-    if shape is not None and shape.is_plain and not (ask.required_node or nodes.terrain.wary or ask.held_on):
+    if shape is not None and nodes.only_room_counts(shape) and not (ask.required_node or ask.held_on):
         seen = look_at_all(partition, ask)
     else:
         seen = look_at_each(partition, ask)
