@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from priority_clusters import PriorityCluster, cores
+from priority_clusters import PriorityCluster, cores, labelled
 
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Unreserved
-from fairlead.core.model.events import AddAsks, DrainNode, RemoveNode, SetPriority, UpdateNode
+from fairlead.core.model.events import AddAsks, Cause, DrainNode, RemoveNode, SetPriority, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -54,6 +55,28 @@ def test_a_higher_one_that_comes_after_the_victims_are_gone_runs_at_once() -> No
     c.submit("higher", 4, 9)
     assert c.run() == (["higher@n1"], [])
     assert c.nominated() == {}
+
+
+def test_one_that_waits_for_others_to_leave_starts_where_only_a_promise_to_weaker_work_keeps_it_off() -> None:
+    """Rule 10: that promise is about another node, but keeps work like this out of the whole rack.
+
+    Else work that is weaker than both would have the room that it leaves alone.
+    """
+    apart = AffinityTerm(selector=labelled("x"), topology_key="rack")
+    c = PriorityCluster(nodes={"n2": 2})
+    c.node("n1", 2, rack="s")
+    c.node("n3", 3, rack="s")
+    c.fill("low", 3, 1, grace_ms=60_000)
+    c.fill("leaves", 2, 5, where=Constraints(selector=on_host("n2")), grace_ms=60_000)
+    c.submit("urgent", 2, 9, where=Constraints(selector=on_host("n2")))
+    c.fill("full", 2, 8)
+    c.submit("promised", 3, 6, where=Constraints(anti_affinity=(apart,)))
+    assert c.run()[1] == ["low"]
+    c.gone("urgent", cause=Cause.FINISHED)
+    c.finished("full")
+    c.submit("higher", 2, 7, labels={"app": "x"})
+    c.submit("weak", 2, 0)
+    assert c.run() == (["higher@n1"], [])
 
 
 def test_a_victim_that_ends_by_itself_first_pays_too() -> None:
@@ -163,3 +186,7 @@ def test_a_loaded_scheduler_keeps_nominations_and_what_they_keep() -> None:
     assert c.run() == ([], [])
     c.gone("low")
     assert len(c.run()[0]) == 1
+
+
+def on_host(name: str) -> tuple[Requirement, ...]:
+    return (Requirement(HOSTNAME, "In", (name,)),)
