@@ -45,9 +45,9 @@ class PageRoutes:
         return call("GET", "/line", limit=limit, after=after)
 
     @listed("pages.KeptPage")
-    def kept(self) -> Call[pages.Kept]:
-        """Room that is kept for jobs that wait, by node."""
-        return call("GET", "/kept")
+    def kept(self, *, limit: int | None = None) -> Call[pages.Kept]:
+        """Room that is kept for jobs that wait, by node; at most `limit`."""
+        return Call("GET", "/kept", most=limit)
 
     @route
     def recorded(self) -> Call[course.Course]:

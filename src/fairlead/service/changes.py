@@ -1,16 +1,21 @@
 """Whether something happened: a number that grows, for those who look again when it does.
 
-Decides nothing, and says nothing of what happened. Never blocks the writer: however much it tells, those who wait are
-woken once a turn of their loop. Invariant: whoever waits for more than a number that is passed already is answered at
-once.
+Decides what can wait: notes of what jobs wait for are told a little later, many at once; after a big submission they go
+on for minutes, and nothing but the stories of those jobs shows them. Says nothing of what happened. Never blocks the
+writer: however much it tells, those who wait are woken once a turn of their loop. Invariant: whoever waits for more
+than a number that is passed already is answered at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from fairlead.local.history_records import JobWaits
 from fairlead.runtime import Entry
+
+NOTES_S = 10.0
+"""So long notes of what jobs wait for may not be told."""
 
 
 class Changes:
@@ -21,21 +26,44 @@ class Changes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = self._closed = False
         self._next: asyncio.Future[None] | None = None
+        self._noted = 0
+        """How far it has come with notes that nobody was told of."""
+        self._notes: asyncio.TimerHandle | None = None
 
     def offer(self, entries: Sequence[Entry]) -> None:
         """More was recorded; called by the writer."""
-        if entries:
-            self.advance(max(self.seq + 1, entries[-1].seq))
+        if not entries:
+            return
+        seq = max(self.seq + 1, entries[-1].seq)
+        if all(isinstance(entry.what, JobWaits) for entry in entries):
+            self._noted = seq
+            self._soon(self._tell_notes_later)
+        else:
+            self.advance(seq)
 
     def advance(self, seq: int) -> None:
         """It has come so far; may be called from any thread."""
         self.seq = seq
         if self._loop is not None and not self._told:
-            self._told = True
+            self._told = True  # Before: the loop may be quicker than this thread.
+            self._soon(self._wake)
+
+    def _soon(self, act: Callable[[], None]) -> None:
+        """Have it done on the loop, if there is one."""
+        if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(self._wake)
+                self._loop.call_soon_threadsafe(act)
             except RuntimeError:  # The loop has ended.
                 self._loop = None
+
+    def _tell_notes_later(self) -> None:
+        if self._notes is None and self._loop is not None:
+            self._notes = self._loop.call_later(NOTES_S, self._tell_notes)
+
+    def _tell_notes(self) -> None:
+        self._notes = None
+        if self._noted > self.seq:
+            self.advance(self._noted)
 
     def close(self) -> None:
         """Answer whoever waits, now and from now on: the service is stopping."""

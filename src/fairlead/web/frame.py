@@ -13,6 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from fairlead.client.errors import ClientError, Refused
 from fairlead.web.course_bar import CourseBar
 from fairlead.web.html import EMPTY, Child, Html, a, button, div, element, h1, joined, p, section, span
 from fairlead.web.live import SOMEBODY_WAITS, UNKNOWN, Live
+from fairlead.web.rows import changed_rows
 from fairlead.web.viewer import Kind, Viewer
 
 log = logging.getLogger("fairlead.web")
@@ -70,6 +72,12 @@ Row = tuple[str, Sequence[Child]]
 """What names a row, so that it is known again, and its cells."""
 
 
+Call = tuple[Any, ...]
+"""A function of `static/pages.js`, and what it is given."""
+WITH_PANEL: ContextVar[list[Call] | None] = ContextVar("with the panel", default=None)
+"""What is called once the panel that is being drawn is shown; None: with the page."""
+
+
 class Gone(Exception):
     """The page is about something that is not there (any more): one sentence."""
 
@@ -95,7 +103,7 @@ class Page:
         self.acts: dict[str, Act] = {}
         self.besides: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """What goes on beside, while the page is open."""
-        self._after: list[tuple[Any, ...]] = []
+        self._after: list[Call] = []
         self._client: Client | None = None
         self._following: asyncio.Task[None] | None = None
         self._known_until = time.monotonic() + AT_LEAST_EVERY_S
@@ -193,23 +201,30 @@ class Page:
         self.live.join(self, self.viewer.client)
         self._run_after()
         besides = [asyncio.create_task(each()) for each in self.besides]
+        # Each by itself: what costs much has to wait for its next look, and keeps nothing else from being up to date.
+        besides += [asyncio.create_task(self._keep(panel, client)) for panel in self.panels if panel.live]
         seq = -1
         try:
             while client.id in Client.instances:
                 seq = await self.live.after(seq, AT_LEAST_EVERY_S)
                 if not client.has_socket_connection:
-                    continue  # It was left, or comes back: nobody looks meanwhile.
+                    continue
                 if why_over := await self._is_over():
                     self.run("lost", why_over)
                     return
                 self.run("lost", self.live.lost)
-                for panel in self.panels:
-                    if panel.live and not self.live.lost:
-                        await self._show(panel)
         finally:
             self.live.leave(self)
             for each in besides:
                 each.cancel()
+
+    async def _keep(self, panel: Panel, client: Client) -> None:
+        """Keep a panel up to date."""
+        seq = -1
+        while True:
+            seq = await self.live.after(seq, AT_LEAST_EVERY_S)
+            if client.has_socket_connection and not self.live.lost:  # Else nobody looks, or there is nothing to see.
+                await self._show(panel)
 
     async def _is_over(self) -> str:
         """Why the session is, asked now and then, since answers are shared with other sessions; empty: it is not."""
@@ -229,15 +244,25 @@ class Page:
                 await self._show(panel)
 
     async def _show(self, panel: Panel) -> None:
-        if await self._draw(panel):
-            self.run("show", panel.id, panel.shown)
-        self._run_after()
+        before, after = panel.shown, list[Call]()
+        outer = WITH_PANEL.set(after)
+        try:
+            is_other = await self._draw(panel)
+        finally:
+            WITH_PANEL.reset(outer)
+        if is_other:
+            rows = changed_rows(before, panel.shown)
+            self.run(*(("show", panel.id, panel.shown) if rows is None else ("rows", panel.id, rows)))
+        for each in after:
+            self.run(*each)
 
     def after_showing(self, name: str, *given: Any) -> None:
         """Call a function of `static/pages.js` once what is being drawn is there."""
-        self._after.append((name, *given))
+        with_panel = WITH_PANEL.get()
+        (self._after if with_panel is None else with_panel).append((name, *given))
 
     def _run_after(self) -> None:
+        """What waited for the page to be there."""
         after, self._after = self._after, []
         for each in after:
             self.run(*each)

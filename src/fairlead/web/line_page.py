@@ -50,7 +50,9 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
             return await viewer.client.line(limit=ROWS, after=after)
 
         found, trees = await asyncio.gather(live.shared(("line", viewer.rights, after), ask), trees_of(viewer, live))
-        return _line(found, Colours(trees), line_forecast(live, viewer), viewer)
+        if not found.line:
+            return _nothing_waits(viewer)
+        return await live.derived(("line", viewer.rights, after), _line, found, trees, line_forecast(live, viewer))
 
     async def runs() -> Html:
         trees = await trees_of(viewer, live)
@@ -61,16 +63,17 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     await page.open()
 
 
-def _line(
-    found: LinePage, colours: Colours, expected: tuple[int, dict[str, ExpectedStart]] | None, viewer: Viewer
-) -> Html:
-    if not found.line:
-        return div(
-            p(strong("Nothing waits.")),
-            p("Whatever is submitted now starts at once, if there is room for it.") if viewer.of != "course" else None,
-            p(how_to_submit(viewer)),
-            class_="empty",
-        )
+def _nothing_waits(viewer: Viewer) -> Html:
+    return div(
+        p(strong("Nothing waits.")),
+        p("Whatever is submitted now starts at once, if there is room for it.") if viewer.of != "course" else None,
+        p(how_to_submit(viewer)),
+        class_="empty",
+    )
+
+
+def _line(found: LinePage, trees: list[Queue], expected: tuple[int, dict[str, ExpectedStart]] | None) -> Html:
+    colours = Colours(trees)
     made_ms, starts = expected or (0, {})
     medians = [at.latest_ms or at.median_ms for at in starts.values()]
     horizon_ms = max([60_000, *(ms - made_ms for ms in medians if ms is not None)])

@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, TypeVarTuple, Unpack, cast
 
 from fairlead.client.asynchronous import AsyncClient
 from fairlead.client.errors import ClientError, Refused
 
 T = TypeVar("T")
-A = TypeVar("A")
+As = TypeVarTuple("As")
 SHARE = 0.04
 """Part of the time that the service may spend on looks of open pages."""
 BURST_S = 0.05
@@ -77,9 +77,11 @@ class Budget:
             await asyncio.sleep(min(LOOK_AGAIN_S, over * len(self._owed_s) / self.share + 0.01))
 
     def spent(self, question: Hashable, seconds: float) -> None:
-        """So much was."""
+        """So much was. What was asked since somebody came or did something is owed once, however often: what many who
+        come cost is no reason to show those who are there less.
+        """
         self._settle()
-        self._owed_s[question] = self._owed_s.get(question, 0.0) + seconds
+        self._owed_s[question] = min(self._owed_s.get(question, 0.0) + seconds, seconds + BURST_S)
 
 
 @dataclass(slots=True)
@@ -112,7 +114,7 @@ class Live:
         machine had to do.
         """
         self._shared: dict[tuple[Any, ...], Look] = {}
-        self._derived: dict[str, tuple[object, asyncio.Task[Any]]] = {}
+        self._derived: dict[Hashable, tuple[tuple[object, ...], asyncio.Task[Any]]] = {}
 
     def join(self, page: object, client: AsyncClient) -> None:
         """A page is open: as long as one is, the service is asked for news."""
@@ -180,12 +182,15 @@ class Live:
             # The session of whoever asked may be over; this one's may not.
             return await self._asked(key, ask, known.is_waited_for)
 
-    async def derived(self, name: str, answer: A, work_out: Callable[[A], T]) -> T:
-        """What follows from an answer that pages share, worked out once for all of them, beside what else goes on."""
-        known = self._derived.get(name)
-        if known is None or known[0] is not answer:
-            known = (answer, asyncio.create_task(asyncio.to_thread(work_out, answer)))
-            self._derived[name] = known
+    async def derived(self, key: Hashable, work_out: Callable[[Unpack[As]], T], *answers: *As) -> T:
+        """What follows from answers that pages share, worked out once for all of them, beside what else goes on."""
+        known = self._derived.pop(key, None)
+        given: tuple[Any, ...] = answers
+        if known is None or any(old is not new for old, new in zip(known[0], given, strict=True)):
+            known = (given, asyncio.create_task(asyncio.to_thread(work_out, *answers)))
+        self._derived[key] = known
+        if len(self._derived) > MOST_SHARED:
+            del self._derived[next(iter(self._derived))]
         return cast(T, await asyncio.shield(known[1]))
 
     def _is_of_now(self, look: Look) -> bool:

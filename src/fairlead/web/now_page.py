@@ -57,13 +57,20 @@ class _Now:
 
         return await self.live.shared(("kept", self.viewer.rights), ask)
 
+    async def first_kept(self) -> list[Kept]:
+        """As many as are listed beside a map, and one more."""
+
+        async def ask() -> list[Kept]:
+            return [each async for each in self.viewer.client.kept(limit=FULLEST + 1)]
+
+        return await self.live.shared(("first kept", self.viewer.rights), ask)
+
     async def kept_for_whom(self) -> Html:
         """The jobs for which room is kept; where nodes are shown one by one, these say it."""
-        kept = await self.kept()
-        if not kept or len(await self.nodes()) < MANY:
+        if len(await self.nodes()) < MANY or not (kept := await self.first_kept()):
             return EMPTY
         colours = Colours(await trees_of(self.viewer, self.live))
-        more = f"and {counted(len(kept) - FULLEST, 'job')} more" if len(kept) > FULLEST else ""
+        more = "These are the first; room is kept for more." if len(kept) > FULLEST else ""
         return joined(
             kept_list(kept[:FULLEST], colours, with_node=True), p(more, class_="quiet small") if more else None
         )
@@ -77,7 +84,7 @@ class _Now:
         running = sum(node.running for node in nodes)
         words = f"{counted(len(nodes), 'node')}, {counted(running, 'job')} running"
         out = f"{counted(len(drained), 'node')} drained: {', '.join(drained[:8])}{' …' if len(drained) > 8 else ''}"
-        uses = await self.live.derived("shortage", nodes, shortage) if len(nodes) > 1 else None
+        uses = await self.live.derived("shortage", shortage, nodes) if len(nodes) > 1 else None
         return joined(p(words), uses, p(out, class_="warn") if drained else None)
 
     async def picture(self) -> Html:
@@ -97,7 +104,7 @@ class _Now:
 
     async def _map(self, nodes: Sequence[Node]) -> Html:
         """As squares, by how much of what is fullest is in use; the squares themselves are drawn in the browser."""
-        found = await self.live.derived("squares", nodes, _squares)
+        found = await self.live.derived("squares", _squares, nodes)
         if len(found) != len(self.sent) or any(old[0] != new[0] for old, new in zip(self.sent, found, strict=True)):
             self.page.after_showing("heat", found)
         else:
@@ -135,7 +142,7 @@ class _Now:
             return joined(
                 p(a("All nodes", href="/now")), div(self._card(node, jobs, await self.kept(), colours), class_="nodes")
             )
-        fullest = await self.live.derived("fullest", nodes, _fullest)
+        fullest = await self.live.derived("fullest", _fullest, nodes)
         items = [
             element(
                 "li",

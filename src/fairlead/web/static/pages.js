@@ -238,6 +238,20 @@
       sayTimes(place);
       place.dispatchEvent(new CustomEvent("shown", { bubbles: true }));
     },
+    rows(id, changed) {
+      const place = document.getElementById(`p-${id}`);
+      if (!place) return;
+      for (const html of changed) {
+        const template = document.createElement("template");
+        template.innerHTML = html;
+        const row = template.content.firstChild;
+        const shown = place.querySelector(`tr[data-k="${CSS.escape(row.dataset.k)}"]`);
+        if (!shown) continue;
+        morph(shown, row);
+        sayTimes(shown);
+      }
+      place.dispatchEvent(new CustomEvent("shown", { bubbles: true }));
+    },
     clock(ms) {
       then = ms;
       const slider = document.querySelector(".course input[type=range]");
