@@ -220,3 +220,25 @@ async def test_a_page_that_opens_does_not_wait_until_a_look_of_others_is_earned(
         assert await live.shared(("queues",), ask) == "as it is"
         assert await look == "as it is"
     assert asked == ["queues"]
+
+
+async def test_what_changes_while_a_question_is_not_asked_yet_is_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many pages and much news make one question of it, which is asked once it is earned, and paid for once."""
+    monkeypatch.setattr(module, "BURST_S", 0.0)
+    live = Live()
+    live.budget.share = 1.0
+    live.budget.spent(("line",), 0.3)
+    asked: list[int] = []
+
+    async def ask() -> int:
+        asked.append(live.seq)
+        return live.seq
+
+    looks = []
+    for seq in range(5):
+        live.seq = seq
+        looks.append(asyncio.create_task(live.shared(("line",), ask)))
+        await asyncio.sleep(0.01)
+    assert not asked
+    assert await asyncio.gather(*looks) == [4] * 5
+    assert asked == [4]

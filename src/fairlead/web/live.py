@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, TypeVarTuple, Unpack, cast
 
 from fairlead.client.asynchronous import AsyncClient
@@ -84,16 +83,19 @@ class Budget:
         self._owed_s[question] = min(self._owed_s.get(question, 0.0) + seconds, seconds + BURST_S)
 
 
-@dataclass(slots=True)
 class Look:
     """A question that was asked, or will be as soon as that is earned, and its answer."""
 
-    seq: int
-    begun: float
-    ask: object
-    is_waited_for: asyncio.Event
-    """Somebody waits for the answer: it is asked at once."""
-    task: asyncio.Task[Any]
+    __slots__ = ("ask", "begun", "is_asked", "is_waited_for", "key", "seq", "task")
+
+    def __init__(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[Any]]) -> None:
+        self.key, self.ask = key, ask
+        self.is_waited_for = asyncio.Event()
+        """Somebody waits for the answer: it is asked at once."""
+        self.is_asked = False
+        self.seq, self.begun = 0, 0.0
+        """How far the service had come when it was asked, and when that was."""
+        self.task: asyncio.Task[Any] | None = None
 
 
 class Live:
@@ -166,21 +168,20 @@ class Live:
         """
         known = self._shared.get(key)
         if known is None or not self._is_of_now(known):
-            is_waited_for = asyncio.Event()
-            task = asyncio.create_task(self._asked(key, ask, is_waited_for))
-            known = Look(self.seq, time.monotonic(), ask, is_waited_for, task)
-            self._shared[key] = known
+            known = self._shared[key] = Look(key, ask)
+            known.task = asyncio.create_task(self._asked(known))
             if len(self._shared) > MOST_SHARED:
                 self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
         if SOMEBODY_WAITS.get():
             known.is_waited_for.set()
+        assert known.task is not None
         try:
             return cast(T, await asyncio.shield(known.task))
         except Refused as no:
             if known.ask is ask or no.status != UNKNOWN:
                 raise
             # The session of whoever asked may be over; this one's may not.
-            return await self._asked(key, ask, known.is_waited_for)
+            return cast(T, await self._asked(Look(key, ask)))
 
     async def derived(self, key: Hashable, work_out: Callable[[Unpack[As]], T], *answers: *As) -> T:
         """What follows from answers that pages share, worked out once for all of them, beside what else goes on."""
@@ -195,23 +196,27 @@ class Live:
 
     def _is_of_now(self, look: Look) -> bool:
         """Whether nothing can have changed since this was asked, as far as pages are told."""
-        if look.task.done() and (look.task.cancelled() or look.task.exception() is not None):
+        task = look.task
+        assert task is not None
+        if task.done() and (task.cancelled() or task.exception() is not None):
             return False
+        if not look.is_asked:
+            return True  # It will be of the moment at which it is asked.
         if SOMEBODY_WAITS.get() == "opening":
-            return not look.task.done() or time.monotonic() - look.begun < OPENING_S
+            return not task.done() or time.monotonic() - look.begun < OPENING_S
         hears_of_changes = self._polling is not None and not self._polling.done() and not SOMEBODY_WAITS.get()
         return look.seq == self.seq and (hears_of_changes or time.monotonic() - look.begun < FRESH_S)
 
-    async def _asked(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[T]], is_waited_for: asyncio.Event) -> T:
+    async def _asked(self, look: Look) -> Any:
         if not SOMEBODY_WAITS.get():
-            await self._earn(key, is_waited_for)
-        begun = time.monotonic()
+            await self._earn(look.key, look.is_waited_for)
+        look.is_asked, look.seq, look.begun = True, self.seq, time.monotonic()
         try:
-            return await ask()
+            return await look.ask()
         finally:
-            took = self._took.setdefault(key[0], deque(maxlen=REMEMBERED))
-            took.append(time.monotonic() - begun)
-            self.budget.spent(key, min(took))
+            took = self._took.setdefault(look.key[0], deque(maxlen=REMEMBERED))
+            took.append(time.monotonic() - look.begun)
+            self.budget.spent(look.key, min(took))
 
     async def _earn(self, key: tuple[Any, ...], is_waited_for: asyncio.Event) -> None:
         """Wait until this may be asked again, or somebody waits for it: a page that opens would else wait with it."""
