@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import errno
 import os
+from collections.abc import Callable
 
 from .run_files import Record
 
@@ -22,6 +24,14 @@ LEAST_TAIL = 2048
 """Bytes of one of the two files, at least."""
 PATIENCE_S = 30.0
 """When nothing of the run is left, its pipe is at its end; something that could not be killed may hold it open."""
+
+
+def start_thread(work: Callable[[], None]) -> None:
+    """Begin it beside. Raises OSError, not Python's RuntimeError, where the kernel has no more threads or memory."""
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError as problem:
+        raise OSError(errno.EAGAIN, str(problem)) from None
 
 
 class Output:
@@ -52,7 +62,7 @@ class Output:
         except OSError as problem:
             raise OSError(problem.errno, f"the log file {self.path} cannot be made: {problem.strerror}") from None
         self.over.acquire()
-        _thread.start_new_thread(self._copy, ())
+        start_thread(self._copy)
 
     def let_go(self) -> None:
         """Only the run writes to the pipe from now on, so that its end is seen."""

@@ -7,7 +7,6 @@ written goes into the log too.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import errno
 import fcntl
@@ -20,7 +19,7 @@ import termios
 import time
 
 from . import frames
-from .output import Output
+from .output import Output, start_thread
 from .run_files import TERMINAL, Record
 
 PIECE = 65_536
@@ -77,7 +76,7 @@ class Terminal:
     def begin(self) -> None:
         """Serve it, in a thread. Only who has claimed the run does: another one's door must stay. Raises OSError."""
         self.door = _listen(self.directory)
-        _thread.start_new_thread(self._serve, ())
+        start_thread(self._serve)
 
     def let_go(self) -> None:
         """Only the run has the terminal from now on, so that its end is seen."""
