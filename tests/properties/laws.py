@@ -6,11 +6,13 @@ Nothing here is taken from the policy: a law that used the code it watches would
 from __future__ import annotations
 
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Decision, Evict, Reserved
 from fairlead.core.model.reasons import NextInLine, Reason
-from fairlead.policy.why.waiting import look_at_all, look_at_each, why_waiting
+from fairlead.core.model.resources import fits_in
+from fairlead.policy.why.waiting import look_at_all, look_at_each, reserved_with_room, why_waiting
 from fairlead.scheduler import Scheduler
 
 Use = dict[tuple[str, str], int]
@@ -57,10 +59,18 @@ def every_wait_has_a_reason(scheduler: Scheduler, partition: Partition, settled:
             assert isinstance(reason, Reason), f"{ask} waits for no reason"
             assert reason.sentence(), f"{ask} waits for a reason without words"
             assert reason == why_waiting(partition, ask), f"{ask} waits for what something like it waits for"
+            assert reserved_with_room(partition, ask) == _reserved_with_room(partition, ask), f"{ask}: set aside"
             if ask.shape is not None and ask.shape.is_plain and not (ask.required_node or ask.held_on):
                 wary = partition.nodes.terrain.wary
                 assert wary or look_at_all(partition, ask) == look_at_each(partition, ask), f"{ask}: nodes seen at once"
             assert not (settled and isinstance(reason, NextInLine)), f"{ask} would fit and is left waiting"
+
+
+def _reserved_with_room(partition: Partition, ask: Ask) -> list[Node]:
+    """As the product finds them, node by node."""
+    nodes = partition.nodes
+    found = [n for n in nodes.nodes.values() if n.schedulable and n.reservations and fits_in(ask.items, n.free)]
+    return sorted(found, key=lambda node: (nodes.score(node), node.id))
 
 
 def evictions_pay_for_a_placement(partition: Partition, decisions: list[Decision]) -> None:

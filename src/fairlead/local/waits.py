@@ -18,7 +18,7 @@ from fairlead.local.jobs import Jobs
 if TYPE_CHECKING:
     from fairlead.runtime import Turn
 
-LOOKED_AT_ONCE = 100
+LOOKED_AT_ONCE = 20
 FIRST_AFTER_MS = 1_000
 """What starts sooner has no story of waiting."""
 LEAST_GAP_MS = 5_000

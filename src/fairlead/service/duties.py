@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fairlead.service")
 
-WAIT_NOTES_S = 1.0
+WAIT_NOTES_S = 0.2
 MEMORY_LOOK_S = 0.5
 _MEMORY = {
     Step.BEGIN: "it is short, so nothing new starts",

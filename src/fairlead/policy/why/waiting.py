@@ -268,13 +268,26 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
     if own is not None:
         needed = dict(ask.items)
         return reasons.ReservedNodeTooFull(own.id, needed, {r: own.free.get(r, 0) for r in needed})
-    nodes = partition.nodes
-    others = (n for n in nodes.nodes.values() if n.reservations and n.schedulable and fits_in(ask.items, n.free))
-    suitable = [n for n in others if nodes.suits(ask, n)] if not ask.required_node else []
-    if not suitable:
+    if ask.required_node:
         return None
-    first = min(suitable, key=lambda n: (nodes.score(n), n.id))
+    others = reserved_with_room(partition, ask)
+    first = next((node for node in others if partition.nodes.suits(ask, node)), None)
+    if first is None:
+        return None
     return reasons.NodeReserved(first.id, tuple(f"{a.app.id}/{a.key}" for a in first.reservations))
+
+
+def reserved_with_room(partition: Partition, ask: Ask) -> list[Node]:
+    """The nodes that are reserved for others and have room for the ask, by (score, id)."""
+    nodes, columns = partition.nodes, partition.nodes.columns
+    some: Iterable[Node] = nodes.nodes.values()
+    if columns.behind() * 4 < len(nodes.nodes):
+        closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
+        rows = np.flatnonzero(closed) if closed is not None else ()
+        fresh = (node for node in map(columns.rows.__getitem__, rows) if node not in columns.stale)
+        some = (*fresh, *(node for node in columns.stale if nodes.nodes.get(node.id) is node))
+    found = [n for n in some if n.reservations and n.schedulable and fits_in(ask.items, n.free)]
+    return sorted(found, key=lambda node: (nodes.score(node), node.id))
 
 
 def _shortage(node: Node, ask: Ask) -> float:

@@ -33,6 +33,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
 )
 from fairlead.policy.place.reserved import DELAY_MS
+from fairlead.policy.why.waiting import reserved_with_room
 from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000
@@ -134,6 +135,28 @@ def test_others_do_not_get_the_room_on_it() -> None:
     assert c.run() == []
     assert c.s.why("small", "small") == NodeReserved("n0", ("big/big",))
     assert c.s.why("big", "big") == ReservedNodeTooFull("n0", {"vcore": 4}, {"vcore": 3})
+
+
+def test_of_many_nodes_the_emptiest_that_is_kept_for_others_is_told() -> None:
+    """Whether its row is up to date or old; those without room, and open ones, are not told."""
+    c = busy(*[4] * 12)
+    for i in range(2, 12):
+        c.ask(f"more{i}", 3, on=f"n{i}")
+    c.ask("two", 1, on="n0")
+    for big in ("big0", "big1"):
+        c.ask(big, 4)
+    c.run()
+    c.run(DELAY_MS)
+    c.ask("small", 1)
+    assert c.run() == []
+    partition = c.s.cluster.partitions["default"]
+    ask = partition.applications["small"].asks["small"]
+    n0, n1 = (partition.nodes.nodes[name] for name in ("n0", "n1"))
+    partition.nodes.columns.sync()
+    assert reserved_with_room(partition, ask) == [n1, n0]
+    c.end("two")
+    assert list(partition.nodes.columns.stale) == [n0]
+    assert reserved_with_room(partition, ask) == [n0, n1]
 
 
 def test_it_is_placed_there_before_anybody_else() -> None:
