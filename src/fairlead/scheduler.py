@@ -7,7 +7,8 @@ followed, in order. Never reads a clock, draws a random number, logs, locks, or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
@@ -25,12 +26,13 @@ from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unkno
 from fairlead.policy.events.held import enter_freed
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
-from fairlead.policy.why.alike import Alike, alike
+from fairlead.policy.why.alike import alike
 from fairlead.policy.why.waiting import why_waiting
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
 
+T = TypeVar("T")
 MOVES_MAX = 10_000
 """Runs of one call that set a node aside or tell victims to stop; what is left to do then waits for the next call."""
 
@@ -41,8 +43,8 @@ class Scheduler:
     def __init__(self, spec: ClusterSpec | None = None, now_ms: int = 0) -> None:
         self.cluster = Cluster()
         self._cycles: dict[str, Cycle] = {}
-        self._reasons: dict[Alike, Reason] = {}
-        """Why asks wait that are alike, as long as nothing changes."""
+        self._answers: dict[Hashable, Any] = {}
+        """To questions about the state as it is, as long as nothing changes."""
         self.cluster.set_time(now_ms)
         self.cluster.started_ms = now_ms
         configure(self.cluster, spec or ClusterSpec())
@@ -128,7 +130,7 @@ class Scheduler:
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
-        self._reasons.clear()
+        self._answers.clear()
         due_ms = cluster.timers.next_wakeup_ms()
         if due_ms is not None and due_ms <= now_ms:
             fire_due(cluster, now_ms)
@@ -174,10 +176,17 @@ class Scheduler:
         like = alike(part, ask)
         if like is None:
             return why_waiting(part, ask)
-        found = self._reasons.get(like)
+        return self.answer(like, lambda: why_waiting(part, ask))
+
+    def answer(self, question: Hashable, work_out: Callable[[], T]) -> T:
+        """What `work_out` finds in the state as it is, worked out once until the next event or scheduling call.
+
+        All who ask share it: nobody may change it.
+        """
+        found = self._answers.get(question)
         if found is None:
-            found = self._reasons[like] = why_waiting(part, ask)
-        return found
+            found = self._answers[question] = work_out()
+        return cast(T, found)
 
     def expected_start_ms(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> int | None:
         """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.

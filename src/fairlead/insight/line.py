@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from heapq import nsmallest
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model.resources import add_to
@@ -19,16 +20,19 @@ from fairlead.wire.pages import Step
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book, Items
 
+Key = tuple[object, ...]
+
 
 def in_line(partition: Partition, most: int) -> list[Ask]:
     """The first asks of the line, at most so many."""
-    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for _, ask in nsmallest(most, _waiting(leaf))]
+    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for ask in _first_of(leaf, most)]
     return nsmallest(most, found, _place)
 
 
@@ -41,14 +45,16 @@ def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
     """Of each queue what waits in it and below, and how many asks that are. What is alike is added up at once."""
     found: dict[Queue, tuple[Book, int]] = {}
     for queue in reversed(list(root.walk())):  # Those below before those above.
+        alike: dict[Shape, int] = {}
         shapes: Counter[Items] = Counter()
         for app in queue.applications.values():
-            left = app.pending_count
-            for batch in app.batches.values() if left else ():
-                shapes[batch.demand.shape.items] += len(batch)
-                left -= len(batch)
-            if left:
-                shapes.update(ask.items for ask in app.asks.values() if ask.pending and ask.batch is None)
+            if app.pending_count:
+                for batch in app.batches.values():
+                    shape = batch.demand.shape
+                    alike[shape] = alike.get(shape, 0) + len(batch)
+        shapes.update(ask.items for ask in _beside_batches(queue))
+        for shape, count in alike.items():
+            shapes[shape.items] += count
         book: Book = {}
         for items, count in shapes.items():
             add_to(book, tuple((name, amount * count) for name, amount in items))
@@ -59,14 +65,35 @@ def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
     return found
 
 
-def _waiting(leaf: Queue) -> Iterator[tuple[tuple[object, ...], Ask]]:
-    """What waits in a leaf, each with its key there; no two have the same."""
+def _first_of(leaf: Queue, most: int) -> list[Ask]:
+    """The first asks of a leaf, in order, at most so many."""
+    others = ((ask_key(ask, _application_key(ask.app)), ask) for ask in _beside_batches(leaf))
+    # Of those that are alike only the first can be the first.
+    found = [
+        (ask_key(ask, _application_key(batch.app)), ask)
+        for _, batch in nsmallest(most, _batches(leaf))
+        for ask in batch.asks[:most]
+    ]
+    return [ask for _, ask in nsmallest(most, chain(found, others))]
+
+
+def _batches(leaf: Queue) -> Iterator[tuple[Key, Batch]]:
+    """What waits in a leaf, what is alike together, each with the key of its first; no two have the same."""
+    by_rank = leaf.by_rank
     for app in leaf.applications.values():
         if app.pending_count:
             key = _application_key(app)
-            for ask in app.asks.values():
-                if ask.pending:
-                    yield ask_key(ask, key), ask
+            for batch in app.batches.values():
+                first = batch.line_key
+                yield ((first[0], key, first) if by_rank else (key, first)), batch
+
+
+def _beside_batches(leaf: Queue) -> Iterator[Ask]:
+    """What waits and is not with what is like it: room is kept for it, or it may run on one node only."""
+    for app in leaf.applications.values():
+        waiting = app.pending_count
+        if waiting != len(app.batches) and waiting != sum(map(len, app.batches.values())):
+            yield from (ask for ask in app.asks.values() if ask.pending and ask.batch is None)
 
 
 def _application_key(app: Application) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ from fairlead.core.model.resources import Book, add_to, pruned
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import QueueLimits
     from fairlead.core.model.specs import LimitSpec
 
@@ -37,9 +38,11 @@ _Tree = dict[str, _Level]
 
 def usage_users(partition: Partition) -> list[Row]:
     """Everybody who has limits of his own, or applications that wait or run."""
-    apps = _counting(partition)
-    names = {name for own in _limits(partition).values() for name in own.users if name != ANYBODY}
-    return [_user(partition, name, apps) for name in sorted(names | {app.user for app in apps})]
+    limited = (name for own in _limits(partition).values() for name in own.users if name != ANYBODY)
+    apps: dict[str, list[Application]] = {name: [] for name in limited}
+    for app in _counting(partition):
+        apps.setdefault(app.user, []).append(app)
+    return [_user(partition, name, mine) for name, mine in sorted(apps.items())]
 
 
 def usage_groups(partition: Partition) -> list[Row]:
@@ -49,8 +52,7 @@ def usage_groups(partition: Partition) -> list[Row]:
     return [_group(partition, name, apps) for name in sorted(names)]
 
 
-def _user(partition: Partition, name: str, apps: list[Application]) -> Row:
-    mine = [app for app in apps if app.user == name]
+def _user(partition: Partition, name: str, mine: list[Application]) -> Row:
     tree = _used(mine)
     for path, own in _limits(partition).items():
         if name in own.users:
@@ -58,7 +60,7 @@ def _user(partition: Partition, name: str, apps: list[Application]) -> Row:
     for path, level in tree.items():
         found = _limits(partition).get(path)
         level.limit = None if found is None else found.users.get(name) or found.users.get(ANYBODY)
-    groups = {app.id: group for app in sorted(mine, key=lambda a: a.id) if (group := _group_of(app))}
+    groups = dict(sorted((app.id, group) for app in mine if (group := _group_of(app))))
     return {"userName": name, **({"groups": groups} if groups else {}), "queues": _rows(tree)}
 
 
@@ -87,14 +89,21 @@ def _group_of(app: Application) -> str:
 
 def _used(apps: Iterable[Application]) -> _Tree:
     tree: _Tree = {}
+    leaves: dict[Queue, list[Application]] = {}
     for app in apps:
-        _level(tree, app.queue.path)
-        for queue in app.queue.lineage:
-            level = tree[queue.path]
+        leaves.setdefault(app.queue, []).append(app)
+    for leaf, its in leaves.items():
+        used: Book = {}
+        for app in its:
             for book in (app.allocated, app.placeholders):
-                add_to(level.used, tuple(book.items()))
-            if app.tracked:
-                level.running.append(app.id)
+                if book:
+                    add_to(used, tuple(book.items()))
+        running = [app.id for app in its if app.tracked]
+        _level(tree, leaf.path)
+        for queue in leaf.lineage:
+            level = tree[queue.path]
+            add_to(level.used, tuple(used.items()))
+            level.running += running
     return tree
 
 

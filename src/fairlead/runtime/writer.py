@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.journal import codec
-from fairlead.journal.format import FAILURES, NOTE
+from fairlead.journal.format import EVENT, FAILURES, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import books
 from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
@@ -224,7 +224,7 @@ class Runtime:
             return None, refusal
 
     def _schedule(self, turn: books.Turn) -> None:
-        self._dirty = self._dirty or bool(turn.entries)
+        self._dirty = self._dirty or _concerns_scheduler(turn.entries)
         due = self.books.scheduler.next_wakeup_ms()
         if turn.now_ms < self._no_schedule_before_ms or not (self._dirty or (due is not None and due <= turn.now_ms)):
             return
@@ -234,7 +234,7 @@ class Runtime:
         self.measures.scheduled(time.perf_counter() - began, placed, sum(isinstance(d, Evict) for d in decisions))
         entered = len(turn.entries)
         self.books.place.settle(turn)
-        self._dirty = placed >= PLACE_AT_ONCE or len(turn.entries) > entered
+        self._dirty = placed >= PLACE_AT_ONCE or _concerns_scheduler(turn.entries[entered:])
         self.halted = ""
 
     def _commit(self, turn: books.Turn) -> None:
@@ -363,3 +363,8 @@ class Runtime:
         self._turn([Command(lambda turn: turn.note(books.ServiceStopped(pid=pid)), must=True)])
         if not self.sick:
             self._snapshots.write(self.clock.now())
+
+
+def _concerns_scheduler(entries: Sequence[books.Entry]) -> bool:
+    """Whether any of them told the scheduler something; what is only noted changes nothing for it."""
+    return any(entry.kind == EVENT for entry in entries)

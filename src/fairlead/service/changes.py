@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from fairlead.local.history_records import JobWaits
 from fairlead.runtime import Entry
 
-NOTES_S = 10.0
+NOTES_S = 60.0
 """So long notes of what jobs wait for may not be told."""
 
 

@@ -213,6 +213,16 @@ def test_what_arrives_is_scheduled_in_the_same_turn(path: Path) -> None:
         assert runtime.read(lambda _: list(place.placed)).result(WAIT_S) == ["1"]
 
 
+def test_what_is_only_noted_is_not_scheduled(path: Path) -> None:
+    """It tells the scheduler nothing; with much that waits each run would cost."""
+    with open_runtime(path) as (runtime, _):
+        runtime.do(with_queues).result(WAIT_S)
+        before = runtime.read(lambda _: runtime.journal.last_seq).result(WAIT_S)
+        runtime.do(write("a")).result(WAIT_S)
+        runtime.do(write("b")).result(WAIT_S)
+        assert runtime.read(lambda _: runtime.journal.last_seq).result(WAIT_S) == before + 2
+
+
 # --- refusals and faults ------------------------------------------------------------------------------------------
 
 

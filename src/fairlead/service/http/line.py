@@ -25,11 +25,21 @@ from fairlead.wire.questions import SPEND_MAX_S
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.scheduler import Scheduler
 
 router = api("pages")
 MOST_EXPECTED = 200
+TOGETHER = 200
+"""The line is worked out for so many at once."""
 COVERAGE = 0.8
 """Of the intervals that `Forecast.expected` gives."""
+
+
+def _first(scheduler: Scheduler, partition: Partition, most: int) -> list[Ask]:
+    """The first of the line: worked out once for all who look at about as many of them, as pages do."""
+    many = -(-most // TOGETHER) * TOGETHER
+    return scheduler.answer(("line", partition.name, many), lambda: line.in_line(partition, many))[:most]
 
 
 @router.get("/line")
@@ -48,7 +58,7 @@ async def list_line(
         partition = moment.scheduler.cluster.partitions.get(moment.partition)
         if partition is None:
             return wire.LinePage(line=[], next=None, total=0)
-        total, found = line.waiting(partition), line.in_line(partition, begin + limit)[begin:]
+        total, found = line.waiting(partition), _first(moment.scheduler, partition, begin + limit)[begin:]
         shown = [_shown(moment, each, begin + at) for at, each in enumerate(found, 1)]
         return wire.LinePage(line=shown, next=str(begin + limit) if total > begin + limit else None, total=total)
 
@@ -98,7 +108,7 @@ async def forecast_line(
 
     def ask(moment: Moment) -> Callable[[], tuple[dict[Name, str], Forecast | None]]:
         partition, scheduler = moment.scheduler.cluster.partitions.get(moment.partition), moment.scheduler
-        first = line.in_line(partition, limit) if partition is not None else []
+        first = _first(scheduler, partition, limit) if partition is not None else []
         keys = {(moment.partition, each.app.id, each.key): moment.called(each)[0] for each in first}
 
         def question() -> tuple[dict[Name, str], Forecast | None]:
