@@ -29,6 +29,8 @@ from fairlead.client.address import Address
 
 SECONDS = 20.0
 CHANGES_A_SECOND = 5
+SETTLES, LOOK_S, IDLE = 60, 5.0, 0.1
+"""So often, so long it is looked at, until it uses no more than this part of a processor."""
 PATIENCE_MS, MIB = 300_000, 2**20
 PATHS = ("/line", "/line", "/now", "/queues", "/line?after=50")
 
@@ -66,6 +68,16 @@ class Made:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+
+
+def settle(made: Made) -> None:
+    """Wait until what so many submissions leave to be done is done: a snapshot, and notes of what each waits for."""
+    for _ in range(SETTLES):
+        before = made.used()["cpu_s"]
+        time.sleep(LOOK_S)
+        if made.used()["cpu_s"] - before < IDLE * LOOK_S:
+            return
+    say("the service is still busy with what was submitted")
 
 
 def cost(made: Made, seconds: float) -> float:
@@ -111,6 +123,7 @@ def measure(nodes: int, asks: int, count: int) -> None:
     say(f"{nodes} nodes, {asks} asks, {count} pages; filled in {filled}")
     chromium = shutil.which("chromium") or "chromium"
     try:
+        settle(made)
         alone, memory = cost(made, SECONDS), made.used()["memory"]
         say(f"service alone: {alone:.1%} of a processor")
         with sync_playwright() as playwright:

@@ -59,7 +59,7 @@ def every_wait_has_a_reason(scheduler: Scheduler, partition: Partition, settled:
             assert isinstance(reason, Reason), f"{ask} waits for no reason"
             assert reason.sentence(), f"{ask} waits for a reason without words"
             assert reason == why_waiting(partition, ask), f"{ask} waits for what something like it waits for"
-            assert reserved_with_room(partition, ask) == _reserved_with_room(partition, ask), f"{ask}: set aside"
+            assert list(reserved_with_room(partition, ask)) == _reserved_with_room(partition, ask), f"{ask}: set aside"
             if ask.shape is not None and ask.shape.is_plain and not (ask.required_node or ask.held_on):
                 wary = partition.nodes.terrain.wary
                 assert wary or look_at_all(partition, ask) == look_at_each(partition, ask), f"{ask}: nodes seen at once"

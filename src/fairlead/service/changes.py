@@ -1,7 +1,7 @@
 """Whether something happened: a number that grows, for those who look again when it does.
 
-Decides what can wait: notes of what jobs wait for are told a little later, many at once; after a big submission they go
-on for minutes, and nothing but the stories of those jobs shows them. Says nothing of what happened. Never blocks the
+Decides what can wait: notes of what jobs wait for are told later, many at once; after a big submission they go on for
+minutes, and nothing but the stories of those jobs shows them. So is it with applications that have ended long before. Says nothing of what happened. Never blocks the
 writer: however much it tells, those who wait are woken once a turn of their loop. Invariant: whoever waits for more
 than a number that is passed already is answered at once.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from fairlead.core.model.decisions import ApplicationChanged
+from fairlead.journal.format import SCHEDULE
 from fairlead.local.history_records import JobWaits
 from fairlead.runtime import Entry
 
@@ -35,7 +37,7 @@ class Changes:
         if not entries:
             return
         seq = max(self.seq + 1, entries[-1].seq)
-        if all(isinstance(entry.what, JobWaits) for entry in entries):
+        if all(map(_can_wait, entries)):
             self._noted = seq
             self._soon(self._tell_notes_later)
         else:
@@ -84,3 +86,10 @@ class Changes:
                 self._next = self._loop.create_future()
             await asyncio.wait((self._next,), timeout=wait_s)
         return self.seq
+
+
+def _can_wait(entry: Entry) -> bool:
+    """Whether nobody looks for this: a note, or scheduling that decided nothing but what becomes of applications."""
+    if entry.kind == SCHEDULE:
+        return all(isinstance(decision, ApplicationChanged) for decision in entry.decisions)
+    return isinstance(entry.what, JobWaits)

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from fairlead.core.model.decisions import Allocated, ApplicationChanged
+from fairlead.core.model.lifecycle import State
 from fairlead.local.history_records import JobWaits
 from fairlead.runtime import Entry
 from fairlead.service import changes
@@ -31,6 +33,20 @@ def test_an_event_is_told_at_once_with_the_notes_beside_it() -> None:
         assert await asyncio.wait_for(waits, 1) == 3
 
     asyncio.run(play())
+
+
+def test_scheduling_is_told_at_once_if_it_moved_anything() -> None:
+    """An application that is over for good half a minute after its last job is no news."""
+    over = ApplicationChanged(id="1", state=State.COMPLETED, cause="completeApplication")
+    assert not _told_at_once(Entry(1, 0, "schedule", {"limit": 512}))
+    assert not _told_at_once(Entry(1, 0, "schedule", {"limit": 512}, [over]))
+    assert _told_at_once(Entry(1, 0, "schedule", {"limit": 512}, [over, Allocated("1", "1", "n1")]))
+
+
+def _told_at_once(entry: Entry) -> bool:
+    told = Changes()
+    told.offer([entry])
+    return told.seq == entry.seq
 
 
 def test_notes_alone_are_told_later_and_together(monkeypatch: pytest.MonkeyPatch) -> None:

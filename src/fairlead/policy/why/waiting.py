@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from heapq import merge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
@@ -277,17 +278,24 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
     return reasons.NodeReserved(first.id, tuple(f"{a.app.id}/{a.key}" for a in first.reservations))
 
 
-def reserved_with_room(partition: Partition, ask: Ask) -> list[Node]:
+def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
     """The nodes that are reserved for others and have room for the ask, by (score, id)."""
     nodes, columns = partition.nodes, partition.nodes.columns
-    some: Iterable[Node] = nodes.nodes.values()
-    if columns.behind() * 4 < len(nodes.nodes):
-        closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
-        rows = np.flatnonzero(closed) if closed is not None else ()
-        fresh = (node for node in map(columns.rows.__getitem__, rows) if node not in columns.stale)
-        some = (*fresh, *(node for node in columns.stale if nodes.nodes.get(node.id) is node))
-    found = [n for n in some if n.reservations and n.schedulable and fits_in(ask.items, n.free)]
-    return sorted(found, key=lambda node: (nodes.score(node), node.id))
+    in_order: Callable[[Node], tuple[float, str]] = lambda node: (nodes.score(node), node.id)  # noqa: E731
+    if columns.behind() * 4 >= len(nodes.nodes):
+        return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=in_order))
+    closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
+    rows = np.flatnonzero(closed) if closed is not None else np.empty(0, dtype=np.intp)
+    rows = rows[
+        np.argsort(columns.scores[rows], kind="stable")
+    ]  # Rows are in order of id.
+    fresh = (node for row in rows if (node := columns.rows[row]) not in columns.stale)
+    stale = [node for node in columns.stale if nodes.nodes.get(node.id) is node]
+    return merge(_kept_for_others(fresh, ask), sorted(_kept_for_others(stale, ask), key=in_order), key=in_order)
+
+
+def _kept_for_others(nodes: Iterable[Node], ask: Ask) -> Iterator[Node]:
+    return (n for n in nodes if n.reservations and n.schedulable and fits_in(ask.items, n.free))
 
 
 def _shortage(node: Node, ask: Ask) -> float:

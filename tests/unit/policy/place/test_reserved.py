@@ -153,10 +153,10 @@ def test_of_many_nodes_the_emptiest_that_is_kept_for_others_is_told() -> None:
     ask = partition.applications["small"].asks["small"]
     n0, n1 = (partition.nodes.nodes[name] for name in ("n0", "n1"))
     partition.nodes.columns.sync()
-    assert reserved_with_room(partition, ask) == [n1, n0]
+    assert list(reserved_with_room(partition, ask)) == [n1, n0]
     c.end("two")
     assert list(partition.nodes.columns.stale) == [n0]
-    assert reserved_with_room(partition, ask) == [n0, n1]
+    assert list(reserved_with_room(partition, ask)) == [n0, n1]
 
 
 def test_it_is_placed_there_before_anybody_else() -> None:
