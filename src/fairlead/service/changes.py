@@ -1,9 +1,9 @@
 """Whether something happened: a number that grows, for those who look again when it does.
 
 Decides what can wait: notes of what jobs wait for are told later, many at once; after a big submission they go on for
-minutes, and nothing but the stories of those jobs shows them. So is it with applications that have ended long before. Says nothing of what happened. Never blocks the
-writer: however much it tells, those who wait are woken once a turn of their loop. Invariant: whoever waits for more
-than a number that is passed already is answered at once.
+minutes, and nothing but the stories of those jobs shows them. So is it with applications that ended long before. Says
+nothing of what happened. Never blocks the writer: however much it tells, those who wait are woken once a turn of their
+loop. Invariant: whoever waits for more than a number that is passed already is answered at once.
 """
 
 from __future__ import annotations
