@@ -286,9 +286,7 @@ def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
         return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=in_order))
     closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
     rows = np.flatnonzero(closed) if closed is not None else np.empty(0, dtype=np.intp)
-    rows = rows[
-        np.argsort(columns.scores[rows], kind="stable")
-    ]  # Rows are in order of id.
+    rows = rows[np.argsort(columns.scores[rows], kind="stable")]  # Rows are in order of id.
     fresh = (node for row in rows if (node := columns.rows[row]) not in columns.stale)
     stale = [node for node in columns.stale if nodes.nodes.get(node.id) is node]
     return merge(_kept_for_others(fresh, ask), sorted(_kept_for_others(stale, ask), key=in_order), key=in_order)
