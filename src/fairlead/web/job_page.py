@@ -13,7 +13,7 @@ from fastapi import Request
 
 from fairlead.client.errors import ClientError, Refused
 from fairlead.web.changes import ways
-from fairlead.web.colours import Colours, trees_of
+from fairlead.web.colours import colours_of
 from fairlead.web.frame import Given, Gone, Page, act_button, found, table
 from fairlead.web.happened_page import happened
 from fairlead.web.html import EMPTY, Html, a, button, code, dd, div, dl, dt, element, h3, joined, p, span, strong
@@ -104,7 +104,8 @@ class _Job:
 
     async def head(self) -> Html:
         """What it is and where it stands, and what may be done."""
-        job, trees = await self._details(), await trees_of(self.viewer, self.live)
+        job = await self._details()
+        colours = await colours_of(self.viewer, self.live, (job.queue,))
         times = [span("submitted ", moment(job.submitted_at_ms, "ago"))]
         if job.started_at_ms is not None:
             times.append(span("started ", moment(job.started_at_ms, "ago")))
@@ -116,7 +117,7 @@ class _Job:
             div(
                 state(job.state),
                 strong(job.name or "without a name"),
-                Colours(trees).chip(job.queue),
+                colours.chip(job.queue),
                 span(job.user),
                 span(amounts(job.resources), class_="number"),
                 span(where) if where else None,

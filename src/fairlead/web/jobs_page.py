@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from fastapi import Request
 
-from fairlead.web.colours import Colours, leaves, trees_of
+from fairlead.web.colours import Colours, colours_of, leaves, trees_of
 from fairlead.web.frame import Page, Row, table
 from fairlead.web.html import Child, Html, a, div, element, joined, p, span
 from fairlead.web.live import Live
@@ -43,7 +43,8 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     async def jobs() -> Html:
         key = ("jobs", viewer.rights, after, tuple(asked.items()))
         found = await live.shared(key, lambda: viewer.client.newest_jobs(asked, limit=ROWS, after=after))
-        return _jobs(found, Colours(await trees_of(viewer, live)), viewer, asked, is_first=after is None)
+        colours = await colours_of(viewer, live, (job.queue for job in found.jobs))
+        return _jobs(found, colours, viewer, asked, is_first=after is None)
 
     page.panel("filters", "", filters, kind="wide", live=False)
     page.panel("jobs", "", jobs, kind="wide")

@@ -6,12 +6,10 @@ is waited for.
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Request
 
 from fairlead.client.errors import ClientError
-from fairlead.web.colours import Colours, trees_of
+from fairlead.web.colours import Colours, colours_of, trees_of
 from fairlead.web.forecasts import line_forecast
 from fairlead.web.frame import Page, table
 from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, span, strong
@@ -49,14 +47,15 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         async def ask() -> LinePage:
             return await viewer.client.line(limit=ROWS, after=after)
 
-        found, trees = await asyncio.gather(live.shared(("line", viewer.rights, after), ask), trees_of(viewer, live))
+        found = await live.shared(("line", viewer.rights, after), ask)
         if not found.line:
             return _nothing_waits(viewer)
-        return await live.derived(("line", viewer.rights, after), _line, found, trees, line_forecast(live, viewer))
+        colours = await colours_of(viewer, live, (each.queue for each in found.line))
+        return await live.derived(("line", viewer.rights, after), _line, found, colours, line_forecast(live, viewer))
 
     async def runs() -> Html:
         trees = await trees_of(viewer, live)
-        return joined(_use(trees), await _running(viewer, live, Colours(trees)))
+        return joined(_use(trees), await _running(viewer, live))
 
     page.panel("line", "What starts next", line, kind="main")
     page.panel("runs", "What runs", runs, kind="side")
@@ -72,8 +71,7 @@ def _nothing_waits(viewer: Viewer) -> Html:
     )
 
 
-def _line(found: LinePage, trees: list[Queue], expected: tuple[int, dict[str, ExpectedStart]] | None) -> Html:
-    colours = Colours(trees)
+def _line(found: LinePage, colours: Colours, expected: tuple[int, dict[str, ExpectedStart]] | None) -> Html:
     made_ms, starts = expected or (0, {})
     medians = [at.latest_ms or at.median_ms for at in starts.values()]
     horizon_ms = max([60_000, *(ms - made_ms for ms in medians if ms is not None)])
@@ -133,7 +131,7 @@ def _use(trees: list[Queue]) -> Html:
     return div(rows, class_="uses")
 
 
-async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
+async def _running(viewer: Viewer, live: Live) -> Html:
     async def ask() -> list[Occupant]:
         return [each async for each in running(viewer, most=RUNNING)]
 
@@ -143,6 +141,7 @@ async def _running(viewer: Viewer, live: Live, colours: Colours) -> Html:
         return EMPTY
     if not found:
         return p("Nothing runs.", class_="empty")
+    colours = await colours_of(viewer, live, (each.queue for each in found))
     rows = []
     for each in found:
         ends = span("ends ", moment(each.ends_at_ms, "in"), " at the latest") if each.ends_at_ms else "no time limit"

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from fastapi import Request
 
 from fairlead.web.cells import kept_list, node_card, share_of, shortage
-from fairlead.web.colours import Colours, leaves, trees_of
+from fairlead.web.colours import Colours, colours_of, leaves, trees_of
 from fairlead.web.frame import Given, Page
 from fairlead.web.html import EMPTY, Html, a, div, element, h3, joined, p, span, strong
 from fairlead.web.live import Live
@@ -69,7 +69,7 @@ class _Now:
         """The jobs for which room is kept; where nodes are shown one by one, these say it."""
         if len(await self.nodes()) < MANY or not (kept := await self.first_kept()):
             return EMPTY
-        colours = Colours(await trees_of(self.viewer, self.live))
+        colours = await colours_of(self.viewer, self.live)
         more = "These are the first; room is kept for more." if len(kept) > FULLEST else ""
         return joined(
             kept_list(kept[:FULLEST], colours, with_node=True), p(more, class_="quiet small") if more else None
@@ -92,7 +92,7 @@ class _Now:
         nodes = await self.nodes()
         if len(nodes) >= MANY:
             return await self._map(nodes)
-        colours = Colours(await trees_of(self.viewer, self.live))
+        colours = await colours_of(self.viewer, self.live)
         jobs, kept = await self.occupants(), await self.kept()
         return div([self._card(node, jobs, kept, colours) for node in nodes], class_="nodes")
 
@@ -133,7 +133,7 @@ class _Now:
         nodes = await self.nodes()
         if len(nodes) < MANY:
             return EMPTY
-        colours = Colours(await trees_of(self.viewer, self.live))
+        colours = await colours_of(self.viewer, self.live)
         if self.chosen:
             node = next((node for node in nodes if node.id == self.chosen), None)
             if node is None:

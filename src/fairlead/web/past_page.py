@@ -16,7 +16,7 @@ from fastapi import Request
 
 from fairlead import times
 from fairlead.client.errors import ClientError
-from fairlead.web.colours import Colours, trees_of
+from fairlead.web.colours import colours_of
 from fairlead.web.courses import Course, at_moment, courses
 from fairlead.web.frame import Given, Page, Row, act_button, table
 from fairlead.web.gantt import gantt, legend
@@ -180,7 +180,7 @@ class _Past:
             class_="row",
         )
         found = self.found()
-        colours = Colours(await trees_of(self.viewer, self.live))
+        colours = await colours_of(self.viewer, self.live)
         ran = [course for course in found if course.runs]
         begin_ms = max(
             self.begin_ms, min((run.begin_ms for course in ran for run in course.runs), default=0) - MARGIN_MS
@@ -239,7 +239,7 @@ class _Past:
         """What was so at a moment."""
         at_ms = int(float(given["value"]))
         ran, waited = at_moment(self.found(), at_ms)
-        colours = Colours(await trees_of(self.viewer, self.live))
+        colours = await colours_of(self.viewer, self.live)
         rows: list[Row] = [
             (
                 course.key,
