@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.client.errors import Refused
 from fairlead.web import live as module
-from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, SOMEBODY_WAITS, Budget, Live
+from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, SOMEBODY_WAITS, Budget, Live, Meter
 from fairlead.web.viewer import Kind, Viewer
 from fairlead.wire.cluster import Problem
 
@@ -62,6 +62,23 @@ async def test_all_looks_together_take_no_more_than_the_share(monkeypatch: pytes
             budget.spent(question, cost)
             spent += cost
     assert spent <= SHARE * (clock.now - 100) + sum(costs.values()) + len(costs) * BURST_S
+
+
+def test_what_is_asked_beside_each_other_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In equal parts as long as both are asked; together they cost the time in which any was."""
+    clock = Clock(monkeypatch)
+    meter = Meter()
+    short = meter.begin()
+    clock.now += 1
+    long = meter.begin()
+    clock.now += 2
+    assert meter.end(short) == pytest.approx(2)
+    clock.now += 3
+    assert meter.end(long) == pytest.approx(4)
+    clock.now += 5
+    alone = meter.begin()
+    clock.now += 1
+    assert meter.end(alone) == pytest.approx(1)
 
 
 async def test_pages_that_ask_the_same_share_one_answer_until_something_changes() -> None:

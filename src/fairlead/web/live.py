@@ -83,6 +83,36 @@ class Budget:
         self._owed_s[question] = min(self._owed_s.get(question, 0.0) + seconds, seconds + BURST_S)
 
 
+class Meter:
+    """What questions cost that are asked beside each other: the service answers one at a time, so a second in which it
+    has several counts once, in equal parts for each of them.
+    """
+
+    def __init__(self) -> None:
+        self._spent_s = 0.0
+        """What each question would have cost that was there all the time."""
+        self._asked = 0
+        self._at = time.monotonic()
+
+    def begin(self) -> float:
+        """One more is asked; what to give to `end`."""
+        self._settle()
+        self._asked += 1
+        return self._spent_s
+
+    def end(self, begun: float) -> float:
+        """It is answered; its cost in seconds."""
+        self._settle()
+        self._asked -= 1
+        return self._spent_s - begun
+
+    def _settle(self) -> None:
+        now = time.monotonic()
+        if self._asked:
+            self._spent_s += (now - self._at) / self._asked
+        self._at = now
+
+
 class Look:
     """A question that was asked, or will be as soon as that is earned, and its answer."""
 
@@ -106,6 +136,7 @@ class Live:
         self.lost = ""
         """Why the service does not answer; empty: it does."""
         self.budget = Budget()
+        self._meter = Meter()
         self._clients: dict[object, AsyncClient] = {}
         self._polling: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -211,11 +242,12 @@ class Live:
         if not SOMEBODY_WAITS.get():
             await self._earn(look.key, look.is_waited_for)
         look.is_asked, look.seq, look.begun = True, self.seq, time.monotonic()
+        begun = self._meter.begin()
         try:
             return await look.ask()
         finally:
             took = self._took.setdefault(look.key[0], deque(maxlen=REMEMBERED))
-            took.append(time.monotonic() - look.begun)
+            took.append(self._meter.end(begun))
             self.budget.spent(look.key, min(took))
 
     async def _earn(self, key: tuple[Any, ...], is_waited_for: asyncio.Event) -> None:
