@@ -11,6 +11,7 @@ and not the clock, so that what else runs on the machine counts little.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -103,12 +104,13 @@ def cost(made: Made, seconds: float) -> float:
 
 
 def memory_of(pid: int) -> int:
-    """Of the children of a process, in bytes."""
+    """Of the children of a process, in bytes; what they share with others counts in parts."""
     total = 0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         for child in (thread / "children").read_text().split():
-            pages = int(Path(f"/proc/{child}/statm").read_text().split()[1])
-            total += pages * os.sysconf("SC_PAGE_SIZE")
+            with contextlib.suppress(OSError):  # It has ended meanwhile.
+                rows = Path(f"/proc/{child}/smaps_rollup").read_text().splitlines()
+                total += next(int(row.split()[1]) * 1024 for row in rows if row.startswith("Pss:"))
     return total
 
 
