@@ -9,7 +9,7 @@ from crashes.tracing import allowed
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.skipif(bool(allowed()), reason=allowed())]
 
 
-@pytest.mark.parametrize("first", [53, 157, 193, 345, 23887])
+@pytest.mark.parametrize("first", [53, 157, 193, 345, 23887, 50761])
 def test_faults_at_system_calls_of_a_supervisor(first: int) -> None:
     """An end that is told once, nothing twice, nothing left."""
     counts, failures = supervisors.run(first, 2)

@@ -37,7 +37,7 @@ MOST_FAILURES = 1000
 AGAIN_S = 0.2
 """What the kernel cannot say or do just now (no memory, no file descriptor left) is tried again, so often, so soon."""
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 10.0
+LONGEST_PAUSE_S = 1.0
 """Between two tries to write the result."""
 
 CLAIMED_BY_ANOTHER = 3
