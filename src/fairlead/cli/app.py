@@ -8,6 +8,7 @@ status that never changes its meaning; a traceback means a mistake in this progr
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -160,6 +161,11 @@ class Group(click.Group):
             status = _usage(error)
         except (KeyboardInterrupt, click.Abort):
             status = INTERRUPTED
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            status = FAILED
+            complain(f"the machine refused: {error}; free what it is short of (`dmesg` says more), then try again")
         sys.exit(status or 0)
 
 
@@ -192,6 +198,8 @@ def _reader_gone() -> int:
 
 _SENTENCE: Final = 1_000
 """Longest sentence in a list of commands; they are wrapped, never cut off."""
+_EXHAUSTED: Final = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC, errno.EDQUOT}
+"""What any system call may meet, also while a file of this program itself is read: no mistake in it."""
 _ALIKE: Final = 0.75
 """How like what was typed an option must be to be named, from 0 to 1."""
 _WORDS: Final = {

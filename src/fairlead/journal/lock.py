@@ -36,24 +36,31 @@ class WriterLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(path.name + ".lock")
-        try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as e:
-            raise JournalError(f"cannot open {self.path}: {e.strerror}; is the state directory there and yours?") from e
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            said = os.pread(self._fd, _PID_BYTES, 0).strip()
-            os.close(self._fd)
-            pid = int(said) if said.isdigit() else None
-            by = f"process {pid}" if pid else "another process"
-            raise JournalInUse(
-                f"{path} is in use by {by}; stop it, or give this service another state directory", pid
-            ) from None
         self.mark: Mark | None = None
         """What was confirmed by this writer or one before it; None: that is not known."""
         self.mark_damaged = False
         """There was a mark, and it is not what was written."""
+        self._fd = -1
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._take(path)
+        except OSError as e:
+            self.release()
+            raise JournalError(f"cannot open {self.path}: {e.strerror}; is the state directory there and yours?") from e
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self, journal: Path) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            said = os.pread(self._fd, _PID_BYTES, 0).strip()
+            pid = int(said) if said.isdigit() else None
+            by = f"process {pid}" if pid else "another process"
+            raise JournalInUse(
+                f"{journal} is in use by {by}; stop it, or give this service another state directory", pid
+            ) from None
         words = os.pread(self._fd, _MARK_BYTES, _PID_BYTES).split()
         if words:
             self._read(words)

@@ -1,7 +1,8 @@
 """Waiting for supervisors to begin and to end, on one thread.
 
 Decides when the machine hears of it. Never decides what it means. Invariant: `on_exit` is called once for every process
-that was added and has ended, and again later if that call failed; a pid that was given out anew is never taken for it.
+that was added and has ended; a call that failed is made again later; a pid that was given out anew is never taken for
+it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fairlead.local.supervisor import kernel
 
@@ -49,7 +51,7 @@ class ExitWatch:
         self._on_begin, self._on_exit = on_begin, on_exit
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
-        self._again: list[tuple[float, str, str]] = []
+        self._again: list[tuple[float, str, Callable[[], None]]] = []
         self._selector = selectors.DefaultSelector()
         self._bell_out, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
@@ -159,10 +161,7 @@ class ExitWatch:
                 return
             watched.heard = (watched.heard + said)[-4000:]
         if said.startswith(b"begun\n"):
-            try:
-                self._on_begin(key)
-            except Exception as fault:
-                log.error("the begin of run %s could not be told: %s", key, fault, exc_info=fault)
+            self._tell(f"the begin of run {key} could not be told", partial(self._on_begin, key))
 
     def _collect(self, keys: Sequence[str]) -> None:
         with self._lock:
@@ -179,22 +178,23 @@ class ExitWatch:
         for each in ended:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(each.pid, os.WNOHANG)
-            self._tell(each.key, each.heard.removeprefix(b"begun\n").decode(errors="replace").strip())
+            words = each.heard.removeprefix(b"begun\n").decode(errors="replace").strip()
+            self._tell(f"the end of run {each.key} could not be settled", partial(self._on_exit, each.key, words))
 
-    def _tell(self, key: str, words: str) -> None:
+    def _tell(self, otherwise: str, call: Callable[[], None]) -> None:
         try:
-            self._on_exit(key, words)
+            call()
         except Exception as fault:
             is_ours = not isinstance(fault, OSError)
-            log.error("the end of run %s could not be settled, tried again: %s", key, fault, exc_info=is_ours)
-            self._again.append((time.monotonic() + AGAIN_S, key, words))
+            log.error("%s, tried again: %s", otherwise, fault, exc_info=is_ours)
+            self._again.append((time.monotonic() + AGAIN_S, otherwise, call))
 
     def _try_again(self) -> None:
         now = time.monotonic()
         due = [each for each in self._again if each[0] <= now]
         self._again = [each for each in self._again if each[0] > now]
-        for _, key, words in due:
-            self._tell(key, words)
+        for _, otherwise, call in due:
+            self._tell(otherwise, call)
 
 
 def _open_process(pid: int) -> int | None:

@@ -135,6 +135,10 @@ class Runtime:
             while self.step(self.wait_ms()):
                 pass
             self._leave()
+        except FAILURES as failure:
+            # A disk that does not let the journal be opened again is no fault in the program: a sentence says it all.
+            self.failure = failure
+            log.critical("the service cannot go on: %s", failure)
         except BaseException as failure:
             self.failure = failure
             log.critical("the service cannot go on: %s", failure, exc_info=failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -104,6 +105,19 @@ def test_a_second_writer_is_told_who_the_first_is(path: Path) -> None:
         with pytest.raises(JournalInUse, match=f"is in use by process {os.getpid()}; stop it") as e:
             Journal(path)
         assert e.value.pid == os.getpid()
+    Journal(path).close()
+
+
+def test_a_lock_that_cannot_be_written_is_said_and_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the file; as soon as the disk lets it, the journal can be opened."""
+
+    def refused(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", refused)
+        with pytest.raises(JournalError, match=r"cannot open .*journal\.db\.lock: Input/output error"):
+            Journal(path)
     Journal(path).close()
 
 

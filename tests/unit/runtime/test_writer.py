@@ -19,7 +19,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.journal import codec
-from fairlead.journal.format import JournalFull
+from fairlead.journal.format import JournalError, JournalFull
 from fairlead.journal.reader import Reader
 from fairlead.journal.store import Journal
 from fairlead.runtime import (
@@ -348,6 +348,33 @@ def test_what_the_machine_reports_waits_for_the_disk(path: Path) -> None:
         report.result(WAIT_S)
         later.result(WAIT_S)
         assert lines(runtime, place) == [BIG, "later"]
+
+
+def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is in memory is not durable then: nobody is shown it. That is the disk's doing, so there is no traceback."""
+
+    def refused(_: Journal) -> int:
+        raise JournalError("disk I/O error")
+
+    def dropped(journal: Journal) -> None:
+        monkeypatch.undo()
+        journal.rollback()
+        raise JournalError("cannot read the journal: disk I/O error")
+
+    with open_runtime(path) as (runtime, _):
+        runtime.do(write("a")).result(WAIT_S)
+        monkeypatch.setattr(Journal, "commit", refused)
+        monkeypatch.setattr(Journal, "rollback", dropped)
+        with pytest.raises(Unavailable, match="cannot be written"):
+            runtime.do(write("b")).result(WAIT_S)
+        assert runtime.ended.wait(WAIT_S)
+        assert isinstance(runtime.failure, JournalError)
+    (said,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert said.getMessage() == "the service cannot go on: cannot read the journal: disk I/O error"
+    assert not said.exc_info
+    assert journal_lines(path) == ["a"]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
