@@ -353,7 +353,7 @@ def test_what_the_machine_reports_waits_for_the_disk(path: Path) -> None:
 def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is in memory is not durable then: nobody is shown it. That is the disk's doing, so there is no traceback."""
+    """What is in memory is not durable then: nobody is shown it. That is the disk's doing: no traceback."""
 
     def refused(_: Journal) -> int:
         raise JournalError("disk I/O error")
@@ -371,9 +371,8 @@ def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
             runtime.do(write("b")).result(WAIT_S)
         assert runtime.ended.wait(WAIT_S)
         assert isinstance(runtime.failure, JournalError)
-    (said,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
-    assert said.getMessage() == "the service cannot go on: cannot read the journal: disk I/O error"
-    assert not said.exc_info
+    said = [(record.getMessage(), record.exc_info) for record in caplog.records if record.levelname == "CRITICAL"]
+    assert said == [("the service cannot go on: cannot read the journal: disk I/O error", None)]
     assert journal_lines(path) == ["a"]
 
 
