@@ -166,9 +166,8 @@ def header_nodes(log: Log) -> tuple[NodeSpec, ...]:
         too_many = f"more than {MOST_PROCESSORS:,} processors or {MOST_NODES:,} nodes"
         raise TraceError(log.path, 1, "", "", f"has {too_many} in its header: say which nodes it ran on (--nodes)")
     share, more = divmod(processors, count)
-    return tuple(
-        NodeSpec(id=f"node-{i:05}", capacity=Resources({"vcore": 1000 * (share + (i < more))})) for i in range(count)
-    )
+    smaller, larger = (Resources({"vcore": 1000 * each}) for each in (share, share + 1))
+    return tuple(NodeSpec(id=f"node-{i:05}", capacity=larger if i < more else smaller) for i in range(count))
 
 
 def _processors(row: Sequence[int]) -> int:
