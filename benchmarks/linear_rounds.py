@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-ROUNDS, MORE_ROUNDS = 5, 16
+ROUNDS, MORE_ROUNDS = 5, 10
 """So many, and so many more where the middle of those is in doubt: of an odd number there is one in the middle."""
 DOUBTFUL = 2.0
 NEXT_TO_NOTHING_S = 0.01

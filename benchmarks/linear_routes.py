@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,10 @@ PARTS = 500
 """Of an array that is submitted, or that orders are about; and twice as many."""
 ONCE = 3000
 """Jobs in the books for what is read; and twice as many."""
-Ask = Callable[[int], tuple[str, str, bytes]]
-"""Of a size: method, target and body of a request."""
+Request = tuple[str, str, bytes]
+"""Method, target and body."""
+Ask = Callable[[int], Request]
+"""The request of a size."""
 
 
 # -- asking -------------------------------------------------------------------------------------------------------
@@ -131,7 +134,7 @@ class Ratio:
     status: int
 
 
-def seconds(asking: Asking, given: tuple[str, str, bytes]) -> tuple[float, int]:
+def seconds(asking: Asking, given: Request) -> tuple[float, int]:
     """What such a request took, and its status. What prepares it is not measured: it has been done."""
     began = used()
     status, _ = asking.ask(*given)
@@ -159,7 +162,7 @@ def of_requests(asking: Asking, part: str) -> Iterator[Ratio]:
         prepare(asking)
     for long in wanted:
 
-        def request(count: int, long: Long = long) -> tuple[str, str, bytes]:
+        def request(count: int, long: Long = long) -> Request:
             path = _filled(long.path, _job_for(asking, long))
             if long.is_parameter:
                 return long.method, f"{path}?{str(long.at[0])[1:]}={'x' * count}", b""
@@ -200,30 +203,33 @@ def _filled(path: str, key: str = "1") -> str:
 
 def of_arrays(asking: Asking, part: str) -> Iterator[Ratio]:
     """An array of so many parts is submitted; each order and question about one whose parts are on hold, wait or have
-    ended. Each try has one of its own.
+    ended. Each try has an array of its own, and each measure a service, whose books have no other.
     """
-    if part in (name := "POST /api/v1/jobs of an array"):
+    for name, request in about_arrays(asking.described):
+        if part in name:
+            with ExitStack() as stack:
+                yield ratio(own := Asking(stack), name, PARTS, partial(request, own))
 
-        def whole(count: int) -> tuple[str, str, bytes]:
-            return "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB | {"array": f"1-{count}"}]}).encode()
 
-        yield ratio(asking, name, PARTS, whole)
-    for method, path, said in asking.described.operations():
-        for state in ("on hold", "in line", "ended"):
-            if "/jobs/{key}" not in path or part not in (name := f"{method} {path} of an array {state}"):
-                continue
-            schema = asking.described.body(said)
-            body = json.dumps(BODIES.get(path) or asking.described.least(schema)).encode() if schema else b""
+def about_arrays(described: Described) -> Iterator[tuple[str, Callable[[Asking, int], Request]]]:
+    """Name and request of each; what the request is about is made with it."""
 
-            def request(
-                count: int, method: str = method, path: str = path, body: bytes = body, state: str = state
-            ) -> tuple[str, str, bytes]:
-                key = asking.submit((WAITING if state == "in line" else JOB) | {"array": f"1-{count}"})
-                if state == "ended":
-                    asking.ask("POST", f"/api/v1/jobs/{key}/cancel")
-                return method, _filled(path, key), body
+    def whole(_asking: Asking, count: int) -> Request:
+        return "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB | {"array": f"1-{count}"}]}).encode()
 
-            yield ratio(asking, name, PARTS, request)
+    yield "POST /api/v1/jobs of an array", whole
+    for method, path, said in described.operations():
+        schema = described.body(said)
+        body = json.dumps(BODIES.get(path) or described.least(schema)).encode() if schema else b""
+        for state in ("on hold", "in line", "ended") if "/jobs/{key}" in path else ():
+            yield f"{method} {path} of an array {state}", partial(_about_one, state, method, path, body)
+
+
+def _about_one(state: str, method: str, path: str, body: bytes, asking: Asking, count: int) -> Request:
+    key = asking.submit((WAITING if state == "in line" else JOB) | {"array": f"1-{count}"})
+    if state == "ended":
+        asking.ask("POST", f"/api/v1/jobs/{key}/cancel")
+    return method, _filled(path, key), body
 
 
 def of_reads(asking: Asking, part: str) -> Iterator[Ratio]:
