@@ -9,9 +9,7 @@ one that is refused says so in its line. Work is processor time of the service; 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import math
 import os
 import resource
 import shutil
@@ -21,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +34,22 @@ from benchmarks.linear_bodies import (
     Described,
     Long,
 )
+from benchmarks.linear_rounds import Growth, growth
 from benchmarks.soak import QUEUES
 from fairlead.service.http.app import make_app
 from fairlead.service.serve import ServeOptions, bring_up
 
-TRIES, MOST_TRIES, LEAST_S, DOUBTFUL = 3, 7, 0.05, 2.0
-NEXT_TO_NOTHING_S = 0.01
+LEAST_S = 0.05
+"""Beyond what is there in any case: what is long in a request grows until it takes so much, or may not be longer."""
 FIRST = 200
 PARTS = 500
 """Of an array that is submitted, or that orders are about; and twice as many."""
-ROUNDS = 4
-"""Of measuring both sizes one after the other, where others took so much of the machine that it is in doubt."""
 ONCE = 3000
 """Jobs in the books for what is read; and twice as many."""
-Ask = Callable[[int], tuple[str, str, bytes]]
-"""Of a size: method, target and body of a request."""
+Request = tuple[str, str, bytes]
+"""Method, target and body."""
+Ask = Callable[[int], Request]
+"""The request of a size."""
 
 
 # -- asking -------------------------------------------------------------------------------------------------------
@@ -126,48 +126,32 @@ def used() -> float:
 
 @dataclass(frozen=True)
 class Ratio:
-    """What twice the size costs."""
+    """What twice the size costs, and how the last request was answered."""
 
     name: str
     size: int
-    seconds: float
-    twice: float
+    took: Growth
     status: int
-    least: float = 0.0
-    """Seconds of a request that is not long: what is there in any case hides no growth."""
-
-    @property
-    def times(self) -> float:
-        """As much as once, without what is there in any case; of what takes next to nothing, as that."""
-        return max(self.twice - self.least, 0) / max(self.seconds - self.least, NEXT_TO_NOTHING_S)
 
 
-def _least(asking: Asking, request: Ask, size: int, most: int = MOST_TRIES) -> tuple[float, int]:
-    """The least that such a request took of several, and the status of the last."""
-    found, status = list[float](), 0
-    gc.collect()
-    gc.disable()
-    try:
-        while not found or (len(found) < most and (len(found) < TRIES or sum(found) < LEAST_S)):
-            given = request(size)
-            began = used()
-            status, _ = asking.ask(*given)
-            found.append(used() - began)
-    finally:
-        gc.enable()
-    return min(found), status
+def seconds(asking: Asking, given: Request) -> tuple[float, int]:
+    """What such a request took, and its status. What prepares it is not measured: it has been done."""
+    began = used()
+    status, _ = asking.ask(*given)
+    return used() - began, status
 
 
-def ratio(asking: Asking, name: str, size: int, request: Ask, most: int = MOST_TRIES, least: float = 0.0) -> Ratio:
-    """Of this size and twice that, the least of each; measured again where it is in doubt."""
-    found = Ratio(name, size, math.inf, math.inf, 0, least)
-    for _ in range(ROUNDS):
-        once, _ = _least(asking, request, size, most)
-        twice, status = _least(asking, request, 2 * size, most)
-        found = Ratio(name, size, min(once, found.seconds), min(twice, found.twice), status, least)
-        if found.times <= DOUBTFUL:
-            break
-    return found
+def ratio(asking: Asking, name: str, size: int, request: Ask, least: Callable[[], float] = lambda: 0.0) -> Ratio:
+    """Of this size and twice that. `least`: what such a request takes that is not long."""
+    status = 0
+
+    def twice() -> float:
+        nonlocal status
+        took, status = seconds(asking, request(2 * size))
+        return took
+
+    took = growth(lambda: seconds(asking, request(size))[0], twice, least)
+    return Ratio(name, size, took, status)
 
 
 def of_requests(asking: Asking, part: str) -> Iterator[Ratio]:
@@ -178,17 +162,20 @@ def of_requests(asking: Asking, part: str) -> Iterator[Ratio]:
         prepare(asking)
     for long in wanted:
 
-        def request(count: int, long: Long = long) -> tuple[str, str, bytes]:
+        def request(count: int, long: Long = long) -> Request:
             path = _filled(long.path, _job_for(asking, long))
             if long.is_parameter:
                 return long.method, f"{path}?{str(long.at[0])[1:]}={'x' * count}", b""
             return long.method, path, asking.described.filled(long, said[long.method, long.path], count)
 
         size = max(1, min(FIRST, long.most // 2))
-        least, _ = _least(asking, request, 1)
-        while size * 4 <= long.most and _least(asking, request, size, 1)[0] < least + LEAST_S:
+
+        def least(request: Ask = request) -> float:
+            return seconds(asking, request(1))[0]
+
+        while size * 4 <= long.most and seconds(asking, request(size))[0] < least() + LEAST_S:
             size *= 2
-        yield ratio(asking, long.name, size, request, least=least)
+        yield ratio(asking, long.name, size, request, least)
 
 
 def prepare(asking: Asking) -> None:
@@ -216,46 +203,55 @@ def _filled(path: str, key: str = "1") -> str:
 
 def of_arrays(asking: Asking, part: str) -> Iterator[Ratio]:
     """An array of so many parts is submitted; each order and question about one whose parts are on hold, wait or have
-    ended. Each try has one of its own.
+    ended. Each try has an array of its own, and each measure a service, whose books have no other.
     """
-    if part in (name := "POST /api/v1/jobs of an array"):
+    for name, request in about_arrays(asking.described):
+        if part in name:
+            with ExitStack() as stack:
+                yield ratio(own := Asking(stack), name, PARTS, partial(request, own))
 
-        def whole(count: int) -> tuple[str, str, bytes]:
-            return "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB | {"array": f"1-{count}"}]}).encode()
 
-        yield ratio(asking, name, PARTS, whole, TRIES)
-    for method, path, said in asking.described.operations():
-        for state in ("on hold", "in line", "ended"):
-            if "/jobs/{key}" not in path or part not in (name := f"{method} {path} of an array {state}"):
-                continue
-            schema = asking.described.body(said)
-            body = json.dumps(BODIES.get(path) or asking.described.least(schema)).encode() if schema else b""
+def about_arrays(described: Described) -> Iterator[tuple[str, Callable[[Asking, int], Request]]]:
+    """Name and request of each; what the request is about is made with it."""
 
-            def request(
-                count: int, method: str = method, path: str = path, body: bytes = body, state: str = state
-            ) -> tuple[str, str, bytes]:
-                key = asking.submit((WAITING if state == "in line" else JOB) | {"array": f"1-{count}"})
-                if state == "ended":
-                    asking.ask("POST", f"/api/v1/jobs/{key}/cancel")
-                return method, _filled(path, key), body
+    def whole(_asking: Asking, count: int) -> Request:
+        return "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB | {"array": f"1-{count}"}]}).encode()
 
-            yield ratio(asking, name, PARTS, request, TRIES)
+    yield "POST /api/v1/jobs of an array", whole
+    for method, path, said in described.operations():
+        schema = described.body(said)
+        body = json.dumps(BODIES.get(path) or described.least(schema)).encode() if schema else b""
+        for state in ("on hold", "in line", "ended") if "/jobs/{key}" in path else ():
+            yield f"{method} {path} of an array {state}", partial(_about_one, state, method, path, body)
+
+
+def _about_one(state: str, method: str, path: str, body: bytes, asking: Asking, count: int) -> Request:
+    key = asking.submit((WAITING if state == "in line" else JOB) | {"array": f"1-{count}"})
+    if state == "ended":
+        asking.ask("POST", f"/api/v1/jobs/{key}/cancel")
+    return method, _filled(path, key), body
 
 
 def of_reads(asking: Asking, part: str) -> Iterator[Ratio]:
-    """Each route that reads, with so many jobs in the books, and with twice as many."""
+    """Each route that reads, with so many jobs in the books, and of another service with twice as many."""
     routes = [(path, f"GET {path}") for method, path, _ in asking.described.operations() if method == "GET"]
     routes = [(path, name) for path, name in routes if part in name]
-    took = dict[str, float]()
     if not routes:
         return
-    key = asking.submit(*[WAITING] * ONCE)
-    for path, _ in routes:
-        took[path], _ = _least(asking, lambda _, path=path: ("GET", _filled(path, key), b""), ONCE)  # type: ignore[misc]
-    asking.submit(*[WAITING] * ONCE)
-    for path, name in routes:
-        twice, status = _least(asking, lambda _, path=path: ("GET", _filled(path, key), b""), ONCE)  # type: ignore[misc]
-        yield Ratio(f"{name} with twice the jobs", ONCE, took[path], twice, status)
+    with ExitStack() as stack:
+        larger = Asking(stack)
+        key = asking.submit(*[WAITING] * ONCE)
+        assert larger.submit(*[WAITING] * ONCE) == key
+        larger.submit(*[WAITING] * ONCE)
+        for path, name in routes:
+            yield _of_read(asking, larger, _filled(path, key), f"{name} with twice the jobs")
+
+
+def _of_read(asking: Asking, larger: Asking, target: str, name: str) -> Ratio:
+    given = ("GET", target, b"")
+    _, status = seconds(larger, given)  # The first fills what is kept.
+    seconds(asking, given)
+    return Ratio(name, ONCE, growth(lambda: seconds(asking, given)[0], lambda: seconds(larger, given)[0]), status)
 
 
 def ratios(part: str) -> Iterator[Ratio]:

@@ -1,8 +1,9 @@
 """Fuzz one target, or all of them: `make fuzz TARGET=api SECONDS=60`.
 
 With atheris (`requirements-fuzz.lock`; there is a wheel for some versions of Python alone) what is new in an input is
-seen by the branches that it takes; without it the inputs of the corpus are changed at random. What is found is kept in
-build/fuzz/found, and fails: make it a test, or a file of the corpus.
+seen by the branches that it takes; without it the inputs of the corpus are changed at random. An input may take 10 s on
+a processor and 2 GiB (`bounds`). What is found is kept in build/fuzz/found, and fails: make it a test, or a file of the
+corpus.
 """
 
 from __future__ import annotations
@@ -10,18 +11,15 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+from fuzz.bounds import STANDSTILL_S, TooLong, bounded
 from fuzz.mutations import CORPUS, MOST_BYTES, corpus, mutated
 
 BUILD = Path("build/fuzz")
-INPUT_S = 10
-"""One input may take so long."""
 MEMORY_MB = 2048
 
 
@@ -34,9 +32,9 @@ def with_atheris(target: str, seconds: int) -> None:
     mine, found = BUILD / "corpus" / target, BUILD / "found"
     mine.mkdir(parents=True, exist_ok=True)
     found.mkdir(parents=True, exist_ok=True)
-    words = [f"-max_total_time={seconds}", f"-timeout={INPUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
+    words = [f"-max_total_time={seconds}", f"-timeout={STANDSTILL_S}", f"-rss_limit_mb={MEMORY_MB}"]
     words += [f"-max_len={MOST_BYTES}", f"-artifact_prefix={found}/{target}-", "-print_final_stats=1", "-verbosity=0"]
-    atheris.Setup([sys.argv[0], *words, str(mine), str(CORPUS / target)], TARGETS[target])
+    atheris.Setup([sys.argv[0], *words, str(mine), str(CORPUS / target)], bounded(TARGETS[target]))
     atheris.Fuzz()
 
 
@@ -44,24 +42,18 @@ def without(target: str, seconds: int, first: int) -> int:
     """The same by mutations from `first` on; how many inputs that were."""
     from fuzz.targets import TARGETS
 
-    def over(_number: int, _frame: Any) -> None:
-        raise TimeoutError(f"one input took more than {INPUT_S} s")
-
-    signal.signal(signal.SIGALRM, over)
+    read = bounded(TARGETS[target], standstill_s=STANDSTILL_S)
     inputs, end, number = corpus(target), time.monotonic() + seconds, first
     while time.monotonic() < end:
         data = mutated(inputs, number)
-        signal.alarm(INPUT_S)
         try:
-            TARGETS[target](data)
-        except Exception:
+            read(data)
+        except (Exception, TooLong):
             (BUILD / "found").mkdir(parents=True, exist_ok=True)
             kept = BUILD / "found" / f"{target}-{number}"
             kept.write_bytes(data)
             print(f"{target}: input {number} is kept as {kept}", file=sys.stderr)
             raise
-        finally:
-            signal.alarm(0)
         number += 1
     return number - first
 

@@ -42,7 +42,10 @@ def waiting(partition: Partition) -> int:
 
 
 def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
-    """Of each queue what waits in it and below, and how many asks that are. What is alike is added up at once."""
+    """Of each queue, parents first, what waits in it and below, and how many asks that are.
+
+    What is alike is added up at once, and each application is looked at once, however deep its queue is.
+    """
     found: dict[Queue, tuple[Book, int]] = {}
     for queue in reversed(list(root.walk())):  # Those below before those above.
         alike: dict[Shape, int] = {}
@@ -62,7 +65,7 @@ def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
         for theirs, _ in below:
             add_to(book, tuple(theirs.items()))
         found[queue] = book, shapes.total() + sum(count for _, count in below)
-    return found
+    return dict(reversed(found.items()))
 
 
 def _first_of(leaf: Queue, most: int) -> list[Ask]:

@@ -28,12 +28,14 @@ from fairlead.core.model.decisions import (
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.line import pending
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.reasons import Reason
+    from fairlead.core.model.resources import Book
     from fairlead.scheduler import Scheduler
 
 
@@ -121,9 +123,10 @@ def final_state(scheduler: Scheduler, partition: str = DEFAULT_PARTITION) -> dic
     books = scheduler.cluster.partitions.get(partition)
     if books is None:
         return {"apps": {}, "queues": {}}
+    waits = pending(books.root)
     return {
         "apps": {app.id: application_row(app) for app in sorted(books.applications.values(), key=lambda a: a.id)},
-        "queues": {queue.path: queue_row(queue) for queue in sorted(books.root.walk(), key=lambda q: q.path)},
+        "queues": {queue.path: queue_row(queue, waits[queue][0]) for queue in sorted(waits, key=lambda q: q.path)},
     }
 
 
@@ -138,8 +141,10 @@ def application_row(app: Application) -> Row:
     }
 
 
-def queue_row(queue: Queue) -> Row:
-    """The queue's own figures; headroom is what is left on the whole way up. Empty amounts and limits are left out."""
+def queue_row(queue: Queue, waits: Book) -> Row:
+    """The queue's own figures, with what waits here and below; headroom is what is left on the whole way up. Empty
+    amounts and limits are left out.
+    """
     row: Row = {
         "currentPriority": queue.reported,
         "isLeaf": queue.is_leaf,
@@ -148,7 +153,7 @@ def queue_row(queue: Queue) -> Row:
     }
     optional = {
         "allocatedResource": pruned(queue.allocated),
-        "pendingResource": pruned(queue.pending),
+        "pendingResource": pruned(waits),
         "preemptingResource": pruned(queue.preempting),
         "maxResource": queue.max,
         "guaranteedResource": queue.guaranteed,

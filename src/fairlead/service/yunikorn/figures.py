@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
+from fairlead.insight.line import pending
 from fairlead.runtime.measures import BOUNDS, Latency, Measures
 from fairlead.service.yunikorn.app_shapes import bucket_of
 
@@ -87,10 +88,11 @@ def _of_nodes(parts: list[Partition]) -> Iterator[Metric]:
 def _of_queues(parts: list[Partition], by_queue: Counter[tuple[str, str]]) -> Iterator[Metric]:
     amounts: dict[str, Counter[tuple[str, str]]] = {}
     states: dict[str, Counter[str]] = {}
-    for queue in (queue for part in parts for queue in part.root.walk()):
+    for queue, (waits, _) in (each for part in parts for each in pending(part.root).items()):
         figures = amounts.setdefault(queue.path, Counter())
         for kind in AMOUNTS:
-            figures.update({(kind, name): value for name, value in (getattr(queue, kind) or {}).items()})
+            amount = waits if kind == "pending" else getattr(queue, kind) or {}
+            figures.update({(kind, name): value for name, value in amount.items()})
         figures["maxRunningApps", "apps"] += queue.max_applications
         below = states.setdefault(queue.path, Counter())
         below.update(app.state.value.lower() for app in queue.applications.values())

@@ -15,12 +15,14 @@ from fairlead.core.books.queues import RECOVERY_QUEUE
 from fairlead.core.model.names import EXPRESSION_SIGNS
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import RuleSpec
+from fairlead.insight.line import pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Book
     from fairlead.core.model.specs import FilterSpec
 
 Plain = dict[str, Any]
@@ -93,13 +95,18 @@ def application_counts(part: Partition) -> dict[str, int]:
 
 def queue(one: Queue, *, subtree: bool, partition_name: str = "") -> Plain:
     """A queue; with `subtree` those below it too. `partition_name` is shown on the root of /queues only."""
+    return _queue(one, pending(one), subtree, partition_name)
+
+
+def _queue(one: Queue, waits: Mapping[Queue, tuple[Book, int]], subtree: bool, partition_name: str = "") -> Plain:
+    """`waits`: what waits in each, added up once for all of them."""
     properties = one.properties
     headroom = one.headroom()
     shown = {
         "queuename": one.path,
         "status": one.state.value,
         "partition": partition_name,
-        "pendingResource": pruned(one.pending),
+        "pendingResource": pruned(waits[one][0]),
         "maxResource": dict(one.max) if one.max is not None else None,
         "guaranteedResource": dict(one.guaranteed) if one.guaranteed is not None else None,
         "allocatedResource": pruned(one.allocated),
@@ -110,7 +117,7 @@ def queue(one: Queue, *, subtree: bool, partition_name: str = "") -> Plain:
         "properties": dict(properties.raw),
         "parent": one.parent.path if one.parent is not None else None,
         "template": _template(one),
-        "children": [queue(child, subtree=True) for child in one.children.values()] if subtree else None,
+        "children": [_queue(child, waits, subtree=True) for child in one.children.values()] if subtree else None,
         "childNames": [child.path for child in one.children.values()],
         "absUsedCapacity": percentages(one.allocated, one.max) if one.max else None,
         "maxRunningApps": one.max_applications,
