@@ -262,6 +262,7 @@ class FakeServer:
             raise Refused(409, "Conflict", f'pod {name} is already assigned to node "{bound}"')
         changed = copy.deepcopy(pod)
         changed["spec"]["nodeName"] = node
+        changed["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations") or {})
         _set_condition(changed, {"type": "PodScheduled", "status": "True"})
         self._note("bind", "pods", changed, node)
         self._write("pods", "MODIFIED", changed)

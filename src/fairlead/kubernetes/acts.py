@@ -6,7 +6,7 @@ Decides the words between the scheduler's decisions and the requests. Never send
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.kubernetes.kinds import PODS, Kind
@@ -24,6 +24,8 @@ class ObjectName:
     kind: Kind = PODS
     stands_for: ObjectName | None = None
     """It is no object at the API server, but keeps room for a pod of this job, which does not exist yet."""
+    arrival: str = field(default="", compare=False)
+    """Of a pod: the version of the cluster at which it was first seen."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

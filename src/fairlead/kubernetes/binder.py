@@ -229,7 +229,7 @@ class Binder:
         for use in act.devices:
             await device_requests.use(self._client, act.pod, use)
         try:
-            await self._client.bind(act.pod.namespace, act.pod.name, act.pod.uid, act.node)
+            await self._client.bind(act.pod.namespace, act.pod.name, bodies.binding(act))
         except api.Conflict:
             pod: Pod = await self._client.get(PODS, act.pod.name, act.pod.namespace)
             bound = pod.spec.node_name

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
+from fairlead.kubernetes.acts import Bind, CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
 
@@ -34,7 +34,7 @@ def disruption(act: EvictPod, stamp: str) -> dict[str, Any]:
 
 def nomination(act: Nominate) -> dict[str, Any]:
     """The node on which room is held for a pod, or none."""
-    return {"metadata": {"uid": act.pod.uid}, "status": {"nominatedNodeName": act.node or None}}
+    return {"metadata": that_pod(act.pod), "status": {"nominatedNodeName": act.node or None}}
 
 
 def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
@@ -49,7 +49,22 @@ def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
         "message": act.message,
         "lastTransitionTime": stamp,
     }
-    return {"metadata": {"uid": act.pod.uid}, "status": {"conditions": [condition]}}
+    return {"metadata": that_pod(act.pod), "status": {"conditions": [condition]}}
+
+
+def binding(act: Bind) -> dict[str, Any]:
+    """The node of a pod; only for that very pod. Annotations of a binding become the pod's."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": act.pod.name, "namespace": act.pod.namespace, **that_pod(act.pod)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": act.node},
+    }
+
+
+def that_pod(pod: ObjectName) -> dict[str, Any]:
+    """The very pod that is meant, with when it was first seen: what we write ourselves gives it another version."""
+    return {"uid": pod.uid, **({"annotations": {identity.ARRIVAL: pod.arrival}} if pod.arrival else {})}
 
 
 def suspension(act: Suspend) -> dict[str, Any]:

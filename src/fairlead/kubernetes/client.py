@@ -266,12 +266,6 @@ class Client:
             options["gracePeriodSeconds"] = grace_s
         await self.send("DELETE", kind.path(namespace, name), body=options)
 
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind(self, namespace: str, name: str, binding: Mapping[str, Any]) -> None:
         """Bind a pod to a node; `Conflict` when it is bound already or is another pod by now."""
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
         await self.send("POST", PODS.path(namespace, name, "binding"), body=binding)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -123,7 +122,6 @@ IN_FLIGHT = 2_000
 AGAIN_S = (1.0, 60.0)
 """The first and the longest pause of a pod whose placement was refused."""
 LONGEST_SLEEP_S = 5.0
-_NUMBERS = re.compile(r"(\D*)(\d{0,18})")
 
 
 @dataclass(slots=True)
@@ -147,23 +145,22 @@ class Told:
     news: tuple[News, ...]
 
 
-StartOrder = tuple[int, str, bool, tuple[tuple[str, int], ...]]
+StartOrder = tuple[int, str, bool, int]
 
 
 def _order_of_start(change: Change) -> StartOrder:
-    """By kind, pods last; those by creation, which is known to the second, and within a second by name.
+    """By kind, pods last; those by creation, which is known to the second, and within a second as they were first seen.
 
-    Of one second placeholders come after the others: the first pod of an application declares its gang. Numbers in
-    names count as numbers: what was made in a row mostly has them. Changes of one object stay in their order.
+    Of one second placeholders come after the others: the first pod of an application declares its gang. Changes of one
+    object stay in their order.
     """
     if change.kind is not kinds.PODS:
-        return WATCHED.index(change.kind), "", False, ()
+        return WATCHED.index(change.kind), "", False, 0
     if not isinstance(change, Changed):
-        return len(WATCHED), "~", False, ()
-    meta = change.object.metadata
-    parts = _NUMBERS.findall(f"{meta.namespace or 'default'}/{meta.name}")
-    name = tuple((text, int(digits or -1)) for text, digits in parts)
-    return len(WATCHED), meta.creation_timestamp or "", identity.is_placeholder(change.object), name
+        return len(WATCHED), "~", False, 0
+    pod = change.object
+    seen = int(identity.arrival_of(pod) or 0)
+    return len(WATCHED), pod.metadata.creation_timestamp or "", identity.is_placeholder(pod), seen
 
 
 class ControlLoop:

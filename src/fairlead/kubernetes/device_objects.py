@@ -51,6 +51,7 @@ class Device(Part, frozen=True):
     consumes_counters: list[Part] | None = None
     binding_conditions: list[str] | None = None
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, Part] | None = None
 
 
 class Pool(Part, frozen=True):

@@ -98,7 +98,7 @@ class Informer:
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:
         meta = pod.metadata
-        name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "")
+        name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "", arrival=identity.arrival_of(pod))
         known = self.pod_store.by_uid.get(name.uid)
         if known is not None and is_older(meta.resource_version or "", known.version):
             return

@@ -70,6 +70,12 @@ class Port(Part, frozen=True):
     protocol: Text = None
 
 
+class RestartRule(Part, frozen=True):
+    """What happens when a container ends in a certain way."""
+
+    action: str = ""
+
+
 class Container(Part, frozen=True):
     """A container of a pod."""
 
@@ -79,6 +85,7 @@ class Container(Part, frozen=True):
     ports: list[Port] | None = None
     restart_policy: Text = None
     """`Always` on an init container: it stays, a sidecar."""
+    restart_policy_rules: list[RestartRule] | None = None
 
 
 class Expression(Part, frozen=True):
@@ -216,6 +223,12 @@ class PodResourceClaim(Part, frozen=True):
     resource_claim_template_name: Text = None
 
 
+class SchedulingGroup(Part, frozen=True):
+    """The group that a pod says it belongs to, in Kubernetes' own (alpha) words."""
+
+    pod_group_name: Text = None
+
+
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -237,9 +250,11 @@ class PodSpec(Part, frozen=True):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     restart_policy: Text = None
     volumes: list[PodVolume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Condition(Part, frozen=True):
@@ -261,6 +276,12 @@ class ContainerStatus(Part, frozen=True):
     """What its node has granted."""
 
 
+class ClaimedAmounts(Part, frozen=True):
+    """What a pod has of its node by the devices of a claim."""
+
+    resources: Amounts = None
+
+
 class PodStatus(Part, frozen=True):
     """Where a pod is in its life."""
 
@@ -273,6 +294,11 @@ class PodStatus(Part, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
     resource_claim_statuses: list[PodResourceClaim] | None = None
     """The claims that were made for it."""
+    resources: Needs | None = None
+    """What it runs with as a whole."""
+    allocated_resources: Amounts = None
+    """What it was granted as a whole."""
+    node_allocatable_resource_claim_statuses: list[ClaimedAmounts] | None = None
 
 
 class Pod(Thing, frozen=True):
@@ -306,6 +332,8 @@ class NodeStatus(Part, frozen=True):
     allocatable: Amounts = None
     capacity: Amounts = None
     conditions: list[Condition] | None = None
+    declared_features: list[str] | None = None
+    """What it can do that not every node of its version can."""
 
 
 class Node(Thing, frozen=True):

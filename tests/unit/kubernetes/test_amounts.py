@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairlead.core.model.resources import Resources
-from fairlead.kubernetes.objects import Condition, Container, ContainerStatus, Needs, Pod, PodSpec, PodStatus
+from fairlead.kubernetes.objects import (
+    ClaimedAmounts,
+    Condition,
+    Container,
+    ContainerStatus,
+    Needs,
+    Pod,
+    PodSpec,
+    PodStatus,
+)
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 from fairlead.kubernetes.translate.amounts import pod_needs as needs_of
 
@@ -105,3 +115,22 @@ def test_a_resize_that_its_node_cannot_grant_does_not_count() -> None:
     """What it has does."""
     assert resizing("100", "1", "1", why="Infeasible") == 1000
     assert resizing("100", "2", "1", why="Infeasible") == 2000
+
+
+def test_a_pod_that_is_resized_as_a_whole() -> None:
+    """The most of what it asks for, was granted and has; what its node cannot grant does not count."""
+    spec = PodSpec(containers=[container("1")], resources=Needs(requests={"cpu": "2"}))
+    has = PodStatus(resources=Needs(requests={"cpu": "3", "memory": "1Gi"}), allocated_resources={"cpu": "4"})
+    assert needs_of(Pod(spec=spec, status=has))["vcore"] == 4000
+    assert "memory" not in needs_of(Pod(spec=spec, status=has)), "it is its containers' own"
+    wants = PodSpec(containers=[container("1")], resources=Needs(requests={"cpu": "9"}))
+    assert needs_of(Pod(spec=wants, status=has))["vcore"] == 9000
+    refused = [Condition(type="PodResizePending", status="True", reason="Infeasible")]
+    assert needs_of(Pod(spec=wants, status=msgspec.structs.replace(has, conditions=refused)))["vcore"] == 4000
+
+
+def test_what_a_pod_has_of_its_node_by_claims_counts() -> None:
+    claimed = [ClaimedAmounts({"cpu": "2"}), ClaimedAmounts({"memory": "1Ki"})]
+    status = PodStatus(node_allocatable_resource_claim_statuses=claimed)
+    needs = needs_of(Pod(spec=PodSpec(containers=[container("1")]), status=status))
+    assert (needs["vcore"], needs["memory"]) == (3000, 1024)

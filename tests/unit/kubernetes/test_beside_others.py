@@ -262,3 +262,21 @@ def test_what_is_preferred_follows_the_labels_of_namespaces() -> None:
     cluster.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
     cluster.pod("web", "1500m", labels=WEB)
     assert binds(cluster.acts()) == {"web": "n2"}
+
+
+def test_a_pod_runs_where_its_node_declares_what_it_needs() -> None:
+    """Also when a node declares it later."""
+    cluster = Cluster()
+    declares = {"status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+    cluster.node("n1")
+    cluster.pod("users", spec={"hostNetwork": True, "hostUsers": False})
+    rules = [{"action": "Restart"}, {"action": "RestartAllContainers"}]
+    cluster.pod("restarts", spec={"initContainers": [{"name": "i", "restartPolicyRules": rules}]})
+    cluster.pod("plain", spec={"hostUsers": False, "initContainers": [{"name": "i", "restartPolicyRules": rules[:1]}]})
+    assert binds(cluster.acts()) == {"plain": "n1"}
+    for name, feature in (
+        ("n2", "RestartAllContainersOnContainerExits"), ("n3", "UserNamespacesHostNetworkSupport"),
+    ):  # fmt: skip
+        status = {**declares["status"], "declaredFeatures": [feature]}
+        cluster.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}"}, "status": status})
+    assert binds(cluster.acts()) == {"restarts": "n2", "users": "n3"}

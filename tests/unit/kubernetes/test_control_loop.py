@@ -29,6 +29,7 @@ partitions:
     placementrules: [{name: provided}, {name: fixed, value: root.default}]
     queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
 """
+SECOND = "2026-01-01T00:00:00Z"
 SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "60"))
 """The first ones are in `make test`. 500 and more by hand: `FAIRLEAD_SEEDS=500`."""
 
@@ -192,6 +193,40 @@ def test_a_calm_control_loop_binds_all_that_fits() -> None:
         assert restarter.control_loop.timings.rebuilt >= 0
         await restarter.kill()
         assert not server.violations
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("initial_events", [False, True])
+def test_pods_of_one_second_keep_their_order_over_a_restart(initial_events: bool) -> None:
+    """By arrival, whatever their names: those that were told why they wait, that were bound, and that are new."""
+
+    async def main() -> None:
+        server = FakeServer(initial_events=initial_events)
+        names = ["p7", "p2", "p10", "p1", "p3"]
+        for name in names[:4]:
+            server.put("pods", {**pod(name, 4), "metadata": {**pod(name, 4)["metadata"], "creationTimestamp": SECOND}})
+        restarter = Restarter(server, 1)
+        restarter.start()
+        await asyncio.sleep(0.5)
+        server.put("nodes", node("n1", 4))
+        await asyncio.sleep(10)
+        assert len(waiting(server)) == 3
+        await restarter.kill()
+        last = pod(names[4], 4)
+        server.put("pods", {**last, "metadata": {**last["metadata"], "creationTimestamp": SECOND}})
+        started = []
+        for _ in names:
+            restarter.start()
+            await asyncio.sleep(5)
+            (running,) = (p["metadata"]["name"] for p in server.all("pods") if p["spec"].get("nodeName"))
+            started.append(running)
+            assert restarter.control_loop is not None
+            known = restarter.control_loop.driver.informer.pod_store.by_uid.values()
+            assert [each.name.name for each in known] == names[len(started) - 1 :]
+            await restarter.kill()
+            server.remove("pods", running, "default")
+        assert started == names
 
     run_virtually(main())
 

@@ -17,7 +17,7 @@ from fairlead.core.books.images import Images
 from fairlead.core.books.node import Node
 from fairlead.core.books.node_columns import Columns
 from fairlead.core.books.node_order import NodeOrder
-from fairlead.core.books.preferences import first_fit
+from fairlead.core.books.preferences import best_of, first_fit
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, take_from
 from fairlead.core.model.specs import AskSpec, NodeSortSpec
@@ -298,6 +298,12 @@ class NodeTable:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)
         return first_fit(self, shape, ask.spec if ask is not None else None, has_wish)
+
+    def first_of(self, nodes: list[Node], ask: Ask) -> Node | None:
+        """Of these, on each of which the ask may start, the first in order that it likes best."""
+        if len(nodes) > 1 and (ask.where.prefers or self.discouraging or self.has_wish(ask)):
+            nodes = best_of(self, nodes, ask.where, ask.spec)
+        return min(nodes, key=lambda n: (self.score(n), n.id), default=None)
 
     def has_wish(self, ask: Ask) -> bool:
         """Whether what this ask has, and others of its shape may not, tells nodes apart: its labels, or its images."""

@@ -46,6 +46,15 @@ def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bo
     return columns.first(mask)
 
 
+def best_of(table: NodeTable, nodes: list[Node], where: Constraints, spec: AskSpec) -> list[Node]:
+    """Those of these nodes that have the most points."""
+    columns = table.columns
+    columns.sync()
+    mask: Mask = np.zeros(len(columns.rows), dtype=np.bool_)
+    mask[[node.row for node in nodes]] = True
+    return [columns.rows[row] for row in np.flatnonzero(best(table, where, mask, spec))]
+
+
 def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None = None) -> Mask:
     """Those of the rows of `mask` that have the most points."""
     points: Points = np.zeros(len(mask), dtype=np.int64)

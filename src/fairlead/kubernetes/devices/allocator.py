@@ -43,9 +43,8 @@ def allocate(
     search = _Search(shape, pools, taken, suits)
     if search.claim(0):
         return tuple(tuple(given) for given in search.given)
-    if search.unusable is not None and not search.some_taken:
-        device = search.unusable
-        raise NoAnswer(f"device {'/'.join(device.key)} has {device.unusable}, which is not understood here")
+    if search.unusable and not search.some_taken:
+        raise NoAnswer(search.unusable)
     return None
 
 
@@ -60,8 +59,8 @@ class _Search:
         self._suits = suits
         self._suitable: dict[Option, list[Device]] = {}
         self._steps = 0
-        self.unusable: Device | None = None
-        """One that would suit, but has what is not understood."""
+        self.unusable = ""
+        """Why one that would suit, or may, is given to nobody."""
         self.some_taken = False
         """One that would suit may become free."""
 
@@ -112,14 +111,18 @@ class _Search:
     def _find(self, option: Option) -> Sequence[Device]:
         found = []
         for pool in self._pools:
-            if pool.flaw and (not option.count or not pool.is_updating):
-                raise NoAnswer(pool.flaw)
+            if pool.flaw:
+                if not option.count:
+                    raise NoAnswer(pool.flaw)
+                self.unusable = pool.flaw
+                continue
             for device in pool.devices:
                 if option.count and not option.admin and device.key in self._taken:
                     self.some_taken = True
                 elif self._suits(option, device):
                     if device.unusable:
-                        self.unusable = device
+                        name = "/".join(device.key)
+                        self.unusable = f"device {name} has {device.unusable}, which is not understood here"
                     if not device.unusable or not option.count:
                         found.append(device)
         return found

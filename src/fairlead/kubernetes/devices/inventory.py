@@ -70,8 +70,15 @@ class Pool:
     name: str
     devices: tuple[Device, ...]
     flaw: str = ""
-    is_updating: bool = False
-    """Its flaw is that slices are missing: single devices of it may be given, but nobody knows what all of them are."""
+    """Why nothing of it is given, as a sentence; mostly nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What the slices of a pool are together, whichever node reaches them."""
+
+    generation: int
+    flaw: str
 
 
 @dataclass(slots=True)
@@ -95,6 +102,7 @@ class Inventory:
         self._of_pool: dict[tuple[str, str], dict[str, None]] = {}
         """Names of slices by driver and pool."""
         self._pools: dict[str, tuple[Pool, ...]] = {}
+        self._whole: dict[tuple[str, str], Whole] = {}
 
     def put(self, given: objects.ResourceSlice) -> tuple[str, ...] | None:
         """A slice is new or has changed: gives back the nodes for which that means something; None: perhaps all."""
@@ -108,7 +116,7 @@ class Inventory:
             self._of_node.setdefault(node, {})[name] = found
         else:
             self._shared[name] = found
-        return self._forget((node,) if node else None, before)
+        return self._changed((spec.driver, spec.pool.name), node, before)
 
     def drop(self, name: str) -> tuple[str, ...] | None:
         """A slice is gone: as `put`."""
@@ -123,17 +131,17 @@ class Inventory:
         del of_pool[name]
         if not of_pool:
             del self._of_pool[spec.driver, spec.pool.name]
-        return self._forget((node,) if node else None)
+        return self._changed((spec.driver, spec.pool.name), node, ())
 
-    def _forget(self, *changes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        nodes: dict[str, None] = {}
-        for change in changes:
-            if change is None:
-                self._pools.clear()
-                return None
-            nodes |= dict.fromkeys(change)
-        for node in nodes:
-            self._pools.pop(node, None)
+    def _changed(self, pool: tuple[str, str], node: str, before: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Of the pool a slice has changed, on this node; `before`: the nodes for which something changed already."""
+        self._whole.pop(pool, None)
+        nodes = dict.fromkeys((node, *(self._where[name] for name in self._of_pool.get(pool, ()))))
+        if before is None or "" in nodes:
+            self._pools.clear()
+            return None
+        for each in (nodes := {**nodes, **dict.fromkeys(before)}):
+            self._pools.pop(each, None)
         return tuple(nodes)
 
     def moved(self, node: str) -> None:
@@ -159,20 +167,29 @@ class Inventory:
             reached = each.devices if each.spec.node_name else _reached(each, attributes)
             if reached or _reaches(each.spec, attributes):
                 by_pool.setdefault((each.spec.driver, each.spec.pool.name), []).append((name, each, reached))
-        for (driver, pool), slices in sorted(by_pool.items()):
-            newest = max(each.spec.pool.generation for _, each, _ in slices)
-            current = sorted((n, e, d) for n, e, d in slices if e.spec.pool.generation == newest)
-            yield _pool(driver, pool, [(each, devices) for _, each, devices in current])
+        for key, slices in sorted(by_pool.items()):
+            whole = self._whole.get(key)
+            if whole is None:
+                whole = self._whole[key] = self._together(*key)
+            current = sorted((n, d) for n, e, d in slices if e.spec.pool.generation == whole.generation)
+            if current:
+                yield Pool(*key, tuple(device for _, reached in current for device in reached), whole.flaw)
 
+    def _together(self, driver: str, pool: str) -> Whole:
+        """What a pool is, by all of its slices: a driver that publishes it anew does so slice by slice."""
+        found = [self._slice(name) for name in self._of_pool[driver, pool]]
+        newest = max(each.spec.pool.generation for each in found)
+        current = [each for each in found if each.spec.pool.generation == newest]
+        names = [device.key for each in current for device in each.devices]
+        if len(current) != current[0].spec.pool.resource_slice_count:
+            return Whole(newest, f"pool {driver}/{pool} is being updated")
+        return Whole(
+            newest, f"two devices of pool {driver}/{pool} have one name" if len(names) > len(set(names)) else ""
+        )
 
-def _pool(driver: str, name: str, slices: list[tuple[Slice, tuple[Device, ...]]]) -> Pool:
-    devices = tuple(device for _, reached in slices for device in reached)
-    names = [device.key for each, _ in slices for device in each.devices]
-    if len(names) != len(set(names)):
-        return Pool(driver, name, devices, f"two devices of pool {driver}/{name} have one name")
-    if len(slices) != slices[0][0].spec.pool.resource_slice_count:
-        return Pool(driver, name, devices, f"pool {driver}/{name} is being updated", is_updating=True)
-    return Pool(driver, name, devices)
+    def _slice(self, name: str) -> Slice:
+        node = self._where[name]
+        return (self._of_node[node] if node else self._shared)[name]
 
 
 def _device(spec: objects.SliceSpec, given: objects.Device) -> Device:
@@ -182,6 +199,7 @@ def _device(spec: objects.SliceSpec, given: objects.Device) -> Device:
         ("consumesCounters", given.consumes_counters),
         ("bindingConditions", given.binding_conditions),
         ("allowMultipleAllocations", given.allow_multiple_allocations),
+        ("nodeAllocatableResourceMappings", given.node_allocatable_resource_mappings),
     ):
         if value:
             unusable = unusable or field_name

@@ -1,10 +1,10 @@
 """Amounts: what the quantities of Kubernetes mean, and what a pod needs on a node.
 
 Decides that a pod needs the sum of its containers, or what its largest step of starting up needs if that is more, plus
-its overhead, plus one `pods`. While a container is resized in place, the most of what it asks for, was granted, and
-runs with counts; of a resize that its node can never grant, what was granted and runs. Never rounds down: a fraction of
-a unit counts as a whole one. Names are YuniKorn's: `cpu` is `vcore` in thousandths, `memory` is in bytes, all others
-are what they are called, in units.
+its overhead, plus one `pods`. While a container or pod is resized in place, the most of what it asks for, was granted,
+and runs with counts; of a resize that its node can never grant, what was granted and runs. Never rounds down: a
+fraction of a unit counts as a whole one. Names are YuniKorn's: `cpu` is `vcore` in thousandths, `memory` is in bytes,
+all others are what they are called, in units.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from fairlead.core.model.resources import INT64_MAX, Book, Resources
-from fairlead.kubernetes.objects import Amounts, Container, ContainerStatus, Pod
+from fairlead.kubernetes.objects import Amounts, Container, ContainerStatus, Pod, PodStatus
 
 PODS = "pods"
 RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
@@ -93,8 +93,8 @@ def pod_needs(pod: Pod) -> Resources:
 
     Containers that stay (also those started before the others and kept, the sidecars) add up. An init container needs
     its own amount beside the sidecars that were started before it. The larger of both counts, for each resource.
-    Requests of the pod as a whole stand in for that sum. A request that is missing is the limit, as the API server
-    fills in itself.
+    What it has by claims comes on top. Requests of the pod as a whole stand in for that sum. A request that is missing
+    is the limit, as the API server fills in itself.
     """
     spec, status = pod.spec, pod.status
     refused = any(c.type == RESIZE_PENDING and c.reason == INFEASIBLE for c in status.conditions or ())
@@ -113,9 +113,13 @@ def pod_needs(pod: Pod) -> Resources:
             step = _sum((sidecars, needs))
         _raise_to(largest, step)
     _raise_to(running, largest)
+    for claimed in status.node_allocatable_resource_claim_statuses or ():
+        _add(running, amounts(claimed.resources))
     whole = spec.resources
     if whole is not None:
-        running.update(amounts(whole.limits if whole.requests is None else whole.requests))
+        asked = amounts(whole.limits if whole.requests is None else whole.requests)
+        needs = _most(asked, status, refused)
+        running.update({name: needs.get(name, 0) for name in asked})
     _add(running, amounts(spec.overhead))
     running[PODS] = running.get(PODS, 0) + 1
     return Resources(running)
@@ -124,6 +128,11 @@ def pod_needs(pod: Pod) -> Resources:
 def _needs(container: Container, has: ContainerStatus | None, refused: bool) -> Book:
     given = container.resources
     asked = {**amounts(given.limits), **amounts(given.requests)} if given is not None else {}
+    return _most(asked, has, refused)
+
+
+def _most(asked: Book, has: ContainerStatus | PodStatus | None, refused: bool) -> Book:
+    """Of what is asked for, was granted, and is in use; `refused`: what is asked for will never be granted."""
     if has is None or has.resources is None:
         return asked
     needs = amounts(has.resources.requests)

@@ -19,7 +19,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, P
 from fairlead.kubernetes.node_objects import NodeWithImages
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.amounts import AmountError, amounts, resources
-from fairlead.kubernetes.translate.constraints import CLUSTER, NAMESPACE, NODE_NAME, NOTHING, label_conditions
+from fairlead.kubernetes.translate.constraints import CLUSTER, FEATURE, NAMESPACE, NODE_NAME, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
 
 NAMES_KEPT = 500
@@ -33,10 +33,12 @@ def node_of(node: Node, partition: str = DEFAULT_PARTITION, marks: Mapping[str, 
     if spec.unschedulable:
         # Being cordoned is said by its own field; the taint follows a moment later.
         taints.append(Taint(CORDONED, "", NO_SCHEDULE))
+    features = {FEATURE + each: "" for each in status.declared_features or ()}
+    own = {**(node.metadata.labels or {}), **features, **(marks or {})}
     return NodeSpec(
         id=name,
         capacity=resources(status.allocatable or status.capacity),
-        attributes={HOSTNAME: name, **(node.metadata.labels or {}), **(marks or {}), CLUSTER: "", NODE_NAME: name},
+        attributes={HOSTNAME: name, **own, CLUSTER: "", NODE_NAME: name},
         partition=partition,
         schedulable=not node.metadata.deletion_timestamp,
         taints=tuple(taints),

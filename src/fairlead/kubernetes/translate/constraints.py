@@ -30,6 +30,8 @@ NAMESPACE = "fairlead.io/namespace"
 """A label that every ask of a pod has: its namespace."""
 CLAIM = "claim.fairlead.io/"
 """Before the name of a volume claim: a label of each ask of a pod that uses it."""
+FEATURE = "feature.fairlead.io/"
+"""Before the name of what a node declares that it can do: an attribute of it."""
 CLUSTER = "fairlead.io/cluster"
 """An attribute that is the same on all nodes."""
 NODE_NAME = "metadata.name"
@@ -55,7 +57,10 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
     affinity = spec.affinity or objects.Affinity()
     own = affinity.node_affinity
     found = Constraints(
-        selector=tuple(Requirement(k, IN, (v,)) for k, v in sorted((spec.node_selector or {}).items())),
+        selector=(
+            *(Requirement(k, IN, (v,)) for k, v in sorted((spec.node_selector or {}).items())),
+            *(Requirement(FEATURE + name, EXISTS) for name in _features(spec)),
+        ),
         node_terms=tuple(node_terms(own.required if own is not None else None)),
         tolerations=tuple(_toleration(t) for t in spec.tolerations or ()),
         affinity=tuple(_pod_terms(affinity.pod_affinity, pod, namespaces_of)),
@@ -73,6 +78,15 @@ def pod_constraints(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraint
         preferred_spread=tuple(_spread(pod, SOFT)),
     )
     return ANYWHERE if found == ANYWHERE else found
+
+
+def _features(spec: objects.PodSpec) -> Iterator[str]:
+    """What its node has to declare that it can do. The API server takes no such pod where nodes declare nothing."""
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules or ()):
+        yield "RestartAllContainersOnContainerExits"
+    if spec.host_network and spec.host_users is False:
+        yield "UserNamespacesHostNetworkSupport"
 
 
 def claims_on_node(pod: objects.Pod, namespaces_of: NamespacesOf) -> Constraints:

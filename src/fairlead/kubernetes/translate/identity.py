@@ -34,6 +34,8 @@ IDLE = "fairlead.io/idle"
 """Addition: `true` marks idle work."""
 MIN_RUNTIME = "fairlead.io/min-runtime"
 """Addition, on a priority class: how long its pods run before they may be stopped for others."""
+ARRIVAL = "fairlead.io/arrival"
+"""Addition, written by the scheduler: the version of the cluster at which it first saw the pod."""
 NOBODY = "nobody"
 
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
@@ -54,6 +56,8 @@ OWNER_LABELS = (
 """They name that owner, also where something else stands between it and its pods."""
 EACH_ITS_OWN = "-uniqueautogen"
 """At the end of an application's name it stands for the pod's identity: YuniKorn's webhook cannot know it yet."""
+LONGEST_VERSION = 20
+"""Digits of a version; it has 64 bits."""
 LONGEST = 64 * 1024
 """Characters of an annotation that are read."""
 
@@ -106,6 +110,17 @@ class Gang:
         for group in self.groups:
             total += group.needs * group.min_member
         return total
+
+
+def arrival_of(pod: Pod) -> str:
+    """The version of the cluster at which the pod was first seen: as is written on it, else that which it has now.
+
+    A pod that nobody has touched yet has the version of its creation. Empty: that is no number.
+    """
+    for version in ((pod.metadata.annotations or {}).get(ARRIVAL), pod.metadata.resource_version):
+        if version and version.isdecimal() and len(version) <= LONGEST_VERSION:
+            return version
+    return ""
 
 
 def application_id(pod: Pod) -> str:

@@ -72,23 +72,21 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
 
 
 def _first_suited(partition: Partition, ask: Ask) -> Node | None:
-    """The first node, in order, with free room for the ask: what is kept for itself elsewhere is not in its way, as it
-    is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
+    """The node with free room for the ask that it likes best: what is kept for itself elsewhere is not in its way, as
+    it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
     nodes = partition.nodes
     weaker = _weaker(partition, ask) if ask.app.queue.by_rank else []
     free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
-    found = [n for n in free if nodes.suits(ask, n, weaker)]
-    return min(found, key=lambda n: (nodes.score(n), n.id), default=None)
+    return nodes.first_of([n for n in free if nodes.suits(ask, n, weaker)], ask)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
-    """The first node, in order, with room for the ask if what is kept there for weaker ones does not count."""
+    """Of the nodes with room for the ask, if what is kept there for weaker ones does not count, that it likes best."""
     weaker = _weaker(partition, ask)
     places = {other.nomination.node: None for other in weaker if other.nomination is not None}
     found = [n for n in places if n.is_open and _has_room(n, ask) and partition.nodes.suits(ask, n, weaker)]
-    score = partition.nodes.score
-    return min(found, key=lambda n: (score(n), n.id), default=None)
+    return partition.nodes.first_of(found, ask)
 
 
 def _weaker(partition: Partition, ask: Ask) -> list[Ask]:

@@ -77,7 +77,6 @@ def test_all_of_them_means_every_one() -> None:
     updating["spec"]["pool"]["resourceSliceCount"] = 2
     with pytest.raises(NoAnswer, match="being updated"):
         answer(inventory(updating), wanted)
-    assert names(answer(inventory(updating), shape(claim("a")))) == [["d0"]]
 
 
 def test_the_first_alternative_that_can_be_had() -> None:
@@ -119,6 +118,27 @@ def test_only_the_newest_generation_and_names_that_are_one() -> None:
     twice = device_slice("n", FOUR[0], FOUR[0])
     with pytest.raises(NoAnswer, match="one name"):
         answer(inventory(twice), shape(claim("a")))
+
+
+def test_nothing_is_given_of_a_pool_that_is_being_updated() -> None:
+    """Whichever nodes its slices are for; what is in other pools is given."""
+    one = device_slice("n", FOUR[0], name="s-1")
+    one["spec"]["pool"] = {"name": "wide", "generation": 1, "resourceSliceCount": 2}
+    other = device_slice("m", FOUR[1], name="s-2")
+    other["spec"]["pool"] = one["spec"]["pool"]
+    found = inventory(one)
+    with pytest.raises(NoAnswer, match="wide is being updated"):
+        answer(found, shape(claim("a")))
+    assert found.put(msgspec.convert(other, ResourceSlice)) == ("m", "n")
+    assert names(answer(found, shape(claim("a")))) == [["d0"]]
+    newer = device_slice("m", FOUR[1], name="s-3", generation=2)
+    newer["spec"]["pool"] = {"name": "wide", "generation": 2, "resourceSliceCount": 2}
+    assert found.put(msgspec.convert(newer, ResourceSlice)) == ("m", "n")
+    assert answer(found, shape(claim("a"))) is None, "its devices are about to go"
+    found.put(msgspec.convert(device_slice("own", FOUR[2], name="s-4", nodeName="n"), ResourceSlice))
+    assert names(answer(found, shape(claim("a")))) == [["d2"]]
+    assert found.drop("s-3") == ("m", "n")
+    assert names(answer(found, shape(claim("a", request("x", "gpu", 2))))) == [["d2", "d0"]]
 
 
 def test_what_is_not_understood_is_given_to_nobody() -> None:

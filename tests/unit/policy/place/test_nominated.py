@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores, labelled
 
-from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement
 from fairlead.core.model.decisions import Unreserved
 from fairlead.core.model.events import AddAsks, Cause, DrainNode, RemoveNode, SetPriority, UpdateNode
 from fairlead.core.model.resources import Resources
@@ -102,6 +102,36 @@ def test_a_victim_that_takes_its_time_holds_nobody_else_up() -> None:
     assert c.run(50_000) == ([], [])
     c.gone("low")
     assert c.run()[0] == ["urgent@n1"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_one_that_finds_room_elsewhere_starts_where_it_likes_it_best(rule: str) -> None:
+    """Two other nodes get room while its victim takes its time; it does not begin with the first in order."""
+    c = PriorityCluster(nodes={"n1": 4}, rule=rule)
+    c.fill("low", 4, 1, grace_ms=60_000)
+    for node in ("n2", "n3"):
+        c.node(node, 4)
+        c.fill(f"safe-{node}", 4, 20)
+    c.submit("urgent", 4, 9, where=Constraints(preferred_nodes=(PreferredNodes(1, on_host("n3")),)))
+    assert c.run()[1] == ["low"]
+    c.finished("safe-n2")
+    c.finished("safe-n3")
+    assert c.run() == (["urgent@n3"], [])
+
+
+def test_of_the_room_that_is_kept_for_weaker_ones_it_takes_what_it_likes_best() -> None:
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4, "n3": 4})
+    for node in ("n1", "n2", "n3"):
+        c.fill(f"low-{node}", 4, 1, where=Constraints(selector=on_host(node)), grace_ms=60_000)
+    c.submit("urgent", 4, 9, where=Constraints(preferred_nodes=(PreferredNodes(1, on_host("n2")),)))
+    c.run()
+    c.submit("one", 4, 5)
+    c.submit("two", 4, 5)
+    c.run()
+    assert c.nominated() == {"urgent": "n3", "one": "n2", "two": "n1"}
+    c.gone("low-n1")
+    c.gone("low-n2")
+    assert c.run()[0][0] == "urgent@n2"
 
 
 @pytest.mark.parametrize("lost", [DrainNode("n1"), RemoveNode("n1")], ids=["drained", "lost"])
