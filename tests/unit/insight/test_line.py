@@ -1,0 +1,68 @@
+"""The line is read from what the scheduler keeps in order, no further than somebody looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.books.asks import Ask
+from fairlead.core.model.events import AddApplication, AddAsks
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
+from fairlead.insight import line
+
+
+def test_what_a_guarantee_is_owed_to_is_first_however_little_is_looked_at() -> None:
+    """The stronger ask is first in its leaf by priority, and asks for more than the guarantee has left."""
+    leaves = (QueueSpec(name="a", guaranteed=cores(5)), QueueSpec(name="b"))
+    c = PriorityCluster(*leaves, rule="both", enabled=False)
+    c.fill("used", 4, 9)
+    c.submit("strong", 2, 1)
+    c.submit("owed", 1, -1)
+    c.submit("other", 1, 0, "root.b")
+    assert c.run() == ([], [])
+    partition = c.s.cluster.partitions["default"]
+    seen = [[ask.key for ask in line.in_line(partition, most)] for most in (1, 2, 3)]
+    assert seen == [["owed"], ["owed", "strong"], ["owed", "strong", "other"]]
+
+
+def long_line(waiting: int, rule: str) -> PriorityCluster:
+    """Of two leaves, six sizes and seven priorities; some of a leaf in one application, the others each in its own."""
+    c = PriorityCluster(nodes={"n1": 64}, rule=rule, enabled=False)
+    c.fill("full", 64, 100)
+    c.s.handle(AddApplication(ApplicationSpec(id="many", queue="root.a")), c.now_ms)
+    for number in range(waiting):
+        app = "many" if number % 5 == 0 else f"a{number}"
+        if app != "many":
+            c.s.handle(AddApplication(ApplicationSpec(id=app, queue=f"root.{'ab'[number % 2]}")), c.now_ms)
+        size = Resources({"vcore": 1000 * (1 + number % 6)})
+        ask = AskSpec(application=app, key=f"k{number}", resources=size, priority=number % 7)
+        c.s.handle(AddAsks((ask,)), c.now_ms)
+    c.s.schedule(c.now_ms + 1)
+    return c
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority"])
+def test_the_front_of_a_long_line_touches_no_more_than_that_of_a_short_one(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty times as many wait: as many are looked at, and what waits is summed up without looking at any."""
+    touched: Counter[int] = Counter()
+    key_of: Any = line._key
+
+    def counting(ask: Ask) -> Any:
+        touched[len(found)] += 1
+        return key_of(ask)
+
+    monkeypatch.setattr(line, "_key", counting)
+    found: list[list[Ask]] = []
+    for waiting in (200, 4_000):
+        partition = long_line(waiting, rule).s.cluster.partitions["default"]
+        found.append(line.in_line(partition, 50))
+        assert line.waiting(partition) == waiting == line.pending(partition)[partition.root][1]
+    assert [len(each) for each in found] == [50, 50]
+    assert touched[1] <= touched[0] + 12, "one more at most of each size in each leaf"
+    assert touched[1] < 150
