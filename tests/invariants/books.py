@@ -278,6 +278,10 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     _same(queue.allocated, allocated, "allocated", queue.path)
     _same(queue.pending, pending, "pending", queue.path)
     assert queue.pending_sum == sum(queue.pending.values()), f"{queue.path} sums up what waits as {queue.pending_sum}"
+    for demand in queue.every_demand():
+        behind = [batch for app in apps for batch in app.batches.values() if batch.demand is demand]
+        counted, there = (demand.pending, demand.asks), (len(behind), sum(map(len, behind)))
+        assert counted == there, f"{queue.path}: {demand.key} counts {counted} batches and asks, there are {there}"
     own = (a for app in apps if app.allocations for a in app.asks.values() if not a.spec.idle)
     leaving = _sum(a for a in (*own, *idle_here) if counts_as_gone(a))
     for child in children:

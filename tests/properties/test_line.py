@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from properties import mixed as courses
 from properties.course import Course
-from properties.mixed import mixed
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.resources import pruned
+from fairlead.core.model.events import AddAsks, SetPriority
+from fairlead.core.model.resources import Resources, pruned
+from fairlead.core.model.specs import AskSpec
 from fairlead.insight import line
 from fairlead.policy.order.effective_priority import path_of
 from fairlead.policy.order.keys import application_key, ask_key, queue_key
@@ -20,8 +24,8 @@ STATES = 60
 
 
 def state(kind: str, number: int) -> Scheduler:
-    if kind == "mixed":
-        return mixed(number).scheduler
+    if kind != "plain":
+        return courses.mixed(number).scheduler
     course = Course(number)
     course.run(25)
     return course.scheduler
@@ -42,16 +46,32 @@ def all_that_waits(partition: Partition) -> list[Ask]:
     return [ask for app in partition.applications.values() for ask in app.asks.values() if ask.pending]
 
 
-@pytest.mark.parametrize("kind", ["plain", "mixed"])
-def test_the_line_and_its_sums_are_those_of_the_books(kind: str) -> None:
+def before_it_ran(scheduler: Scheduler, number: int) -> None:
+    """Something comes, and something changes its place, that no run has looked at yet."""
+    partition, chance = scheduler.cluster.partitions["default"], random.Random(number)
+    for app in [app for app in partition.applications.values() if app.asks][:4]:
+        size, own = Resources({"vcore": chance.choice((1, 2, 1000))}), chance.choice(list(app.asks))
+        new = AskSpec(application=app.id, key="new", resources=size, priority=chance.randint(-3, 9))
+        scheduler.handle(AddAsks((new,)), partition.now_ms)
+        scheduler.handle(SetPriority(app.id, own, chance.randint(-5, 9)), partition.now_ms)
+
+
+@pytest.mark.parametrize("kind", ["plain", "mixed", "owed"])
+def test_the_line_and_its_sums_are_those_of_the_books(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "owed":
+        owed = tuple(replace(each, rule="both", guarantees=True) for each in courses.ABOUT)
+        monkeypatch.setattr(courses, "ABOUT", owed)
     seen = 0
     for number in range(STATES):
-        partition = state(kind, number).cluster.partitions["default"]
+        scheduler = state(kind, number)
+        if number % 2:
+            before_it_ran(scheduler, number)
+        partition = scheduler.cluster.partitions["default"]
         waiting = sorted(all_that_waits(partition), key=place)
         seen += len(waiting) > 2
         for most in (1, 3, 1000):
             assert line.in_line(partition, most) == waiting[:most], number
-        sums = line.pending(partition.root)
+        sums = line.pending(partition)
         for queue in partition.root.walk():
             below = [ask for ask in waiting if queue in ask.app.queue.lineage]
             assert (pruned(sums[queue][0]), sums[queue][1]) == (pruned(queue.pending), len(below)), (number, queue.path)

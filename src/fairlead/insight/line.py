@@ -1,105 +1,134 @@
 """The line: all that waits for room, in the order in which it is looked at, and where its priority comes from.
 
-Decides nothing: the orders are those of `policy.order`. Never changes anything, so it sorts anew what the scheduler
-keeps sorted; of a leaf it takes no more than was asked for. Invariant: within a leaf, and between leaves, the first of
-the line is what the scheduler would look at first if everything fitted.
+Decides nothing: the orders are those of `policy.order`. Never changes anything, and reads what the scheduler keeps
+sorted no further than it was asked for: the front of a long line costs no more than that of a short one. Only what is
+in no kept order is sorted anew: what has to rest, and what changed since the last run. Invariant: within a leaf, and
+between leaves, the first of the line is what the scheduler would look at first if everything fitted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from heapq import nsmallest
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator
+from heapq import heappop, heappush, heapreplace, merge, nsmallest
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model.resources import add_to
-from fairlead.policy.order.effective_priority import is_owed, path_of, rank
+from fairlead.policy.order.effective_priority import is_owed, owed_by, path_of, place_in_leaf, rank
 from fairlead.policy.order.keys import application_key, ask_key, queue_key
 from fairlead.wire.pages import Step
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.demand import Shape
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book, Items
 
 Key = tuple[object, ...]
+Keyed = tuple[Key, "Ask"]
+"""An ask with its key among those of its leaf; no two have the same."""
 
 
 def in_line(partition: Partition, most: int) -> list[Ask]:
     """The first asks of the line, at most so many."""
-    found = [ask for leaf in partition.root.walk() if leaf.is_leaf for ask in _first_of(leaf, most)]
-    return nsmallest(most, found, _place)
+    beside: dict[Queue, list[Ask]] = {}
+    for ask in _beside_batches(partition):
+        beside.setdefault(ask.app.queue, []).append(ask)
+    leaves = (_of_leaf(leaf, beside.get(leaf, ()), most) for leaf in partition.root.walk() if leaf.is_leaf)
+    return list(islice(merge(*leaves, key=_place), most))
 
 
 def waiting(partition: Partition) -> int:
     """How many asks are in line."""
-    return sum(app.pending_count for app in partition.applications.values())
+    return sum(shape.pending for shape in partition.shapes.values())
 
 
-def pending(root: Queue) -> dict[Queue, tuple[Book, int]]:
+def pending(partition: Partition) -> dict[Queue, tuple[Book, int]]:
     """Of each queue, parents first, what waits in it and below, and how many asks that are.
 
-    What is alike is added up at once, and each application is looked at once, however deep its queue is.
+    What is alike is added up at once, and each application is looked at once at most, however deep its queue is.
     """
+    beside: dict[Queue, Counter[Items]] = {}
+    for ask in _beside_batches(partition):
+        beside.setdefault(ask.app.queue, Counter())[ask.items] += 1
     found: dict[Queue, tuple[Book, int]] = {}
-    for queue in reversed(list(root.walk())):  # Those below before those above.
-        alike: dict[Shape, int] = {}
-        shapes: Counter[Items] = Counter()
-        for app in queue.applications.values():
-            if app.pending_count:
-                for batch in app.batches.values():
-                    shape = batch.demand.shape
-                    alike[shape] = alike.get(shape, 0) + len(batch)
-        shapes.update(ask.items for ask in _beside_batches(queue))
-        for shape, count in alike.items():
-            shapes[shape.items] += count
+    for queue in reversed(list(partition.root.walk())):  # Those below before those above.
+        alike = beside.get(queue, Counter())
+        for shape, demands in queue.demands.items():
+            alike[shape.items] += sum(demand.asks for demand in demands.values())
         book: Book = {}
-        for items, count in shapes.items():
+        for items, count in alike.items():
             add_to(book, tuple((name, amount * count) for name, amount in items))
         below = [found[child] for child in queue.children.values()]
         for theirs, _ in below:
             add_to(book, tuple(theirs.items()))
-        found[queue] = book, shapes.total() + sum(count for _, count in below)
+        found[queue] = book, alike.total() + sum(count for _, count in below)
     return dict(reversed(found.items()))
 
 
-def _first_of(leaf: Queue, most: int) -> list[Ask]:
-    """The first asks of a leaf, in order, at most so many."""
-    others = ((ask_key(ask, _application_key(ask.app)), ask) for ask in _beside_batches(leaf))
-    # Of those that are alike only the first can be the first.
-    found = [
-        (ask_key(ask, _application_key(batch.app)), ask)
-        for _, batch in nsmallest(most, _batches(leaf))
-        for ask in batch.asks[:most]
-    ]
-    return [ask for _, ask in nsmallest(most, chain(found, others))]
+def _beside_batches(partition: Partition) -> Iterator[Ask]:
+    """What waits and is not with what is like it: room is kept for it, or it is idle work."""
+    yield from (ask for ask in partition.nominations if ask.batch is None)
+    for line in partition.idle.lines.values():
+        yield from line.asks
 
 
-def _batches(leaf: Queue) -> Iterator[tuple[Key, Batch]]:
-    """What waits in a leaf, what is alike together, each with the key of its first; no two have the same."""
-    by_rank = leaf.by_rank
-    for app in leaf.applications.values():
-        if app.pending_count:
-            key = _application_key(app)
-            for batch in app.batches.values():
-                first = batch.line_key
-                yield ((first[0], key, first) if by_rank else (key, first)), batch
+# -- in order -------------------------------------------------------------------------------------------------------
 
 
-def _beside_batches(leaf: Queue) -> Iterator[Ask]:
-    """What waits and is not with what is like it: room is kept for it, or it may run on one node only."""
-    for app in leaf.applications.values():
-        waiting = app.pending_count
-        if waiting != len(app.batches) and waiting != sum(map(len, app.batches.values())):
-            yield from (ask for ask in app.asks.values() if ask.pending and ask.batch is None)
+def _of_leaf(leaf: Queue, beside: Iterable[Ask], most: int) -> Iterator[Ask]:
+    """What waits in a leaf, in order; of what is in no kept order at most so many."""
+    demands, apps = leaf.every_demand(), leaf.applications.values()
+    is_kept = not leaf.changed_apps and all(demand.live == demand.pending for demand in demands)
+    loose = frozenset(() if is_kept else (app for app in apps if app.touched or app.out_of_line))
+    better = (batch for demand in leaf.improved for batch in demand.improved if batch.app not in loose)
+    apart = chain((batch for app in loose for batch in app.batches.values()), better)
+    others = ((_key(ask), ask) for ask in chain(beside, *(batch.asks[:most] for batch in apart)))
+    for _, ask in merge(*(_of_demand(demand, loose) for demand in demands), nsmallest(most, others)):
+        yield ask
 
 
-def _application_key(app: Application) -> tuple[object, ...]:
+def _of_demand(demand: Demand, loose: Collection[Application]) -> Iterator[Keyed]:
+    """What is in line with a demand, in order, but for what is in the wrong place there."""
+    leaf = demand.leaf
+    near: list[tuple[Key, Ask, Iterator[Ask]]] = []
+    first = (owed_by(leaf, demand.shape.items),) if leaf.by_rank else ()
+    for key, _, batch in demand.entries():
+        # It may come later than its entry says, not earlier: what comes before that is next.
+        while near and near[0][0] < (*first, *key):
+            yield _next(near)
+        if batch.app not in loose and batch not in demand.improved:
+            asks = iter(batch.asks)
+            head = next(asks)
+            heappush(near, (_key(head), head, asks))
+    while near:
+        yield _next(near)
+
+
+def _next(near: list[tuple[Key, Ask, Iterator[Ask]]]) -> Keyed:
+    """Take the first; of its batch the next one takes its place."""
+    key, ask, others = near[0]
+    following = next(others, None)
+    if following is None:
+        heappop(near)
+    else:
+        heapreplace(near, (_key(following), following, others))
+    return key, ask
+
+
+def _key(ask: Ask) -> Key:
+    """Its place among those of its leaf. By rank what is owed is before what is not, as in `path_of`."""
+    leaf = ask.app.queue
+    if leaf.by_rank:
+        return (owed_by(leaf, ask.items), *place_in_leaf(ask))
+    return ask_key(ask, _application_key(ask.app))
+
+
+def _application_key(app: Application) -> Key:
     return application_key(app) if app.touched or not app.order_key else app.order_key
 
 
@@ -108,7 +137,10 @@ def _place(ask: Ask) -> Any:
     leaf = ask.app.queue
     if leaf.by_rank:
         return path_of(ask)
-    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), ask_key(ask, _application_key(ask.app)))
+    return (*(queue_key(queue) for queue in reversed(leaf.lineage[:-1])), _key(ask))
+
+
+# -- one of them ----------------------------------------------------------------------------------------------------
 
 
 def kept(partition: Partition) -> Iterator[tuple[Ask, Node]]:

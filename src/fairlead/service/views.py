@@ -269,7 +269,7 @@ def queue_view(
 def queue_views(scheduler: Scheduler) -> list[cluster.Queue]:
     """The tree of each partition."""
     parts = scheduler.cluster.partitions.values()
-    return [queue_view(part.root, part.name, part.idle.use_by_queue(), line.pending(part.root)) for part in parts]
+    return [queue_view(part.root, part.name, part.idle.use_by_queue(), line.pending(part)) for part in parts]
 
 
 def leaves(scheduler: Scheduler) -> list[str]:
@@ -280,6 +280,7 @@ def leaves(scheduler: Scheduler) -> list[str]:
 
 def node_view(node: Node) -> cluster.Node:
     """A node."""
+    taints = node.spec.taints
     return cluster.Node(
         id=node.id,
         capacity=with_cpu(pruned(node.total)),
@@ -287,7 +288,7 @@ def node_view(node: Node) -> cluster.Node:
         free=with_cpu({name: node.free.get(name, 0) for name in sorted(node.total)}),
         schedulable=node.takes_new,
         attributes=dict(node.attributes),
-        taints=msgspec.convert(list(node.spec.taints), list[cluster.NodeTaint], from_attributes=True),
+        taints=msgspec.convert(list(taints), list[cluster.NodeTaint], from_attributes=True) if taints else [],
         running=len(node.allocations),
     )
 

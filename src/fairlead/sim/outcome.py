@@ -123,7 +123,7 @@ def final_state(scheduler: Scheduler, partition: str = DEFAULT_PARTITION) -> dic
     books = scheduler.cluster.partitions.get(partition)
     if books is None:
         return {"apps": {}, "queues": {}}
-    waits = pending(books.root)
+    waits = pending(books)
     return {
         "apps": {app.id: application_row(app) for app in sorted(books.applications.values(), key=lambda a: a.id)},
         "queues": {queue.path: queue_row(queue, waits[queue][0]) for queue in sorted(waits, key=lambda q: q.path)},

@@ -156,5 +156,7 @@ def split(key: str) -> tuple[str, str]:
 
 def order(key: str) -> tuple[int, int, str]:
     """Keys in the order of submission, an array before its parts in order of their indices."""
+    if _is_number(key):  # Most are, and long lists are sorted by this.
+        return (int(key), -1, key)
     array, index = split(key)
     return (int(array) if _is_number(array) else 0, int(index) if _is_number(index) else -1, key)

@@ -158,10 +158,12 @@ def with_cpu(told: Any) -> Any:
         return told
     found = {}
     for name, value in told.items():
-        if name == VCORE and isinstance(value, int):
+        if not isinstance(value, int):
+            found[name] = with_cpu(value)
+        elif name == VCORE:
             found[CPU] = cores(value)
         else:
-            found[name] = with_cpu(value)
+            found[name] = value
     return found
 
 

@@ -1,12 +1,18 @@
-"""What waits in each queue is added up once for the whole tree: counted in calls, whoever asks for it."""
+"""The line is read from what the scheduler keeps in order, no further than somebody looks; what waits in each queue is
+added up once for the whole tree. Both are counted: in asks looked at, in calls.
+"""
 
 from __future__ import annotations
 
 import cProfile
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from priority_clusters import PriorityCluster, cores
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.model.events import AddApplication, AddAsks
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, QueueSpec
@@ -19,6 +25,59 @@ from fairlead.sim.outcome import final_state
 
 APPLICATIONS = 400
 FEW, MANY = 2, 16
+
+
+def test_what_a_guarantee_is_owed_to_is_first_however_little_is_looked_at() -> None:
+    """The stronger ask is first in its leaf by priority, and asks for more than the guarantee has left."""
+    leaves = (QueueSpec(name="a", guaranteed=cores(5)), QueueSpec(name="b"))
+    c = PriorityCluster(*leaves, rule="both", enabled=False)
+    c.fill("used", 4, 9)
+    c.submit("strong", 2, 1)
+    c.submit("owed", 1, -1)
+    c.submit("other", 1, 0, "root.b")
+    assert c.run() == ([], [])
+    partition = c.s.cluster.partitions["default"]
+    seen = [[ask.key for ask in line.in_line(partition, most)] for most in (1, 2, 3)]
+    assert seen == [["owed"], ["owed", "strong"], ["owed", "strong", "other"]]
+
+
+def long_line(waiting: int, rule: str) -> PriorityCluster:
+    """Of two leaves, six sizes and seven priorities; some of a leaf in one application, the others each in its own."""
+    c = PriorityCluster(nodes={"n1": 64}, rule=rule, enabled=False)
+    c.fill("full", 64, 100)
+    c.s.handle(AddApplication(ApplicationSpec(id="many", queue="root.a")), c.now_ms)
+    for number in range(waiting):
+        app = "many" if number % 5 == 0 else f"a{number}"
+        if app != "many":
+            c.s.handle(AddApplication(ApplicationSpec(id=app, queue=f"root.{'ab'[number % 2]}")), c.now_ms)
+        size = Resources({"vcore": 1000 * (1 + number % 6)})
+        ask = AskSpec(application=app, key=f"k{number}", resources=size, priority=number % 7)
+        c.s.handle(AddAsks((ask,)), c.now_ms)
+    c.s.schedule(c.now_ms + 1)
+    return c
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority"])
+def test_the_front_of_a_long_line_touches_no_more_than_that_of_a_short_one(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty times as many wait: as many are looked at, and what waits is summed up without looking at any."""
+    touched: Counter[int] = Counter()
+    key_of: Any = line._key
+
+    def counting(ask: Ask) -> Any:
+        touched[len(found)] += 1
+        return key_of(ask)
+
+    monkeypatch.setattr(line, "_key", counting)
+    found: list[list[Ask]] = []
+    for waiting in (200, 4_000):
+        partition = long_line(waiting, rule).s.cluster.partitions["default"]
+        found.append(line.in_line(partition, 50))
+        assert line.waiting(partition) == waiting == line.pending(partition)[partition.root][1]
+    assert [len(each) for each in found] == [50, 50]
+    assert touched[1] <= touched[0] + 12, "one more at most of each size in each leaf"
+    assert touched[1] < 150
 
 
 def deep(levels: int) -> Scheduler:
@@ -41,8 +100,13 @@ def calls(read: Callable[[Scheduler], object], scheduler: Scheduler) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+def tree(scheduler: Scheduler) -> object:
+    part = scheduler.cluster.partitions["default"]
+    return shapes.queue(part, part.root, subtree=True)
+
+
 READS: dict[str, Callable[[Scheduler], object]] = {
-    "the tree of /ws/v1": lambda s: shapes.queue(s.cluster.partitions["default"].root, subtree=True),
+    "the tree of /ws/v1": tree,
     "the figures of /ws/v1": lambda s: list(figures.families(s, HistoryRecords(lambda: s), Measures())),
     "the end of a scenario": final_state,
 }
@@ -59,7 +123,6 @@ def test_an_application_is_looked_at_as_often_however_deep_it_is(name: str) -> N
 
 def test_what_waits_below_waits_in_each_queue_above() -> None:
     """Parents first."""
-    root = deep(3).cluster.partitions["default"].root
-    found = line.pending(root)
+    found = line.pending(deep(3).cluster.partitions["default"])
     assert [queue.path for queue in found] == ["root", "root.q1", "root.q1.q2", "root.q1.q2.q3"]
     assert list(found.values()) == [({"vcore": APPLICATIONS}, APPLICATIONS)] * 4

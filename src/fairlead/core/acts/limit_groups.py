@@ -71,7 +71,7 @@ def rebind(partition: Partition, app: Application) -> None:
         if demand is old:
             continue
         batch.demand = demand
-        demand.pending += 1
+        demand.hold(batch)
         old.forget(batch)
 
 

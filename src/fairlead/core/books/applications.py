@@ -192,7 +192,7 @@ class Application:
         batch = self.batches.get(key)
         if batch is None:
             batch = self.batches[key] = Batch(self, key, demand)
-            demand.pending += 1
+            demand.hold(batch)
         elif ask.line_key < batch.line_key:
             self._take_from_line(batch)
         batch.add(ask)

@@ -197,6 +197,7 @@ class Batch:
         """An ask joins, in order."""
         waiting = self._waiting
         ask.batch = self
+        self.demand.asks += 1
         if ask.created_ms < self.oldest_ms:
             self.oldest_ms = ask.created_ms
         if len(waiting) == self._start or waiting[-1].line_key < ask.line_key:
@@ -210,6 +211,7 @@ class Batch:
         """An ask leaves; whether some are left."""
         waiting, start = self._waiting, self._start
         ask.batch = None
+        self.demand.asks -= 1
         if waiting[start] is not ask:
             del waiting[bisect_left(waiting, ask.line_key, lo=start, key=line_order)]
             return True

@@ -83,6 +83,7 @@ class Demand:
 
     __slots__ = (
         "allowance",
+        "asks",
         "deferred",
         "enters",
         "improved",
@@ -109,6 +110,8 @@ class Demand:
         """Whether it is of applications that need a place among those that may run (`has_to_enter`)."""
         self.pending = 0
         """Batches that refer to it; the leaf drops it at 0."""
+        self.asks = 0
+        """How many asks these are: what waits in a leaf is summed up by this, not ask by ask."""
         self.line: list[Entry] = []
         """Heap of the batches in line."""
         self.live = 0
@@ -156,12 +159,18 @@ class Demand:
             if not self.live and self.obstacle is None:
                 self.leaf.offer_no_more(self)
 
+    def hold(self, batch: Batch) -> None:
+        """The batch waits with this demand from now on, in no line yet."""
+        self.pending += 1
+        self.asks += len(batch)
+
     def forget(self, batch: Batch) -> None:
         """The batch waits with this demand no longer."""
         self.take_out(batch)
         self.leaf.drop_due(batch)
         self.deferred.pop(batch, None)
         self.pending -= 1
+        self.asks -= len(batch)
         if not self.pending:
             self.leaf.drop_demand(self)
 

@@ -86,14 +86,20 @@ def strength(ask: Ask) -> Strength:
 
 def path_of(ask: Ask) -> Path:
     """The place of an ask, as `Turns` works it out on its way."""
-    seen, app = ask.priority, ask.app
-    # The kept key is brought up to date for what is in line alone, and not there at all after a restart.
-    in_line = app.batches and app.backoff_until_ms is None
-    path: Path = ((ask.line_key[0], app.order_key if in_line else application_key(app), ask.line_key),)
+    seen = ask.priority
+    path: Path = (place_in_leaf(ask),)
     for queue in ask.app.queue.lineage[:-1]:
         seen = queue.adjust(seen)
         path = ((-seen, *queue_key(queue)[1:]), *path)
     return (strength(ask), *path)
+
+
+def place_in_leaf(ask: Ask) -> Level:
+    """The last part of that path."""
+    app = ask.app
+    # The kept key is brought up to date for what is in line alone, and not there at all after a restart.
+    in_line = app.batches and app.backoff_until_ms is None
+    return (ask.line_key[0], app.order_key if in_line else application_key(app), ask.line_key)
 
 
 def is_owed(leaf: Queue, items: Items) -> bool:

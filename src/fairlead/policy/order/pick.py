@@ -141,7 +141,7 @@ class Lines:
         """Its application needs a place to run now, or has one: it waits with another demand."""
         old = batch.demand
         demand = batch.demand = self.partition.demand_for(batch.app, old.shape, batch.task_group)
-        demand.pending += 1
+        demand.hold(batch)
         old.forget(batch)
         return demand
 

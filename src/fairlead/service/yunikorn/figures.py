@@ -88,7 +88,7 @@ def _of_nodes(parts: list[Partition]) -> Iterator[Metric]:
 def _of_queues(parts: list[Partition], by_queue: Counter[tuple[str, str]]) -> Iterator[Metric]:
     amounts: dict[str, Counter[tuple[str, str]]] = {}
     states: dict[str, Counter[str]] = {}
-    for queue, (waits, _) in (each for part in parts for each in pending(part.root).items()):
+    for queue, (waits, _) in (each for part in parts for each in pending(part).items()):
         figures = amounts.setdefault(queue.path, Counter())
         for kind in AMOUNTS:
             amount = waits if kind == "pending" else getattr(queue, kind) or {}

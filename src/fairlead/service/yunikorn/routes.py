@@ -80,7 +80,7 @@ def queue_of(moment: Moment, partition: str, given: str) -> Queue:
 def queues(moment: Moment, partition: str) -> Plain:
     """The queue tree of a partition."""
     part = partition_of(moment, partition)
-    return shapes.queue(part.root, subtree=True, partition_name=part.name)
+    return shapes.queue(part, part.root, subtree=True, partition_name=part.name)
 
 
 @reads(router, OF_QUEUE, "A queue.", many=False)
@@ -91,7 +91,8 @@ def queue(
     subtree: Annotated[str | None, Query(description="If it is there, whatever its value: with all below.")] = None,
 ) -> Plain:
     """One queue; `?subtree` shows those below it too."""
-    return shapes.queue(queue_of(moment, partition, queue), subtree=subtree is not None)
+    part, found = partition_of(moment, partition), queue_of(moment, partition, queue)
+    return shapes.queue(part, found, subtree=subtree is not None)
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

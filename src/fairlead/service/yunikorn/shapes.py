@@ -93,9 +93,9 @@ def application_counts(part: Partition) -> dict[str, int]:
     return {**dict(sorted(counts.items())), "total": len(everybody)}
 
 
-def queue(one: Queue, *, subtree: bool, partition_name: str = "") -> Plain:
+def queue(part: Partition, one: Queue, *, subtree: bool, partition_name: str = "") -> Plain:
     """A queue; with `subtree` those below it too. `partition_name` is shown on the root of /queues only."""
-    return _queue(one, pending(one), subtree, partition_name)
+    return _queue(one, pending(part), subtree, partition_name)
 
 
 def _queue(one: Queue, waits: Mapping[Queue, tuple[Book, int]], subtree: bool, partition_name: str = "") -> Plain:

@@ -130,7 +130,7 @@ def dump(place: Place, moment: Moment) -> dict[str, Any]:
         ],
         "clusterInfo": clusters(moment, place),
         "containerHistory": place.history_samples.containers(),
-        "queues": [shapes.queue(p.root, subtree=True, partition_name=p.name) for p in parts],
+        "queues": [shapes.queue(p, p.root, subtree=True, partition_name=p.name) for p in parts],
         "rmDiagnostics": NO_RM,
         "logLevel": logging.getLevelName(logging.getLogger("fairlead").getEffectiveLevel()).lower(),
         "placementRules": [{"partition": p.name, "rules": shapes.rules(p.spec.placement_rules)} for p in parts],

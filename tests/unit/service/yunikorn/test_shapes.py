@@ -259,7 +259,7 @@ def test_a_queue_with_everything() -> None:
     )
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(parent,))
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
-    found = shapes.queue(part(s).root.children["a"], subtree=False)
+    found = shapes.queue(part(s), part(s).root.children["a"], subtree=False)
     assert found == {
         "queuename": "root.a",
         "status": "Active",
@@ -280,7 +280,7 @@ def test_a_queue_with_everything() -> None:
         "preemptionDelay": "30s",
         "quotaPreemptionDelay": "0s",
     }
-    child = shapes.queue(part(s).root.children["a"], subtree=True)["children"][0]
+    child = shapes.queue(part(s), part(s).root.children["a"], subtree=True)["children"][0]
     assert (child["queuename"], child["priorityOffset"], child["maxRunningApps"]) == ("root.a.leaf", 7, 4)
     assert child["preemptionDelay"] == "1m30s"
     assert (child["headroom"], child["absUsedCapacity"]) == ({"vcore": 8}, {"vcore": 0})
