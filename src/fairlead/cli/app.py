@@ -198,7 +198,7 @@ def _reader_gone() -> int:
 
 _SENTENCE: Final = 1_000
 """Longest sentence in a list of commands; they are wrapped, never cut off."""
-_EXHAUSTED: Final = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC, errno.EDQUOT}
+_EXHAUSTED: Final = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """What any system call may meet, also while a file of this program itself is read: no mistake in it."""
 _ALIKE: Final = 0.75
 """How like what was typed an option must be to be named, from 0 to 1."""

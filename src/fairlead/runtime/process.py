@@ -27,7 +27,11 @@ NEVER = 2**30
 
 
 def log_to_stderr(level: str) -> None:
-    """Our log lines go to the standard error from now on, from `level` up; a handler that is there stays."""
+    """Our log lines go to the standard error from now on, from `level` up; a handler that is there stays.
+
+    What cannot be written there is lost: there is nowhere else to say so.
+    """
+    logging.raiseExceptions = False
     root = logging.getLogger("fairlead")
     if not root.handlers:
         handler = logging.StreamHandler()

@@ -46,6 +46,21 @@ def test_each_record_is_one_object_a_line() -> None:
     assert "exception" not in records[0]
 
 
+REFUSED = """
+import logging
+from fairlead.runtime.process import log_to_stderr
+log_to_stderr("info")
+logging.getLogger("fairlead").handlers[0].setStream(open("/dev/full", "w", buffering=1))
+logging.getLogger("fairlead.service").info("stopped")
+"""
+
+
+def test_a_line_that_the_disk_refuses_is_lost_and_nothing_is_said_about_it() -> None:
+    """There is nowhere else to say it; Python printed a traceback into the log."""
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=50, check=False)
+    assert "Logging error" not in done.stderr
+
+
 @pytest.mark.parametrize("command", [("up",), ("kubernetes", "run"), ("kubernetes", "webhook")])
 def test_every_service_has_both_forms(command: tuple[str, ...]) -> None:
     """And says which there are."""

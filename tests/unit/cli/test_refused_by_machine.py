@@ -21,7 +21,7 @@ def program(number: int) -> Group:
     return group
 
 
-@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EIO, errno.EMFILE, errno.ENOSPC])
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EIO, errno.EMFILE, errno.ENOSPC, errno.EROFS])
 def test_it_is_one_sentence(number: int, capsys: pytest.CaptureFixture[str]) -> None:
     """It names what was refused, and what to do."""
     with pytest.raises(SystemExit) as ended:

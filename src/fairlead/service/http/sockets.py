@@ -143,7 +143,7 @@ class Tcp:
 
 
 def remove_socket(path: Path, inode: int) -> None:
-    """Remove a socket file, if it is still the one that was made."""
-    with contextlib.suppress(FileNotFoundError):
+    """Remove a socket file, if it is still the one that was made; one that the disk keeps the next start replaces."""
+    with contextlib.suppress(OSError):
         if path.lstat().st_ino == inode:
             path.unlink()
