@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.kubernetes import device_objects, job_objects, node_objects, objects, storage_objects
+from fairlead.kubernetes.lease_objects import Lease
 from fairlead.kubernetes.translate.queues import QueueObject
 
 
@@ -65,7 +66,7 @@ RESOURCE_SLICES = Kind(
 RESOURCE_CLAIMS = Kind(
     device_objects.ResourceClaim, "ResourceClaim", "resource.k8s.io/v1", "resourceclaims", True, optional=True
 )
-LEASES = Kind(objects.Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
+LEASES = Kind(Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)
 JOBS = Kind(job_objects.Job, "Job", "batch/v1", "jobs", True)
 JOB_SETS = Kind(job_objects.JobSet, "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", True, optional=True)

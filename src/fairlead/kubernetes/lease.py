@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead.kubernetes.client import ApiError, Client, Conflict, NotFound, Unreachable
 from fairlead.kubernetes.kinds import LEASES
-from fairlead.kubernetes.objects import Lease, LeaseSpec
+from fairlead.kubernetes.lease_objects import Lease, LeaseSpec
 
 log = logging.getLogger("fairlead.kubernetes")
 

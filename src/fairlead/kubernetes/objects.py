@@ -386,19 +386,3 @@ class ConfigMap(Thing, frozen=True):
     """Named texts."""
 
     data: Labels = None
-
-
-class LeaseSpec(Part, frozen=True):
-    """Who holds a lease, and until when."""
-
-    holder_identity: Text = None
-    lease_duration_seconds: int | None = None
-    acquire_time: Text = None
-    renew_time: Text = None
-    lease_transitions: int | None = None
-
-
-class Lease(Thing, frozen=True):
-    """A lease."""
-
-    spec: LeaseSpec = LeaseSpec()
