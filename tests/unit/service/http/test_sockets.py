@@ -8,7 +8,7 @@ from fairlead.service.http.sockets import remove_socket
 
 
 def test_a_socket_that_the_disk_keeps_stops_nothing(tmp_path: Path) -> None:
-    """The service had ended with a traceback where its folder had become read-only; the next start replaces the file."""
+    """The service ended with a traceback where its folder had become read-only; the next start replaces the file."""
     gone, kept = tmp_path / "gone", Path("/proc/version")
     gone.touch()
     for path in (gone, kept):
