@@ -156,17 +156,18 @@ class Reflector:
         """The pages of a list; while one is read, the server is at work on the next."""
         query = {**self._filter, "limit": str(PAGE)}
         ask = partial(self._client.page, self.kind, self.namespace)
-        coming, more = asyncio.create_task(ask(query)), True
+        coming: asyncio.Task[api.Page] | None = asyncio.create_task(ask(query))
         try:
-            while more:
-                page = await coming
-                if more := bool(page.metadata.continue_):
+            while coming is not None:
+                page, coming = await coming, None
+                if page.metadata.continue_:
                     coming = asyncio.create_task(ask({**query, "continue": page.metadata.continue_}))
                     await asyncio.sleep(0)
                 yield page
         finally:
-            coming.cancel()
-            await asyncio.gather(coming, return_exceptions=True)
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
 
     def _finish_list(self, found: dict[tuple[str, str], Seen]) -> None:
         for key in [key for key in self._known if key not in found]:
