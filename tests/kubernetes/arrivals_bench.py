@@ -14,6 +14,7 @@ import random
 import resource
 import selectors
 import time
+from array import array
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -32,6 +33,8 @@ AT_ONCE = 2_000
 """While it fills up, so many pods wait at once."""
 POPULAR, IMAGES = 20, 2_000
 """So many images pods run, and so many there are."""
+LOOKS = 10
+"""So often its memory is looked at."""
 LATE_S = 10.0
 """What is bound later than so long after it came has not been kept up with."""
 
@@ -58,7 +61,7 @@ class Arrivals:
         self.nodes, self.core, self.images = nodes, core, images
         self.came: dict[int, float] = {}
         """Pods that wait, and since when."""
-        self.waited: list[float] = []
+        self.waited = array("d")
         self.runs: deque[tuple[int, str]] = deque()
         self.bound = self.most_waiting = 0
         self._template = template()
@@ -74,6 +77,12 @@ class Arrivals:
             made = made.replace(b'"busybox:stable"', b'"registry.example.com/image-%d:1"' % (number % POPULAR))
         return made.replace(b'"NODE"', b'"%s"' % node.encode() if node else b"null")
 
+    def _node(self, number: int) -> dict[str, object]:
+        made = node_manifest(f"n{number}", "16", "64Gi")
+        made["metadata"]["uid"] = f"node-{number}"
+        made["status"]["images"] = images_of(number, self.images)
+        return made
+
     def say(self, kind: bytes, pod: bytes) -> None:
         self._lines.append(b'{"type":"%s","object":%s}' % (kind, pod))
         self._news.set()
@@ -88,9 +97,11 @@ class Arrivals:
             self.say(b"DELETED", self.pod(*self.runs.popleft()))
 
     async def send(self, request: Request, timeout_s: float) -> Answer:
-        """A binding; everything else is answered with nothing."""
+        """The nodes, or a binding; everything else is answered with nothing."""
         if request.method == "GET":
-            return Answer(200, {}, b'{"groups":[]}')
+            made = [self._node(number) for number in range(self.nodes)] if request.path.endswith("/nodes") else []
+            there = {"metadata": {"resourceVersion": "1"}, "items": made, "groups": []}
+            return Answer(200, {}, json.dumps(there).encode())
         if request.path.endswith("/binding"):
             number = int(request.path.split("/")[-2].removeprefix("pod-"))
             node = json.loads(request.body)["target"]["name"]
@@ -102,17 +113,9 @@ class Arrivals:
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """What is there, then what happens."""
+        """What happens."""
 
         async def lines() -> AsyncIterator[bytes]:
-            if request.path.endswith("/nodes"):
-                for number in range(self.nodes):
-                    made = node_manifest(f"n{number}", "16", "64Gi")
-                    made["metadata"]["uid"] = f"node-{number}"
-                    made["status"]["images"] = images_of(number, self.images)
-                    yield b'{"type":"ADDED","object":%s}' % json.dumps(made).encode()
-            meta = b'{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}'
-            yield b'{"type":"BOOKMARK","object":{"metadata":%s}}' % meta
             while True:
                 while request.path.endswith("/pods") and self._lines:
                     yield self._lines.popleft()
@@ -142,6 +145,11 @@ def images_of(node: int, count: int) -> list[dict[str, object]]:
     ]
 
 
+def rss_mib() -> float:
+    """How large this process is, the stand-in in it included."""
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20  # noqa: PTH123
+
+
 async def measure(
     core: OwnCore, nodes: int, pods: int, rate: int, seconds: float, images: int, image_locality: bool
 ) -> None:
@@ -163,10 +171,13 @@ async def measure(
             arrived += 1
         await asyncio.sleep(0.01)
     filling = time.process_time() - cpu
-    server.waited.clear()
+    server.waited = array("d")
     server.most_waiting = 0
     began, cpu, first = core.now(), time.process_time(), arrived
+    sizes = [rss_mib()]
     while (passed := core.now() - began) < seconds:
+        if passed >= len(sizes) * seconds / LOOKS:
+            sizes.append(rss_mib())
         while arrived < first + int(passed * rate):
             server.arrive(arrived)
             server.end_oldest()
@@ -174,14 +185,14 @@ async def measure(
         await asyncio.sleep(0.01)
     used, bound = time.process_time() - cpu, server.bound - pods
     waits = sorted(server.waited) or [0.0]
-    rss = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20  # noqa: SIM115, PTH123
     print(f"{nodes} nodes, {len(server.runs)} pods run, {arrived - first} came ({rate} a second)")
     print(f"{passed:.0f} s: {bound / passed:.0f} bound a second, {used / max(bound, 1) * 1e3:.2f} ms of CPU each")
     print(f"CPU {used / passed * 100:.0f} % of a core, with the stand-in's; filling took {filling:.0f} s of CPU")
     print(
         f"from arrival to binding: half {waits[len(waits) // 2]:.2f} s, 99 of 100 {waits[len(waits) * 99 // 100]:.2f} s"
     )
-    print(f"at most {server.most_waiting} waited at once; {rss:.0f} MiB")
+    print(f"at most {server.most_waiting} waited at once")
+    print(f"MiB, at the begin and then in equal steps: {', '.join(f'{size:.0f}' for size in (*sizes, rss_mib()))}")
     if waits[-1] > LATE_S or len(server.came) > rate * LATE_S:
         print(f"it did not keep up: {len(server.came)} wait, the longest waited {waits[-1]:.0f} s")
     serving.cancel()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -27,7 +26,7 @@ import yaml
 from free_ports import free_port
 from testbed.asking import Asked, ask
 from testbed.binaries import BedError, binary
-from testbed.control_plane import CLIENTS, ControlPlane
+from testbed.control_plane import ControlPlane
 from testbed.load import BindWatcher, fill
 
 PATIENCE_S = 600.0
@@ -100,7 +99,7 @@ class Run:
         command, port = (ours if self.who == OURS else kube)(self.plane)
         with self.log.open("ab") as log:
             self.began = time.monotonic()
-            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **CLIENTS})
+            process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             await self._until_all(watcher, process)
             await asyncio.sleep(SETTLE_S)

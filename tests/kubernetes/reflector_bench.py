@@ -28,7 +28,7 @@ from fairlead.kubernetes.queue_file import DEFAULT_QUEUES
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
 
 NODES = 5_000
-CASES = ("nothing", "by pages", "by watch", "scheduler")
+CASES = ("nothing", "reflector", "scheduler")
 
 
 def template() -> bytes:
@@ -70,14 +70,11 @@ class Ready:
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The initial events."""
+        """Nothing changes."""
 
         async def lines() -> AsyncIterator[bytes]:
-            for number in range(self.pods):
-                yield b'{"type":"ADDED","object":%s}' % self._pod(number)
-            meta = '{"resourceVersion":"1000","annotations":{"k8s.io/initial-events-end":"true"}}'
-            yield b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":%s}}' % meta.encode()
             await asyncio.sleep(3600)
+            yield b""
 
         yield lines()
 
@@ -110,7 +107,6 @@ async def _one(case: str, pods: int) -> None:
             server._pod(number)
     else:
         reflector = Reflector(Client(server), kinds.PODS, take)
-        reflector._by_watch = case == "by watch"
         began = time.process_time()
         running = asyncio.create_task(reflector.run())
         await synced.wait()
@@ -146,8 +142,7 @@ def main() -> None:
     print(f"{pods} pods of {making:.0f} bytes; a process that has none: {base:.0f} MiB")
     print(f"{'':<34} {'CPU s':>7} {'MiB more':>9} {'bytes a pod':>12}")
     for case, what in (
-        ("by pages", "reflector, from pages of a list"),
-        ("by watch", "reflector, from initial events"),
+        ("reflector", "reflector"),
         ("scheduler", f"with informer and books, {NODES} nodes"),
     ):
         more = found[case]["rss"] - base

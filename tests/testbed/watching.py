@@ -7,7 +7,6 @@ product, and judges nothing.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 import time
@@ -15,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed.binaries import binary
-from testbed.control_plane import CLIENTS, ControlPlane
+from testbed.control_plane import ControlPlane
 
 Manifest = dict[str, Any]
 
@@ -48,7 +47,7 @@ class Listener:
         while not self._stopped:
             with subprocess.Popen(
                 [*self._command, "--output-watch-events", "-o", "json"],
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **CLIENTS},
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             ) as self._process:  # fmt: skip
                 assert self._process.stdout is not None
                 try:

@@ -15,6 +15,7 @@ import click
 from fairlead.cli.app import Failure, Group, Status, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.tls import tls_options
+from fairlead.collector import collector_off
 from fairlead.places import DEFAULT_PORT, port_of_pages
 
 _EXAMPLES = """
@@ -100,9 +101,10 @@ def run(
     host, port = ("", None) if listen == "off" else _address(listen, "0.0.0.0:8080, or off")
     namespace, _, name = lease.rpartition("/")
     _require("Kubernetes", "aiohttp", "fastapi", "uvicorn")
-    from fairlead.kubernetes.bodies import IMAGE
-    from fairlead.kubernetes.controller import ControllerOptions
-    from fairlead.service.kubernetes.serve import ClusterServiceOptions, serve_cluster
+    with collector_off():
+        from fairlead.kubernetes.bodies import IMAGE
+        from fairlead.kubernetes.controller import ControllerOptions
+        from fairlead.service.kubernetes.serve import ClusterServiceOptions, serve_cluster
 
     controller = ControllerOptions(
         queues=queues,

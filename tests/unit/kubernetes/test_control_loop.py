@@ -197,12 +197,11 @@ def test_a_calm_control_loop_binds_all_that_fits() -> None:
     run_virtually(main())
 
 
-@pytest.mark.parametrize("initial_events", [False, True])
-def test_pods_of_one_second_keep_their_order_over_a_restart(initial_events: bool) -> None:
+def test_pods_of_one_second_keep_their_order_over_a_restart() -> None:
     """By arrival, whatever their names: those that were told why they wait, that were bound, and that are new."""
 
     async def main() -> None:
-        server = FakeServer(initial_events=initial_events)
+        server = FakeServer()
         names = ["p7", "p2", "p10", "p1", "p3"]
         for name in names[:4]:
             server.put("pods", {**pod(name, 4), "metadata": {**pod(name, 4)["metadata"], "creationTimestamp": SECOND}})
@@ -263,7 +262,7 @@ def test_whatever_goes_wrong_nothing_is_bound_twice_or_forgotten(seed: int) -> N
 
     async def main() -> None:
         faults = SeededFaults(seed, chance.choice([0.02, 0.1, 0.3]))
-        server = FakeServer(faults, initial_events=chance.random() < 0.5)
+        server = FakeServer(faults)
         for number in range(3):
             server.put("nodes", node(f"n{number}", chance.randrange(3, 6)))
         restarter = Restarter(server, seed)

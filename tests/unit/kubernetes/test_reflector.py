@@ -62,10 +62,9 @@ def names(server: FakeServer) -> dict[str, str]:
     return {thing["metadata"]["name"]: thing["metadata"]["uid"] for thing in server.all("pods")}
 
 
-@pytest.mark.parametrize("initial_events", [True, False])
-def test_first_state_and_changes_are_told_once(initial_events: bool) -> None:
-    """Rule 1: by initial events where the server can, by pages where it cannot; then what changes."""
-    server = FakeServer(initial_events=initial_events)
+def test_first_state_and_changes_are_told_once() -> None:
+    """Rule 1: by pages; then what changes."""
+    server = FakeServer()
     for number in range(1_203):
         server.put("pods", pod(f"p{number:04}"))
 
@@ -124,11 +123,11 @@ def test_watch_that_closes_at_once_is_taken_for_stale() -> None:
 
     class Mute(FakeServer):
         def stream(self, request: Request, idle_s: float) -> Any:
-            if "sendInitialEvents" not in request.query and int(request.query["resourceVersion"]) < self.version:
+            if int(request.query["resourceVersion"]) < self.version:
                 request = Request("GET", "/api/v1/none", {**request.query, "timeoutSeconds": "0"})
             return super().stream(request, idle_s)
 
-    server = Mute(initial_events=False)
+    server = Mute()
     server.put("pods", pod("a"))
 
     async def script(server: FakeServer, watcher: Reflector) -> None:
@@ -167,7 +166,7 @@ def test_permanent_too_old_is_not_hammered() -> None:
             self.compact()
             return super().stream(request, idle_s)
 
-    server = Forgetful(initial_events=False)
+    server = Forgetful()
     server.put("pods", pod("a"))
 
     async def script(server: FakeServer, watcher: Reflector) -> None:
@@ -181,7 +180,7 @@ def test_permanent_too_old_is_not_hammered() -> None:
 def test_whatever_happens_the_state_is_right_in_the_end(seed: int) -> None:
     """Refusals, lost answers, repeated and reordered lines, restarts: once it is calm, all is known, no ghost left."""
     faults = SeededFaults(seed, 0.2)
-    server = FakeServer(faults, initial_events=seed % 2 == 0)
+    server = FakeServer(faults)
     chance = random.Random(seed)
 
     async def script(server: FakeServer, watcher: Reflector) -> None:
