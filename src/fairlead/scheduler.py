@@ -175,8 +175,8 @@ class Scheduler:
             return None
         like = alike(part, ask)
         if like is None:
-            return why_waiting(part, ask)
-        return self.answer(like, lambda: why_waiting(part, ask))
+            return why_waiting(part, ask, self.answer)
+        return self.answer(like, lambda: why_waiting(part, ask, self.answer))
 
     def answer(self, question: Hashable, work_out: Callable[[], T]) -> T:
         """What `work_out` finds in the state as it is, worked out once until the next event or scheduling call.

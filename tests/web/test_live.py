@@ -10,75 +10,85 @@ from typing import Any
 import pytest
 
 from fairlead.client.errors import Refused
+from fairlead.web import budget as budgets
 from fairlead.web import live as module
-from fairlead.web.live import BURST_S, FRESH_S, NEWS_S, SHARE, SOMEBODY_WAITS, Budget, Live, Meter
+from fairlead.web.budget import BURST_S, REMEMBERED, RESERVE_S, SHARE, SMALL_S, Budget, Costs
+from fairlead.web.live import FRESH_S, NEWS_S, QUIET_S, SOMEBODY_WAITS, Live
 from fairlead.web.viewer import Kind, Viewer
 from fairlead.wire.cluster import Problem
 
 
 class Clock:
-    """Time that passes while somebody sleeps."""
+    """Time that passes when a test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=self._sleep))
+        monkeypatch.setattr(budgets, "time", SimpleNamespace(monotonic=lambda: self.now))
 
-    async def _sleep(self, seconds: float) -> None:
-        self.now += seconds
+    def pass_until_due(self, budget: Budget, question: str) -> None:
+        while due_s := budget.due_s(question):
+            self.now += due_s
 
 
-async def test_what_is_spent_has_to_be_earned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_spent_has_to_be_earned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a quiet time nobody waits; then as long as the share takes to pay for what was too much."""
     clock = Clock(monkeypatch)
     budget = Budget()
-    await budget.allowed("x")
-    assert clock.now == 100
+    assert budget.due_s("x") == 0
     budget.spent("x", BURST_S + 0.4)
-    await budget.allowed("x")
+    clock.pass_until_due(budget, "x")
     assert 0.4 / SHARE <= clock.now - 100 < 1.1 * 0.4 / SHARE
 
 
-async def test_a_cheap_question_is_not_kept_waiting_by_a_dear_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cheap_question_is_not_kept_waiting_by_a_dear_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """It pays for itself alone, and both together never take more than the share."""
     clock = Clock(monkeypatch)
     budget = Budget()
     budget.spent("dear", 10.0)
     budget.spent("cheap", BURST_S + 0.02)
-    await budget.allowed("cheap")
+    clock.pass_until_due(budget, "cheap")
     assert clock.now - 100 <= 2 * 0.02 / SHARE + 0.1
-    await budget.allowed("dear")
+    clock.pass_until_due(budget, "dear")
     assert clock.now - 100 >= (10.0 - BURST_S + 0.02) / SHARE
 
 
-async def test_all_looks_together_take_no_more_than_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often each is asked."""
+def test_all_looks_together_take_no_more_than_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often each is asked, and whatever is lent."""
     clock = Clock(monkeypatch)
     budget = Budget()
     costs, spent = {"a": 0.01, "b": 0.1, "c": 0.4}, 0.0
     while clock.now < 400:
         for question, cost in costs.items():
-            await budget.allowed(question)
-            budget.spent(question, cost)
+            lent = budget.due_s(question) > 0 and budget.lends(cost)
+            if not lent:
+                clock.pass_until_due(budget, question)
+            budget.spent(question, cost, lent=lent)
             spent += cost
-    assert spent <= SHARE * (clock.now - 100) + sum(costs.values()) + len(costs) * BURST_S
+    assert spent <= SHARE * (clock.now - 100) + sum(costs.values()) + len(costs) * BURST_S + RESERVE_S
 
 
-def test_what_is_asked_beside_each_other_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In equal parts as long as both are asked; together they cost the time in which any was."""
+def test_there_is_a_reserve_for_small_looks_and_it_is_paid_back(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    meter = Meter()
-    short = meter.begin()
-    clock.now += 1
-    long = meter.begin()
-    clock.now += 2
-    assert meter.end(short) == pytest.approx(2)
-    clock.now += 3
-    assert meter.end(long) == pytest.approx(4)
-    clock.now += 5
-    alone = meter.begin()
-    clock.now += 1
-    assert meter.end(alone) == pytest.approx(1)
+    budget = Budget()
+    assert not budget.lends(2 * SMALL_S)
+    small, many = SMALL_S / 2, 0
+    while budget.lends(small):
+        budget.spent("x", small, lent=True)
+        many += 1
+    assert many == RESERVE_S / small
+    assert budget.due_s("x") == 0, "what was lent is not owed by the question itself"
+    clock.now += 1.5 * small / SHARE
+    assert budget.lends(small)
+
+
+def test_the_shortest_of_the_last_times_is_what_a_question_costs() -> None:
+    """Longer ones were those in which the machine had something else to do."""
+    costs = Costs()
+    assert costs.of("x") == 0
+    assert [costs.took("x", seconds) for seconds in (0.3, 0.1, 0.2)] == [0.3, 0.1, 0.1]
+    for _ in range(REMEMBERED):
+        costs.took("x", 0.5)
+    assert costs.of("x") == 0.5
 
 
 async def test_pages_that_ask_the_same_share_one_answer_until_something_changes() -> None:
@@ -241,7 +251,7 @@ async def test_a_page_that_opens_does_not_wait_until_a_look_of_others_is_earned(
 
 async def test_what_changes_while_a_question_is_not_asked_yet_is_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many pages and much news make one question of it, which is asked once it is earned, and paid for once."""
-    monkeypatch.setattr(module, "BURST_S", 0.0)
+    monkeypatch.setattr(budgets, "BURST_S", 0.0)
     live = Live()
     live.budget.share = 1.0
     live.budget.spent(("line",), 0.3)
@@ -259,3 +269,65 @@ async def test_what_changes_while_a_question_is_not_asked_yet_is_no_second_one(m
     assert not asked
     assert await asyncio.gather(*looks) == [4] * 5
     assert asked == [4]
+
+
+class Service:
+    """Answers questions that cost so much, and notes in which order they were asked, and what was under way then."""
+
+    def __init__(self, live: Live, **costs_s: float) -> None:
+        self.live, self.costs_s = live, costs_s
+        self.asked: list[str] = []
+        self.beside: dict[str, list[str]] = {}
+        self.under_way: list[str] = []
+        for name, seconds in costs_s.items():
+            live._costs.took(name, seconds)
+
+    async def _answer(self, name: str) -> str:
+        self.asked.append(name)
+        self.beside[name] = list(self.under_way)
+        self.under_way.append(name)
+        await asyncio.sleep(self.costs_s[name])
+        self.under_way.remove(name)
+        return name
+
+    async def look(self, *names: str) -> None:
+        """Open pages look at these, in this order."""
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(self.live.shared((name,), lambda name=name: self._answer(name)) for name in names))
+
+
+async def test_what_costs_least_is_asked_first_and_one_at_a_time() -> None:
+    """Large ones come last, and one at a time too; a small one does not wait for a large one."""
+    service = Service(Live(), usage=0.09, line=0.012, nodes=0.07, queues=0.002)
+    service.live.budget.share = 1000.0
+    await service.look("usage", "line", "nodes", "queues")
+    assert service.asked == ["queues", "line", "nodes", "usage"]
+    assert service.beside == {name: [] for name in service.asked}
+    service.live.seq += 1
+    large = asyncio.create_task(service.look("usage"))
+    while not service.under_way:
+        await asyncio.sleep(0.001)
+    await service.look("line")
+    await large
+    assert service.beside["line"] == ["usage"]
+
+
+async def test_what_is_owed_holds_back_no_small_look_at_the_first_news_after_a_quiet_time() -> None:
+    """The line is asked at once, however much is owed; the large look waits, and so do further news."""
+    live = Live()
+    service = Service(live, line=0.012, nodes=0.07)
+    for name, cost_s in service.costs_s.items():
+        live.budget.spent((name,), cost_s)
+        live.budget.spent((name,), cost_s)
+        live.budget.spent((name,), 10.0)
+    live._told_at -= QUIET_S
+    live._tell(1, "")
+    large = asyncio.create_task(service.look("nodes"))
+    await service.look("line")
+    assert service.asked == ["line"]
+    live._tell(2, "")
+    again = asyncio.create_task(service.look("line"))
+    await asyncio.sleep(0.1)
+    assert service.asked == ["line"], "so soon after the first these are not shown at once"
+    large.cancel()
+    again.cancel()

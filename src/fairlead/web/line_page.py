@@ -6,6 +6,9 @@ is waited for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from fastapi import Request
 
 from fairlead.client.errors import ClientError
@@ -54,8 +57,10 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
         return await live.derived(("line", viewer.rights, after), _line, found, colours, line_forecast(live, viewer))
 
     async def runs() -> Html:
-        trees = await trees_of(viewer, live)
-        return joined(_use(trees), await _running(viewer, live))
+        trees, found = await trees_of(viewer, live), await _running(viewer, live)
+        colours = await colours_of(viewer, live, (each.queue for each in found or ()))
+        sees = viewer.sees  # The same for all that have these rights.
+        return await live.derived(("runs", viewer.rights), partial(_runs, sees), trees, found, colours)
 
     page.panel("line", "What starts next", line, kind="main")
     page.panel("runs", "What runs", runs, kind="side")
@@ -131,28 +136,32 @@ def _use(trees: list[Queue]) -> Html:
     return div(rows, class_="uses")
 
 
-async def _running(viewer: Viewer, live: Live) -> Html:
+async def _running(viewer: Viewer, live: Live) -> list[Occupant] | None:
     async def ask() -> list[Occupant]:
         return [each async for each in running(viewer, most=RUNNING)]
 
     try:
-        found = await live.shared(("running", viewer.rights), ask)
+        return await live.shared(("running", viewer.rights), ask)
     except ClientError:
-        return EMPTY
+        return None
+
+
+def _runs(sees: Callable[[str], bool], trees: list[Queue], found: list[Occupant] | None, colours: Colours) -> Html:
+    if found is None:
+        return _use(trees)
     if not found:
-        return p("Nothing runs.", class_="empty")
-    colours = await colours_of(viewer, live, (each.queue for each in found))
+        return joined(_use(trees), p("Nothing runs.", class_="empty"))
     rows = []
     for each in found:
         ends = span("ends ", moment(each.ends_at_ms, "in"), " at the latest") if each.ends_at_ms else "no time limit"
         rows.append(
             element(
                 "li",
-                div(job_link(each.key, each.name, visible=viewer.sees(each.user)), " ", colours.chip(each.queue)),
+                div(job_link(each.key, each.name, visible=sees(each.user)), " ", colours.chip(each.queue)),
                 div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
                 div("since ", moment(each.started_at_ms, "since"), " · ", ends, class_="quiet small"),
                 data_k=each.key,
             )
         )
     more = a("All on the page Now", href="/now") if len(found) >= RUNNING else None
-    return joined(element("ul", rows, class_="runs"), more)
+    return joined(_use(trees), element("ul", rows, class_="runs"), more)

@@ -1,35 +1,33 @@
 """When pages look again: at once when something changed, and never more than the scheduler can spare.
 
-Decides when the next look is. Never decides what is looked at. Invariant: all open pages together take no more than
-`SHARE` of the time of the service, however much changes, however many are open: what one may not yet ask, it asks a
-little later; pages of the same viewer that ask the same share one answer.
+Decides when the next look is, and which: of those that are earned (`budget`) the one that costs least, one at a time,
+since the service answers one at a time; beside it at most one large one. Never decides what is looked at. Invariant:
+pages of the same viewer that ask the same share one answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar, TypeVarTuple, Unpack, cast
 
 from fairlead.client.asynchronous import AsyncClient
 from fairlead.client.errors import ClientError, Refused
+from fairlead.web.budget import SMALL_S, Budget, Costs
 
 T = TypeVar("T")
 As = TypeVarTuple("As")
-SHARE = 0.04
-"""Part of the time that the service may spend on looks of open pages."""
-BURST_S = 0.05
-"""So much may be owed for a question that is asked again."""
 LOOK_AGAIN_S = 1.0
 POLL_S = 25.0
 UNKNOWN = 401
 NEWS_S = 0.2
 """After news, until it is asked whether there are more."""
+QUIET_S = 1.0
+"""News after so long without any are shown at once, whatever was shown before."""
 LOST_AGAIN_S = 1.0
-REMEMBERED = 5
 FRESH_S = 0.2
 """An answer that is no older is given to whoever opens a page, too."""
 MOST_SHARED = 500
@@ -43,89 +41,20 @@ SETTLE_S = 0.03
 """What happens together is looked at once."""
 
 
-class Budget:
-    """Time of the service that looks may take: the part `share` of it, which what is owed for each question is paid
-    from. All that is owed is paid off at the same pace, so that a question that costs little is soon free again,
-    however much others cost.
-    """
-
-    def __init__(self) -> None:
-        self.share = SHARE
-        self._owed_s: dict[Hashable, float] = {}
-        self._at = time.monotonic()
-
-    def _settle(self) -> None:
-        now = time.monotonic()
-        left, self._at = (now - self._at) * self.share, now
-        owed = sorted(self._owed_s.items(), key=lambda each: each[1])
-        self._owed_s = {}
-        for at, (question, seconds) in enumerate(owed):
-            paid = min(seconds, left / (len(owed) - at))
-            left -= paid
-            if seconds > paid:
-                self._owed_s[question] = seconds - paid
-
-    async def allowed(self, question: Hashable) -> None:
-        """Wait until this may be asked again."""
-        while True:
-            self._settle()
-            over = self._owed_s.get(question, 0.0) - BURST_S
-            if over <= 0:
-                return
-            # At this pace; sooner if others are paid off meanwhile.
-            await asyncio.sleep(min(LOOK_AGAIN_S, over * len(self._owed_s) / self.share + 0.01))
-
-    def spent(self, question: Hashable, seconds: float) -> None:
-        """So much was. What was asked since somebody came or did something is owed once, however often: what many who
-        come cost is no reason to show those who are there less.
-        """
-        self._settle()
-        self._owed_s[question] = min(self._owed_s.get(question, 0.0) + seconds, seconds + BURST_S)
-
-
-class Meter:
-    """What questions cost that are asked beside each other: the service answers one at a time, so a second in which it
-    has several counts once, in equal parts for each of them.
-    """
-
-    def __init__(self) -> None:
-        self._spent_s = 0.0
-        """What each question would have cost that was there all the time."""
-        self._asked = 0
-        self._at = time.monotonic()
-
-    def begin(self) -> float:
-        """One more is asked; what to give to `end`."""
-        self._settle()
-        self._asked += 1
-        return self._spent_s
-
-    def end(self, begun: float) -> float:
-        """It is answered; its cost in seconds."""
-        self._settle()
-        self._asked -= 1
-        return self._spent_s - begun
-
-    def _settle(self) -> None:
-        now = time.monotonic()
-        if self._asked:
-            self._spent_s += (now - self._at) / self._asked
-        self._at = now
-
-
 class Look:
     """A question that was asked, or will be as soon as that is earned, and its answer."""
 
-    __slots__ = ("ask", "begun", "is_asked", "is_waited_for", "key", "seq", "task")
+    __slots__ = ("answer", "ask", "begun", "is_asked", "is_first", "key", "seq", "task")
 
-    def __init__(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, key: tuple[Any, ...], ask: Callable[[], Awaitable[Any]], *, is_first: bool = False) -> None:
         self.key, self.ask = key, ask
-        self.is_waited_for = asyncio.Event()
-        """Somebody waits for the answer: it is asked at once."""
+        self.is_first = is_first
+        """It is about the first news after a quiet time."""
         self.is_asked = False
         self.seq, self.begun = 0, 0.0
         """How far the service had come when it was asked, and when that was."""
-        self.task: asyncio.Task[Any] | None = None
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[None] | None = None
 
 
 class Live:
@@ -136,18 +65,23 @@ class Live:
         self.lost = ""
         """Why the service does not answer; empty: it does."""
         self.budget = Budget()
-        self._meter = Meter()
+        self._costs = Costs()
         self._clients: dict[object, AsyncClient] = {}
         self._polling: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
+        self._told_at, self._is_first = time.monotonic(), False
+        """When there were news, and whether they were the first for a while."""
         self.notes: dict[str, object] = {}
         """What pages keep for each other, by name."""
-        self._took: dict[Any, deque[float]] = {}
-        """Of each question how long its last answers took: the shortest is what it costs, the rest is what else the
-        machine had to do.
-        """
         self._shared: dict[tuple[Any, ...], Look] = {}
         self._derived: dict[Hashable, tuple[tuple[object, ...], asyncio.Task[Any]]] = {}
+        self._due: dict[Look, None] = {}
+        """Looks that nobody waits for, until they are earned."""
+        self._looking: asyncio.Task[None] | None = None
+        self._large: Look | None = None
+        """A look that costs much, and is under way."""
+        self._more = asyncio.Event()
+        """There may be something to ask."""
 
     def join(self, page: object, client: AsyncClient) -> None:
         """A page is open: as long as one is, the service is asked for news."""
@@ -190,6 +124,8 @@ class Live:
                 await asyncio.sleep(NEWS_S)
 
     def _tell(self, seq: int, lost: str) -> None:
+        now = time.monotonic()
+        self._is_first, self._told_at = now - self._told_at >= QUIET_S, now
         self.seq, self.lost = seq, lost
         self.look_again()
 
@@ -199,20 +135,22 @@ class Live:
         """
         known = self._shared.get(key)
         if known is None or not self._is_of_now(known):
-            known = self._shared[key] = Look(key, ask)
-            known.task = asyncio.create_task(self._asked(known))
+            known = self._shared[key] = Look(key, ask, is_first=self._is_first)
+            self._due[known] = None
             if len(self._shared) > MOST_SHARED:
                 self._shared = dict(list(self._shared.items())[-MOST_SHARED // 2 :])
-        if SOMEBODY_WAITS.get():
-            known.is_waited_for.set()
-        assert known.task is not None
+        if known in self._due:
+            if SOMEBODY_WAITS.get():  # A page that opens would else wait until it is earned.
+                self._begin(known)
+            else:
+                self._see_to_it()
         try:
-            return cast(T, await asyncio.shield(known.task))
+            return cast(T, await asyncio.shield(known.answer))
         except Refused as no:
             if known.ask is ask or no.status != UNKNOWN:
                 raise
             # The session of whoever asked may be over; this one's may not.
-            return cast(T, await self._asked(Look(key, ask)))
+            return await ask()
 
     async def derived(self, key: Hashable, work_out: Callable[[Unpack[As]], T], *answers: *As) -> T:
         """What follows from answers that pages share, worked out once for all of them, beside what else goes on."""
@@ -227,40 +165,69 @@ class Live:
 
     def _is_of_now(self, look: Look) -> bool:
         """Whether nothing can have changed since this was asked, as far as pages are told."""
-        task = look.task
-        assert task is not None
-        if task.done() and (task.cancelled() or task.exception() is not None):
+        answer = look.answer
+        if answer.done() and (answer.cancelled() or answer.exception() is not None):
             return False
         if not look.is_asked:
             return True  # It will be of the moment at which it is asked.
         if SOMEBODY_WAITS.get() == "opening":
-            return not task.done() or time.monotonic() - look.begun < OPENING_S
+            return not answer.done() or time.monotonic() - look.begun < OPENING_S
         hears_of_changes = self._polling is not None and not self._polling.done() and not SOMEBODY_WAITS.get()
         return look.seq == self.seq and (hears_of_changes or time.monotonic() - look.begun < FRESH_S)
 
-    async def _asked(self, look: Look) -> Any:
-        if not SOMEBODY_WAITS.get():
-            await self._earn(look.key, look.is_waited_for)
+    # -- one after the other ------------------------------------------------------------------------------------------
+
+    def _see_to_it(self) -> None:
+        """What is due is asked once it is earned."""
+        self._more.set()
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        while self._due:
+            self._more.clear()
+            look, wait_s = self._next()
+            if look is None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._more.wait(), min(LOOK_AGAIN_S, wait_s + 0.01))
+            elif self._cost(look) <= SMALL_S:
+                self._begin(look)
+                await asyncio.wait((look.answer,))
+            else:
+                self._begin(look)
+                self._large = look
+                look.answer.add_done_callback(lambda _: self._more.set())
+
+    def _next(self) -> tuple[Look | None, float]:
+        """Of what is earned that which costs least, or how long there is none."""
+        has_large = self._large is not None and not self._large.answer.done()
+        wait_s = LOOK_AGAIN_S
+        for look in sorted(self._due, key=self._cost):
+            cost_s = self._cost(look)
+            if cost_s > SMALL_S and has_large:
+                break
+            due_s = self.budget.due_s(look.key)
+            if not due_s or (look.is_first and self.budget.lends(cost_s)):
+                return look, 0.0
+            wait_s = min(wait_s, due_s)
+        return None, wait_s
+
+    def _cost(self, look: Look) -> float:
+        return self._costs.of(look.key[0])
+
+    def _begin(self, look: Look) -> None:
+        """Ask it now."""
+        del self._due[look]
+        lent = not SOMEBODY_WAITS.get() and self.budget.due_s(look.key) > 0
+        look.task = asyncio.create_task(self._ask(look, lent=lent))
+
+    async def _ask(self, look: Look, *, lent: bool) -> None:
         look.is_asked, look.seq, look.begun = True, self.seq, time.monotonic()
-        begun = self._meter.begin()
         try:
-            return await look.ask()
+            look.answer.set_result(await look.ask())
+        except Exception as why:
+            look.answer.set_exception(why)
         finally:
-            took = self._took.setdefault(look.key[0], deque(maxlen=REMEMBERED))
-            took.append(self._meter.end(begun))
-            self.budget.spent(look.key, min(took))
-
-    async def _earn(self, key: tuple[Any, ...], is_waited_for: asyncio.Event) -> None:
-        """Wait until this may be asked again, or somebody waits for it: a page that opens would else wait with it."""
-
-        async def earn() -> None:
-            # What costs little goes first: what it would wait for else takes longer than itself.
-            await asyncio.sleep(min(self._took.get(key[0], (0.0,))))
-            await self.budget.allowed(key)
-
-        either = asyncio.create_task(earn()), asyncio.create_task(is_waited_for.wait())
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in either:
-                each.cancel()
+            look.answer.cancel()  # If it has none: this was cancelled.
+            cost_s = self._costs.took(look.key[0], time.monotonic() - look.begun)
+            self.budget.spent(look.key, cost_s, lent=lent)

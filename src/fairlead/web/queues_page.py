@@ -52,6 +52,9 @@ class _Queues:
     async def tree(self) -> Html:
         """All queues, those below others further in."""
         trees = await trees_of(self.viewer, self.live)
+        return await self.live.derived(("tree", self.viewer.acts), self._tree, trees)
+
+    def _tree(self, trees: Sequence[Queue]) -> Html:
         colours = Colours(trees)
         whole = _whole(trees)
         heads = [("Queue", "")] + [(name, "bar") for name in whole]

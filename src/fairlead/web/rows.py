@@ -6,14 +6,13 @@ the place of those of the same key, is what is to be shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from fairlead.web.html import Html
 
-ROW = re.compile(r'<tr data-k="([^"]*)">.*?</tr>', re.DOTALL)
-"""As `frame.table` makes them; none has a table in it."""
+BEGIN, END = '<tr data-k="', "</tr>"
+"""Of a row, as `frame.table` makes them; none has a table in it."""
 
 
 @lru_cache(maxsize=16)
@@ -22,10 +21,17 @@ def changed_rows(shown: Html, wanted: Html) -> Sequence[Html] | None:
 
     Pages that show the same have it worked out once.
     """
-    before, after = list(ROW.finditer(shown)), list(ROW.finditer(wanted))
-    keys = [row[1] for row in after]
-    if not keys or keys != [row[1] for row in before] or len(set(keys)) < len(keys):
+    (around, before), (around_then, after) = _taken_apart(shown), _taken_apart(wanted)
+    if not after or list(before) != list(after) or around != around_then:
         return None
-    if ROW.split(shown)[::2] != ROW.split(wanted)[::2]:
-        return None
-    return tuple(Html(new[0]) for old, new in zip(before, after, strict=True) if old[0] != new[0])
+    return tuple(
+        Html(f"{BEGIN}{new}{END}") for old, new in zip(before.values(), after.values(), strict=True) if old != new
+    )
+
+
+def _taken_apart(html: str) -> tuple[list[str], dict[str, str]]:
+    """What is around the rows, and the rows by their keys; none if a key names two."""
+    first, *pieces = html.split(BEGIN)
+    rows = [piece.partition(END) for piece in pieces]
+    by_key = {row.partition('"')[0]: row for row, _, _ in rows}
+    return [first, *(rest for _, _, rest in rows)], by_key if len(by_key) == len(rows) else {}

@@ -25,14 +25,24 @@ from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
 
+    LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
-def why_waiting(partition: Partition, ask: Ask) -> Reason:
-    """The first thing in the way, from the general to the particular."""
+
+def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
+    """A look at all nodes, made anew."""
+    del what
+    return look()
+
+
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
+    """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
+    the same for every ask that has it, as long as nothing changes.
+    """
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
     nomination = ask.nomination
@@ -42,7 +52,7 @@ def why_waiting(partition: Partition, ask: Ask) -> Reason:
         return reasons.WaitingForVictims(nomination.node.id, leaving, late)
     found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
     found = found or _window_ahead(partition, ask) or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
-    return found or _no_node(partition, ask) or reasons.NextInLine(ask.app.queue.path)
+    return found or _no_node(partition, ask, look_up) or reasons.NextInLine(ask.app.queue.path)
 
 
 def _gangs_hold_each_other(ask: Ask) -> Reason | None:
@@ -176,13 +186,13 @@ def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) ->
     return {name: amount for name, amount in ask.items if name in free}, free
 
 
-def _no_node(partition: Partition, ask: Ask) -> Reason | None:
+def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     nodes = partition.nodes
     if ask.required_node and ask.required_node not in nodes.nodes:
         return reasons.RequiredNodeUnknown(ask.required_node)
     shape = ask.shape
     if shape is not None and nodes.only_room_counts(shape) and not (ask.required_node or ask.held_on):
-        seen = look_at_all(partition, ask)
+        seen = look_up(("seen", shape), lambda: look_at_all(partition, ask))
     else:
         seen = look_at_each(partition, ask)
     if seen.kept_off and not seen.suitable:
