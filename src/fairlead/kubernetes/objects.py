@@ -223,12 +223,6 @@ class PodResourceClaim(Part, frozen=True):
     resource_claim_template_name: Text = None
 
 
-class SchedulingGroup(Part, frozen=True):
-    """The group that a pod says it belongs to, in Kubernetes' own (alpha) words."""
-
-    pod_group_name: Text = None
-
-
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -254,7 +248,7 @@ class PodSpec(Part, frozen=True):
     restart_policy: Text = None
     volumes: list[PodVolume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
-    scheduling_group: SchedulingGroup | None = None
+    scheduling_group: Labels = None
 
 
 class Condition(Part, frozen=True):

@@ -209,9 +209,8 @@ def device_claims_of(pod: Pod) -> tuple[PodClaim, ...]:
 
 def not_understood(pod: Pod) -> str:
     """What the pod asks for by a field that is not understood here, as a sentence that names it; or nothing."""
-    group = pod.spec.scheduling_group
-    if group is not None:
-        return f"it belongs to {group.pod_group_name} by schedulingGroup, which is not understood here: use a PodGroup"
+    if pod.spec.scheduling_group is not None:
+        return "it belongs to a group by schedulingGroup, which is not understood here: use a PodGroup"
     for volume in pod.spec.volumes or ():
         for field, name in DISKS.items():
             if getattr(volume, field) is not None:
