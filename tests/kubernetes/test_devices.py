@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from testbed.binaries import VERSION
+from testbed.binaries import MINOR, VERSION
 from testbed.cluster import Cluster, Manifest, pod
 from testbed.control_plane import ControlPlane
 from testbed.devices import claim, claimed, device, device_class, device_slice
@@ -101,7 +101,7 @@ def test_the_same_nodes_have_devices(bare: ControlPlane) -> None:
         try:
             with KubeFilters(bare) as filters:
                 for number in range(COUNT):
-                    cluster = RandomDevices(number)
+                    cluster = RandomDevices(number, updates=MINOR >= 36)
                     await put(client, cluster)
                     await asyncio.sleep(0.5)
                     said, mine = await theirs(client, filters, cluster.probes), await ours(client)

@@ -11,7 +11,7 @@ import pytest
 from driven_cluster import Cluster as Driven
 from driven_cluster import binds
 from testbed import devices
-from testbed.binaries import VERSION
+from testbed.binaries import MINOR, VERSION
 from testbed.control_plane import ControlPlane
 
 from fairlead.kubernetes.acts import Explain
@@ -25,6 +25,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     kind: {"volumes": [{"name": "disk", kind: {}}]}
     for kind in ("awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd")
 }
+EXAMPLES["schedulingGroup"] = {"schedulingGroup": {"podGroupName": "g"}}
 """For each field for which a pod waits: a pod with it."""
 CLAIMED: dict[str, dict[str, Any]] = {
     "capacity": devices.claim("c", devices.request(capacity={"requests": {"memory": "1Gi"}})),
@@ -35,6 +36,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     "consumesCounters": {"consumesCounters": [{"counterSet": "c", "counters": {}}]},
     "bindingConditions": {"bindingConditions": ["ready"]},
     "allowMultipleAllocations": {"allowMultipleAllocations": True},
+    "nodeAllocatableResourceMappings": {"nodeAllocatableResourceMappings": {"cpu": {}}},
 }
 """... or the only device that would suit."""
 
@@ -69,6 +71,8 @@ def test_the_page_has_every_field_of_the_schema(plane: ControlPlane) -> None:
     for of_type, fields in page.items():
         missing, unknown = schemas.get(of_type, set()) - set(fields), set(fields) - schemas.get(of_type, set())
         assert not missing, f"{of_type}: the page does not say what becomes of {sorted(missing)}"
+        since = {name: re.search(r": since 1\.(\d+), ", outcome) for name, outcome in fields.items()}
+        unknown -= {name for name, found in since.items() if found and int(found[1]) > MINOR}
         assert VERSION or not unknown, f"{of_type}: the schema has no {sorted(unknown)}"
 
 

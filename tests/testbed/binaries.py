@@ -21,6 +21,8 @@ OTHERS = tuple(sorted(folder.name.removeprefix("kubernetes-") for folder in HERE
 """Versions beside the usual one, each with a module of its own; clients and controllers stay the usual ones."""
 VERSION = os.environ.get("FAIRLEAD_BED_KUBERNETES", "")
 """Empty: the usual one."""
+MINOR = int((VERSION or "1.34").partition(".")[2])
+"""Its second number; the usual one is that of `kubernetes/go.mod`."""
 KUBERNETES = f"kubernetes-{VERSION}" if VERSION else "kubernetes"
 PACKAGES = {
     "kube-apiserver": (KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver"),

@@ -25,9 +25,10 @@ ZONE = "zone"
 class RandomDevices:
     """One cluster of them."""
 
-    def __init__(self, number: int, nodes: int = 5, probes: int = 15) -> None:
+    def __init__(self, number: int, nodes: int = 5, probes: int = 15, *, updates: bool = True) -> None:
+        """`updates`: some pools are being updated; kube-scheduler has our rule for these from 1.36 on."""
         self._chance = random.Random(number)
-        self._updates = self._is(0.5)
+        self._updates = self._is(0.5) and updates
         """Some pool is incomplete; then nothing asks for all of a node's devices, of which kube-scheduler would make
         an error for every node."""
         names = [f"n{i}" for i in range(nodes)]
