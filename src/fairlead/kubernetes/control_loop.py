@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -146,25 +145,22 @@ class Told:
     news: tuple[News, ...]
 
 
-_NUMBERS = re.compile(r"(\D*)(\d{0,18})")
-StartOrder = tuple[int, str, bool, int, tuple[tuple[str, int], ...]]
+StartOrder = tuple[int, str, bool, int]
 
 
 def _order_of_start(change: Change) -> StartOrder:
     """By kind, pods last; those by creation, which is known to the second, and within a second as they were first seen.
 
-    Of one second placeholders come after the others: the first pod of an application declares its gang. What nobody saw
-    before stands by name, in which numbers count as numbers. Changes of one object stay in their order.
+    Of one second placeholders come after the others: the first pod of an application declares its gang. Changes of one
+    object stay in their order.
     """
     if change.kind is not kinds.PODS:
-        return WATCHED.index(change.kind), "", False, 0, ()
+        return WATCHED.index(change.kind), "", False, 0
     if not isinstance(change, Changed):
-        return len(WATCHED), "~", False, 0, ()
+        return len(WATCHED), "~", False, 0
     pod = change.object
     seen = int(identity.arrival_of(pod) or 0)
-    parts = _NUMBERS.findall(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}")
-    name = tuple((text, int(digits or -1)) for text, digits in parts)
-    return len(WATCHED), pod.metadata.creation_timestamp or "", identity.is_placeholder(pod), seen, name
+    return len(WATCHED), pod.metadata.creation_timestamp or "", identity.is_placeholder(pod), seen
 
 
 class ControlLoop:
