@@ -18,13 +18,14 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from fairlead.apart import Asked, ask_apart
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.core.model.events import AddAsks, Cause, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
 from fairlead.insight.explain import explain
 from fairlead.insight.suppositions import submitted
-from fairlead.insight.trial import Asked, ask_apart, settle
+from fairlead.insight.trial import settle
 from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
 from fairlead.sim.bench import SIZES, add_nodes, add_work, mixed, print_rows, tree_of_64

@@ -1,28 +1,17 @@
 """Trials: what would follow from some events, seen by letting the scheduler itself decide on a copy.
 
 Decides when a trial is over (`settle`) and by which means a copy is had: inside the process, or by a process of its
-own, which is forked, answers and ends, and whatever it changed is gone with it. Never changes the scheduler that it is
-asked of; a process returns values, never objects. Invariant: what a trial says is what the same events would bring
-about, if nothing else happened; no child outlives its question by more than the time that it was given.
-
-A child runs nothing but the question: no threads, no event loop, no files, no clean-up of what belongs to the parent.
+own (`fairlead.apart`). Never changes the scheduler that it is asked of. Invariant: what a trial says is what the same
+events would bring about, if nothing else happened.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import pickle
-import signal
-import traceback
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
+from fairlead.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event, Release
 from fairlead.scheduler import Scheduler
@@ -201,106 +190,3 @@ def moments(scheduler: Scheduler, until_ms: int | None = None) -> Iterator[int]:
         due_ms = scheduler.next_wakeup_ms()
         at_ms = until_ms if due_ms is None else min(max(due_ms, at_ms + 1), until_ms)
         yield at_ms
-
-
-# -- a process of its own ------------------------------------------------------------------------------------------
-
-NICENESS = 10
-"""A child leaves the processor to those that it was made by, and to whoever waits for those: a tenth against one of
-them, and all of it where there is nobody else."""
-PATIENCE_S = 60.0
-"""After so long a child is ended by its own alarm."""
-_open: list[Connection] = []
-"""Ends of pipes that this process writes to: a child of it has no business with them."""
-
-CAN_FORK = hasattr(os, "fork")
-
-
-class NoAnswer(RuntimeError):
-    """The question could not be answered; the text says why."""
-
-
-@dataclass(slots=True)
-class Asked:
-    """A question under way: the child and the end of the pipe that its answer comes through."""
-
-    pid: int
-    pipe: Connection
-    cpu_s: float = 0.0
-    """Time on a processor that it took, with processes of its own; known once it was answered."""
-
-    def answer(self) -> Any:
-        """Wait for it. Raises `NoAnswer` when the time is over or the child failed."""
-        done, value = False, "its process ended without an answer"
-        try:
-            with self.pipe, suppress(EOFError, OSError):
-                done, value = pickle.loads(self.pipe.recv_bytes())
-        finally:
-            _, status, used = os.wait4(self.pid, 0)
-            self.cpu_s = used.ru_utime + used.ru_stime
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-            raise NoAnswer("it took too long and was given up")
-        if not done:
-            raise NoAnswer(value)
-        return value
-
-
-def ask_apart(question: Callable[[], T], patience_s: float = PATIENCE_S) -> Asked:
-    """Have `question()` answered by a child with a copy of everything as it is now; takes milliseconds.
-
-    Call it where the state stands still (the writer's thread). Get the value with `answer()`, once, from any thread.
-    """
-    reader, writer = Pipe(duplex=False)
-    with warnings.catch_warnings():
-        # The child touches no lock that another thread could hold: that is what the warning is about.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        _live_as_child(question, reader, writer, patience_s)
-    writer.close()
-    return Asked(pid, reader)
-
-
-def answered_apart(question: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
-    """`question()` with nothing of what it changes left behind. Raises `NoAnswer`."""
-    return cast(T, ask_apart(question, patience_s).answer())
-
-
-def all_answers(asked: Sequence[Asked]) -> list[Any]:
-    """The answers of questions that are under way side by side. Raises `NoAnswer` when one has none."""
-    answers: list[Any] = []
-    failed: NoAnswer | None = None
-    for each in asked:
-        # Each is waited for, whatever became of those before it.
-        try:
-            answers.append(each.answer())
-        except NoAnswer as problem:
-            failed = failed or problem
-    if failed is not None:
-        raise failed
-    return answers
-
-
-def _live_as_child(question: Callable[[], Any], reader: Connection, writer: Connection, patience_s: float) -> None:
-    """Answer and end; never returns."""
-    try:
-        gc.disable()
-        os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-            signal.signal(number, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, patience_s)
-        reader.close()
-        for inherited in _open:
-            inherited.close()
-        _open[:] = [writer]
-        # Nothing of the service is held on to: if that is killed, its lock and its sockets are free at once.
-        os.closerange(3, writer.fileno())
-        os.closerange(writer.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
-        try:
-            answer = pickle.dumps((True, question()))
-        except BaseException as fault:
-            last = traceback.extract_tb(fault.__traceback__)[-1]
-            answer = pickle.dumps((False, f"{type(fault).__name__}: {fault} ({last.filename}:{last.lineno})"))
-        writer.send_bytes(answer)
-    finally:
-        os._exit(0)

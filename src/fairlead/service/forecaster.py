@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from fairlead.apart import Asked, NoAnswer, ask_apart
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
@@ -28,7 +29,7 @@ from fairlead.insight.forecast import Forecast, KindOf, Share, forecast
 from fairlead.insight.futures import IsOver
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
-from fairlead.insight.trial import Asked, Name, NoAnswer, ask_apart
+from fairlead.insight.trial import Name
 from fairlead.local import placing, requests
 from fairlead.local.job import Job
 from fairlead.local.job_names import job_of

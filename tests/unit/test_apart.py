@@ -1,3 +1,5 @@
+"""`fairlead.apart`: a question that a copy of the process answers."""
+
 from __future__ import annotations
 
 import fcntl
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.insight.trial import NoAnswer, all_answers, answered_apart, ask_apart
+from fairlead.apart import NoAnswer, all_answers, answered_apart, ask_apart
 
 
 def test_what_the_question_changes_is_gone_with_it() -> None:
@@ -102,3 +104,32 @@ def test_a_lock_and_a_port_are_free_though_a_question_goes_on(tmp_path: Path) ->
     assert asked.answer() == "done"
     assert time.monotonic() - began >= 3
     os.close(again)
+
+
+def test_one_may_look_whether_the_answer_has_come(tmp_path: Path) -> None:
+    """Without waiting; also for one that is larger than a pipe."""
+    told = tmp_path / "told"
+
+    def question() -> bytes:
+        while not told.exists():
+            time.sleep(0.01)
+        return b"x" * 3_000_000
+
+    asked = ask_apart(question)
+    assert not asked.has_come()
+    told.touch()
+    end = time.monotonic() + 20
+    while not asked.has_come():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    assert len(asked.answer()) == 3_000_000
+
+
+def test_a_question_may_be_given_up() -> None:
+    """Its process is gone then, and its pipe."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    asked = ask_apart(lambda: time.sleep(60))
+    asked.give_up()
+    with pytest.raises(ProcessLookupError):
+        os.kill(asked.pid, 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
