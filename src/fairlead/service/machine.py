@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from fairlead.service.history_events import Hub, stream
 from fairlead.service.http.sockets import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
-from fairlead.service.passes import Passes, asking
+from fairlead.service.passes import STRANGERS, Passes, asking
 from fairlead.service.place import Place, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.times import duration
@@ -117,6 +117,11 @@ class MachinePlace(Place):
     def caller(self, request: Request) -> Caller:
         """By the socket or by a token."""
         return self.gate.caller(request.scope, request.headers.get("authorization"))
+
+    def user_of(self, scope: Mapping[str, Any]) -> int:
+        """Those whom nobody knows are one user."""
+        user = self.gate.user_of(scope)
+        return STRANGERS if user is None else user
 
     async def read(self, ask: Callable[[Any], T], caller: Caller | None = None) -> T:
         """Between two turns of the writer."""

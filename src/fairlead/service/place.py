@@ -22,6 +22,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
 
+from fairlead.apart import NoAnswer, ask_apart
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.resources import Resources
@@ -31,7 +32,7 @@ from fairlead.insight.forecast import Expected
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.insight.suppositions import Supposition, submitted
-from fairlead.insight.trial import Name, NoAnswer, ask_apart
+from fairlead.insight.trial import Name
 from fairlead.local.callers import Caller
 from fairlead.local.history_records import where_of
 from fairlead.runtime import Refusal
@@ -283,6 +284,11 @@ class Place(ABC):
     def is_large(self) -> bool:
         """Whether a view of everything would keep others waiting for long."""
         return False
+
+    def user_of(self, scope: Mapping[str, Any]) -> int | None:
+        """In whose line a request waits for its turn, by what it shows; None: in none. Says nothing about rights."""
+        del scope
+        return None
 
     def encode(self, content: Any) -> bytes:
         """An answer as JSON."""

@@ -78,6 +78,12 @@ class Sessions:
             found = self._sessions.get(digest)
         return found if found is not None and found.expires_at_ms > now_ms else None
 
+    def user_of(self, text: str) -> int | None:
+        """The number of the user for whom this text stands; None: for nobody. Nothing is used up by it."""
+        digest = _digest(text)
+        found = self._tickets.get(digest) or self._sessions.get(digest)
+        return found.uid if found is not None and found.expires_at_ms > _now_ms() else None
+
     def _store(self, sessions: dict[str, Pass]) -> None:
         if self._path is not None:
             write_whole(self._path, msgspec.json.encode(sessions))

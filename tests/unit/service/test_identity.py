@@ -13,6 +13,7 @@ import pytest
 
 from fairlead.runtime import Refusal
 from fairlead.service.identity import PEER, Gate, Peer, Tokens, TokensError
+from fairlead.service.sessions import Sessions
 
 OWN = 1000
 
@@ -80,6 +81,30 @@ def test_a_token_stands_for_its_user_until_it_is_revoked(tmp_path: Path) -> None
     assert tokens.recognise(text) is None
     assert Tokens(path).recognise(text) is None
     assert not tokens.revoke(token.id)
+
+
+def test_in_whose_line_a_request_waits_is_seen_from_what_it_shows(tmp_path: Path) -> None:
+    """Also after a restart; the kernel's word goes before a token, and what nobody has is nobody's."""
+    text, token = Tokens(tmp_path / "tokens.json").create(name="", user="ada", uid=OWN)
+    tokens = Tokens(tmp_path / "tokens.json")
+    sessions = Sessions(None)
+    own = Gate(tokens, own_uid=OWN, everybody=True, sessions=sessions)
+
+    def user(shown: str, peer: Peer | None = None) -> int | None:
+        headers = [(b"authorization", shown.encode("latin-1"))] if shown else []
+        return own.user_of({"headers": headers} | ({PEER: peer} if peer is not None else {}))
+
+    assert user(f"Bearer {text}") == OWN
+    assert user(f"Bearer {text}", Peer(1, 66_666, 1)) == 66_666
+    assert [user(shown) for shown in ("", "Bearer", "Bearer \xff", "Bearer fl_x", "Bearer fls_x")] == [None] * 5
+    ticket, _ = sessions.ticket("ann", 50_001)
+    assert user(f"Bearer {ticket}") == 50_001
+    assert sessions.recognise(ticket) is not None, "looking used it up"
+    assert user(f"Bearer {sessions.session('ann', 50_001)[0]}") == 50_001
+    assert tokens.revoke(token.id)
+    assert user(f"Bearer {text}") is None
+    over, _ = tokens.create(name="", user="ada", uid=OWN, lifetime_ms=0)
+    assert user(f"Bearer {over}") is None, "others could take up what ada may have"
 
 
 def test_ids_of_tokens_are_not_used_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from fairlead.runtime import Refusal
 from fairlead.service.http import cluster, errors, line, questions
 from fairlead.service.http.connections import ENDLESS
 from fairlead.service.http.shaped import ShapedRoute, content, describe, shown
+from fairlead.service.http.turns import Turns
 from fairlead.service.metrics import CONTENT_TYPE, scrape
 from fairlead.service.place import Place, PlaceOf, ReaderOf
 from fairlead.service.yunikorn import watch_routes as yunikorn
@@ -99,6 +100,7 @@ def make_app(place: Place) -> FastAPI:
         app.include_router(router)
     app.add_middleware(Bounded)
     app.add_middleware(Front, known=tuple(yunikorn.known()))
+    app.add_middleware(Turns, user_of=place.user_of)
     _describe(app, routers)
     return app
 
