@@ -118,7 +118,7 @@ class Course:
             as_submitter=False,
             make_orders=make_orders,
         )
-        self.runtime = Runtime(self.directory / "journal.db", self.local, make_clock=world.clock)
+        self.runtime = Runtime(self.directory / "journal.db", self.local, make_clock=world.clock, may_copy=False)
         self.break_the_disk(self.runtime)
         if self.runtime.journal.last_seq < self.confirmed:
             raise Broken(f"{self.confirmed} records were confirmed, {self.runtime.journal.last_seq} are there")

@@ -203,21 +203,22 @@ class Journal:
         `Scheduler.dump` gave; other keys are the caller's. Raises `ValueError` for a seq that is not in the journal or
         a state that is too large, otherwise as `commit`.
         """
+        self.save_packed(seq, at_ms, packed(state))
+
+    def save_packed(self, seq: int, at_ms: int, state: bytes) -> None:
+        """The same of a state that is packed already: that takes long, and another process may do it."""
         self.commit()
         first, before = files.beginning(self._connection)
         if not first - 1 <= seq <= self.committed_seq:
             raise ValueError(f"a snapshot after record {seq}, but the journal has {first} to {self.committed_seq}")
-        if len(state) > files.MAX_STATE_BYTES:
-            raise ValueError(f"a state of {len(state)} bytes; at most {files.MAX_STATE_BYTES} are possible")
-        packed = zlib.compress(state, 1)
         row = self._connection.execute("SELECT checksum FROM records WHERE seq = ?", (seq,)).fetchone()
         chain = row[0] if row else before
-        sealed = files.snapshot_checksum(seq, at_ms, packed, chain)
+        sealed = files.snapshot_checksum(seq, at_ms, state, chain)
         try:
             self._renew_format()
             with files.transaction(self._connection):
                 self._connection.execute(
-                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (seq, at_ms, packed, chain, sealed)
+                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", (seq, at_ms, state, chain, sealed)
                 )
                 self._connection.execute(
                     "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT ?)",
@@ -265,6 +266,13 @@ class Journal:
                 files.set_meta(self._connection, "begins", end)
                 files.set_meta(self._connection, "chain_before", row[0])
         return max(0, before_seq - first)
+
+
+def packed(state: bytes) -> bytes:
+    """A state as a snapshot keeps it. Raises `ValueError` if it is too large."""
+    if len(state) > files.MAX_STATE_BYTES:
+        raise ValueError(f"a state of {len(state)} bytes; at most {files.MAX_STATE_BYTES} are possible")
+    return zlib.compress(state, 1)
 
 
 def cut_off(path: str | Path, from_seq: int) -> int:

@@ -61,10 +61,12 @@ class Runtime:
         pid: int = 0,
         accept_loss: str = "",
         make_clock: Callable[[int], Clock] = Clock,
+        may_copy: bool = True,
     ) -> None:
         """Open the journal and bring the books back. Raises `JournalError` or `RecoveryError` with a sentence.
 
         `accept_loss`: the name of a loss that may be given up. `make_clock(not_before_ms)`: the clock; the machine's.
+        `may_copy`: whether a copy of this process may write snapshots down while everything goes on.
         """
         self.journal = Journal(journal_path, accept_loss=accept_loss)
         self.books = books.Books(place)
@@ -81,7 +83,7 @@ class Runtime:
         self._subscribers: tuple[Subscriber, ...] = ()
         self._dirty = True
         self._no_schedule_before_ms = 0
-        self._snapshots = Snapshots(self.journal, self.books, self.measures.snapshots)
+        self._snapshots = Snapshots(self.journal, self.books, self.measures.snapshots, by_copies=may_copy)
         try:
             self.recovered = self._recover()
         except BaseException:
@@ -146,6 +148,7 @@ class Runtime:
             self._inbox.close()
             self.ended.set()
             self._refuse_the_rest()
+            self._snapshots.give_up()
             self.journal.close()
 
     def step(self, wait_ms: int) -> bool:
@@ -157,9 +160,8 @@ class Runtime:
         self._turn(self._in_time(self._inbox.commands()))
         for question in self._in_time(self._inbox.reads()):
             self._answer(question)
-        now = self.clock.now()
-        if not self.sick and self._snapshots.is_due(now, busy=not self._inbox.is_empty):
-            self._snapshots.write(now)
+        if not self.sick:
+            self._snapshots.look(self.clock.now())
         return not (self._inbox.is_closed and self._inbox.is_empty)
 
     def _in_time(self, items: Iterator[T]) -> Iterator[T]:
@@ -172,6 +174,10 @@ class Runtime:
 
     def wait_ms(self) -> int:
         """How long nothing is due if nothing comes."""
+        wait_ms, look_ms = self._idle_ms(), self._snapshots.wait_ms
+        return wait_ms if look_ms is None else min(wait_ms, look_ms)
+
+    def _idle_ms(self) -> int:
         now = self.clock.now()
         if self.sick:
             return RETRY_MS

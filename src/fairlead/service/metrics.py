@@ -116,7 +116,7 @@ def _measures(measures: Measures) -> list[Metric]:
     latencies = (
         ("fairlead_turn_seconds", "A turn of the writer that wrote something.", measures.turns),
         ("fairlead_commit_seconds", "A durable commit of the journal.", measures.commits),
-        ("fairlead_snapshot_seconds", "Writing a snapshot.", measures.snapshots),
+        ("fairlead_snapshot_seconds", "How long the books stood still for a snapshot.", measures.snapshots),
     )
     found: list[Metric] = [CounterMetricFamily(name, text, value=value) for name, text, value in counters]
     found += [histogram(name, text, latency) for name, text, latency in latencies]
