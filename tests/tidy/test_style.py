@@ -301,6 +301,7 @@ BOOK_OF_JOBS = frozenset(
         "job_bounds.py",
         "ended_jobs.py",
         "live_jobs.py",
+        "owned_jobs.py",
         "user_bounds.py",
         "unknown_accounts.py",
         "submissions.py",

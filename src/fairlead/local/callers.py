@@ -129,6 +129,17 @@ class Rights:
             found = self._administers[path] = self.caller.administers(path, lists)
         return found
 
+    def may_act_on_others(self) -> bool:
+        """Whether there may be jobs of others that he may see; False: only his own can exist for him."""
+        caller = self.caller
+        if caller.is_admin or caller.heads_it:
+            return True
+        partition = self._scheduler.cluster.partitions.get(DEFAULT_PARTITION)
+        if caller.owner_only or partition is None:
+            return False
+        lists = {queue.admin_acl for queue in partition.root.walk() if queue.admin_acl.strip()}
+        return allows(tuple(lists), caller)
+
     def may_act(self, job: Job) -> bool:
         """Whether he may see it, cancel it, change its priority and move it out of its queue."""
         return self.caller.may_see(job) or self.administers(job.queue)

@@ -36,6 +36,7 @@ from fairlead.local.job import Attempt, HistoryEntry, Job, JobsError, ending, fr
 from fairlead.local.job_states import ON_THE_MACHINE, TRANSITIONS, State
 from fairlead.local.live_jobs import LiveJobs
 from fairlead.local.notices import due
+from fairlead.local.owned_jobs import OwnedJobs
 from fairlead.local.submissions import Submissions
 from fairlead.runtime.configurations import QueuesReconfigured
 from fairlead.times import duration_exactly
@@ -57,12 +58,15 @@ class Jobs:
         """The machine runs short of memory since this was noted; None: it has enough."""
         self.news: list[str] = []
         """Jobs that started or ended since somebody last looked (and emptied this)."""
-        self._jobs: dict[str, Job] = {}
+        self._jobs = OwnedJobs()
         self._live = LiveJobs()
         self.arrays = Arrays()
         """The parts of each array."""
         self.taken = self._live.taken
         """What the live jobs of a user take."""
+        self.get: Callable[[str], Job | None] = self._jobs.get
+        self.of_user, self.live_of_user = self._jobs.of, self._live.of
+        """The jobs of a user in the order of submission: all of them, and those that wait or run."""
         self.ended = EndedJobs()
         self.submissions = Submissions()
 
@@ -73,10 +77,6 @@ class Jobs:
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs.values())
-
-    def get(self, key: str) -> Job | None:
-        """The job of this key, or None."""
-        return self._jobs.get(key)
 
     def __contains__(self, key: str) -> bool:
         return key in self._jobs or key in self.arrays
@@ -357,7 +357,8 @@ class Jobs:
     def _drop(self, gone: list[str]) -> None:
         gone = self.arrays.whole(gone)
         for key in gone:
-            job = self._jobs.pop(key)
+            job = self._jobs[key]
+            del self._jobs[key]
             self.dropped += [job_names.run_key(key, number) for number in job.runs]
             if job.request and self.arrays.is_last(job):
                 self.submissions.remove(job.spec.uid, job.request, job.application)

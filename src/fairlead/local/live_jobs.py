@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fairlead.local.history_records import JobChanged, JobSpec
 from fairlead.local.job import Job
+from fairlead.local.owned_jobs import OwnedJobs
 
 
 class Taken(NamedTuple):
@@ -19,7 +20,7 @@ class Taken(NamedTuple):
     """Characters of all their environments and scripts together."""
 
 
-class LiveJobs(dict[str, Job]):
+class LiveJobs(OwnedJobs):
     """By key, in the order of submission."""
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class MachineMoment:
         if wanted.array is not None:
             source: Iterable[Job] = selection.meant(self._jobs, self._rights, wanted.array)
         else:
-            source = self._jobs.live() if wanted.states and wanted.states <= LIVE else self._jobs
+            source = self._source(live=bool(wanted.states) and wanted.states <= LIVE)
         whole: dict[str, list[Job]] = {}
         for job in source:
             spec = job.spec
@@ -71,6 +71,12 @@ class MachineMoment:
                     whole.setdefault(job.application, []).append(job)
         for key, jobs in whole.items():
             yield _Listed(int(key), key, jobs)
+
+    def _source(self, *, live: bool) -> Iterable[Job]:
+        """All jobs among which those are that the caller may see; `live`: that wait or run."""
+        if not self._rights.may_act_on_others():
+            return (self._jobs.live_of_user if live else self._jobs.of_user)(self.caller.uid)
+        return self._jobs.live() if live else self._jobs
 
     def order(self, job: _Listed) -> int | tuple[int, int, str]:
         """What lists are sorted by."""
