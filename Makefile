@@ -206,8 +206,8 @@ fuzz: $(FUZZ)/.tried  ## Fuzz what reads: all targets or TARGET=api, each for SE
 	@PYTHONPATH=tests:src:$(FUZZ)/atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) --target "$(TARGET)" --first $(FROM)
 
 .PHONY: faults
-faults: $(READY)  ## What version 0.1 let through, tried on its tree (it shows) and on this one (it does not) (FAULTS=PART)
-	@PYTHONPATH=tests:src $(BIN)/python -m faults.scenarios "$(FAULTS)"
+faults: $(READY)  ## What version 0.1 let through, tried on its tree (it shows) and on this one (it does not) (FAULTS=PART; FROM=N: one)
+	@PYTHONPATH=tests:src $(BIN)/python -m faults.scenarios "$(FAULTS)" $(if $(filter-out 0,$(FROM)),--one $(FROM))
 
 .PHONY: linear
 linear: $(READY)  ## Does twice the input take at most 2.3 times the work? Each reader, each route (BENCH_ARGS=PART)

@@ -41,11 +41,13 @@ PAUSE_S = 0.005
 JOB = {"command": ["/bin/true"], "cwd": "/", "hold": True}
 BODIES: dict[str, Any] = {
     "POST /api/v1/jobs": {"jobs": [JOB] * 20},
+    "POST /api/v1/jobs/{key}/rerun": {"hold": True},
     "POST /api/v1/whatif": {"submit": JOB, "forecast": True},
     "POST /api/v1/config/check": {"text": QUEUES},
     "POST /api/v1/config/diff": {"text": QUEUES},
 }
-"""What makes a request cost something; the others are refused for what they ask, which costs, too."""
+"""What makes a request cost something; the others are refused for what they ask, which costs, too. Jobs are held: what
+they do to the machine, once they run, is no matter of requests."""
 Route: TypeAlias = tuple[str, str]
 Asked: TypeAlias = tuple[str, str, bytes | None]
 Number: TypeAlias = "Synchronized[int]"

@@ -6,10 +6,12 @@ nothing fails as well as a fault that is back.
 
     make faults                  all of it, in ten minutes
     make faults FAULTS=F9        only scenarios with F9 in their names
+    make faults FROM=1234        one of them, another one with each number
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -327,17 +329,23 @@ def seen(version: Version, tried: Scenario) -> str:
 
 def main() -> int:
     """1 if a scenario shows nothing on version 0.1, or something today; 2 if there is none of that name."""
+    asked = argparse.ArgumentParser(description="What version 0.1 let through, tried on its tree and on this one.")
+    asked.add_argument("part", nargs="?", default="", help="only scenarios with this in their names")
+    asked.add_argument("--one", type=int, help="one of those alone: that of this number, counted round and round")
+    given = asked.parse_args()
+    wanted = [name for name in SCENARIOS if given.part in name]
+    if not wanted:
+        print(f"no scenario has {given.part!r} in its name; there are: {', '.join(SCENARIOS)}", file=sys.stderr)
+        return 2
+    if given.one is not None:
+        wanted = [wanted[given.one % len(wanted)]]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
     old = Version("0.1", old_tree(), "works", keeps_short=False)
     new = Version("today", ROOT, "jobs", keeps_short=True)
-    part, good = sys.argv[1] if len(sys.argv) > 1 else "", True
-    if not any(part in name for name in SCENARIOS):
-        print(f"no scenario has {part!r} in its name; there are: {', '.join(SCENARIOS)}", file=sys.stderr)
-        return 2
-    for name, tried in SCENARIOS.items():
-        if part not in name:
-            continue
+    good = True
+    for name in wanted:
+        tried = SCENARIOS[name]
         try:
             then, now = seen(old, tried), seen(new, tried)
         except NotHere as why:
