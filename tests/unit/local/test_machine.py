@@ -63,10 +63,23 @@ def test_peak_memory_is_recorded(each_bench: Bench) -> None:
     assert 80_000_000 <= report.peak_memory_bytes < 160_000_000
 
 
-def test_a_peak_is_that_of_the_whole_tree(each_bench: Bench) -> None:
+HOLD = """
+import pathlib, sys, time
+x = bytearray(60_000_000)
+here = pathlib.Path(sys.argv[1])
+(here / sys.argv[2]).touch()
+while len(list(here.iterdir())) < 2:
+    time.sleep(0.01)
+time.sleep(0.5)
+"""
+
+
+def test_a_peak_is_that_of_the_whole_tree(each_bench: Bench, tmp_path: Path) -> None:
     """Two processes that hold 60 MB each at the same time are 120 MB."""
-    hold = "import time; x = bytearray(60_000_000); time.sleep(0.5)"
-    report = each_bench.shell("a", f'"{sys.executable}" -c "{hold}" & "{sys.executable}" -c "{hold}" & wait')
+    (both := tmp_path / "both").mkdir()
+    (script := tmp_path / "hold.py").write_text(HOLD)
+    each = f'"{sys.executable}" {script} {both}'
+    report = each_bench.shell("a", f"{each} one & {each} other & wait")
     assert 120_000_000 <= report.peak_memory_bytes < 240_000_000
 
 
