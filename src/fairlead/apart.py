@@ -59,16 +59,17 @@ class Asked:
 
     def answer(self) -> Any:
         """Wait for it. Raises `NoAnswer` when the time is over or the child failed."""
-        done, value = False, "its process ended without an answer"
         try:
             os.set_blocking(self.pipe, True)
             self._read()
-            with suppress(EOFError, pickle.UnpicklingError):
-                done, value = pickle.loads(self._came)
         finally:
             status = self._end()
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
             raise NoAnswer("it took too long and was given up")
+        if status or not self._came:
+            # Half an answer of one that was killed is none.
+            raise NoAnswer("its process ended without an answer")
+        done, value = pickle.loads(self._came)
         if not done:
             raise NoAnswer(value)
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import socket
 import time
 from pathlib import Path
@@ -133,3 +134,13 @@ def test_a_question_may_be_given_up() -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(asked.pid, 0)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_half_an_answer_is_none() -> None:
+    """What was killed while it answered may have written what could be taken for one."""
+    asked = ask_apart(lambda: b"x" * 5_000_000)
+    while not asked._came:
+        assert not asked.has_come()
+    os.kill(asked.pid, signal.SIGKILL)
+    with pytest.raises(NoAnswer, match="without an answer"):
+        asked.answer()

@@ -27,6 +27,10 @@ SMALL = 4 * 2**20
 EVERY_MS = 300_000
 LOOK_MS = 50
 """Between two looks whether a copy is done."""
+PATIENCE_S = 900.0
+"""That a copy has. It stands back behind all work on the machine: where that wants every processor, a second of its own
+takes ten and more, and without any snapshot each start would take longer than the one before.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class Snapshots:
         self._seq, self._bytes = (newest.seq, len(newest.state)) if newest else (0, 0)
 
     @property
-    def wait_ms(self) -> int | None:
-        """After how long somebody should look again, though nothing comes; None: there is no need."""
-        return LOOK_MS if self._under_way is not None else None
+    def wait_ms(self) -> int:
+        """After how long somebody should look again, though nothing comes."""
+        return LOOK_MS if self._under_way is not None else EVERY_MS
 
     def look(self, now_ms: int) -> None:
         """Take what a copy has done, or begin with one that is due."""
@@ -83,7 +87,7 @@ class Snapshots:
             return
         self._last_ms, began = now_ms, time.perf_counter()
         try:
-            asked = ask_apart(self._written_down)
+            asked = ask_apart(self._written_down, PATIENCE_S)
         except OSError as failure:
             self._failed(now_ms, failure)
         else:

@@ -174,13 +174,10 @@ class Runtime:
 
     def wait_ms(self) -> int:
         """How long nothing is due if nothing comes."""
-        wait_ms, look_ms = self._idle_ms(), self._snapshots.wait_ms
-        return wait_ms if look_ms is None else min(wait_ms, look_ms)
+        return RETRY_MS if self.sick else min(self._schedule_in_ms(), self._snapshots.wait_ms)
 
-    def _idle_ms(self) -> int:
+    def _schedule_in_ms(self) -> int:
         now = self.clock.now()
-        if self.sick:
-            return RETRY_MS
         if self._dirty:
             return max(self._no_schedule_before_ms - now, 0)
         due = self.books.scheduler.next_wakeup_ms()

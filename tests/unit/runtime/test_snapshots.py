@@ -14,6 +14,8 @@ import pytest
 
 from fairlead.journal import codec
 from fairlead.runtime import Runtime, Turn
+from fairlead.runtime.snapshots import LOOK_MS
+from fairlead.runtime.writer import RETRY_MS
 
 WAIT_S = 20.0
 MOST = 10
@@ -177,3 +179,14 @@ def test_one_that_cannot_begin_is_a_sentence(
         assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
     [said] = [record for record in caplog.records if "no snapshot could be written" in record.getMessage()]
     assert said.exc_info is None
+
+
+def test_a_journal_that_refuses_is_not_tried_more_often_meanwhile(tmp_path: Path) -> None:
+    """Twenty times a second it was: as often as somebody looks whether the copy is done."""
+    with running(tmp_path) as runtime:
+        write(runtime, *map(str, range(MOST)))
+        until(lambda: copies(runtime))
+        assert runtime.wait_ms() == LOOK_MS
+        runtime.sick = "no room"
+        assert runtime.wait_ms() == RETRY_MS
+        runtime.sick = ""
