@@ -11,11 +11,11 @@ the figures of each route; exit status 1 if others waited too long for one.
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -110,7 +110,7 @@ def request_of(route: Route, key: str) -> Asked:
 
 
 def measure(seconds: float, part: str) -> bool:
-    """Whether others waited for no route longer than they may."""
+    """Whether others waited for no route longer than they may. Raises `LookupError` if there is none."""
     directory = Path(tempfile.mkdtemp(prefix="fairlead-load-"))
     directory.chmod(0o755)
     (directory / "queues.yaml").write_text(QUEUES)
@@ -127,6 +127,8 @@ def measure(seconds: float, part: str) -> bool:
         mine, others = (course.client.create_token(name="load", user=user).token for user in users)
         key = json.loads(ask(course.url, mine, "POST", "/api/v1/jobs", json.dumps({"jobs": [JOB] * JOBS}).encode())[1])
         all_routes = [route for route in routes(course.url, mine) if part in " ".join(route)]
+        if not all_routes:
+            raise LookupError(f"no route has {part!r} in its name; one is {' '.join(routes(course.url, mine)[0])}")
         asked = [request_of(route, key["jobs"][0]["key"]) for route in all_routes]
         control = listening()
         stack.callback(control.close)
@@ -172,9 +174,17 @@ def _read(url: str, token: str, control: str, seconds: float, processes: Any) ->
 
 
 def main() -> None:
-    """Measure once; exit status 1 if something is bad."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    raise SystemExit(0 if measure(seconds, sys.argv[2] if len(sys.argv) > 2 else "") else 1)
+    """Measure once; exit status 1 if something is bad, 2 if there is nothing to measure."""
+    asked = argparse.ArgumentParser(description="How long do others wait while one user floods a route?")
+    asked.add_argument("seconds", nargs="?", type=float, default=5.0, help="each route is flooded for so long; 5")
+    asked.add_argument("part", nargs="?", default="", help="only routes with this in their names")
+    given = asked.parse_args()
+    if not given.seconds > 0:
+        asked.error(f"{given.seconds:g} seconds are too few to read anything")
+    try:
+        raise SystemExit(0 if measure(given.seconds, given.part) else 1)
+    except LookupError as nothing:
+        asked.error(str(nothing))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.load import measure, request_of
+from benchmarks.load import main, measure, request_of
 
 
 def test_a_request_names_something_in_each_place() -> None:
@@ -25,3 +25,17 @@ def test_a_route_is_flooded_while_another_user_reads(capsys: pytest.CaptureFixtu
     assert "GET /api/v1/queues" in figures
     assert " x 200" in figures
     assert "no reads" not in figures
+
+
+@pytest.mark.parametrize("words", [["abc"], ["0"], ["-1"], ["nan"], ["1", "no such route"]])
+def test_what_measures_nothing_is_an_error(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a traceback, and not "ok"."""
+    monkeypatch.setattr("sys.argv", ["load", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert words[-1].removeprefix("-") in said
+    assert "Traceback" not in said
