@@ -43,9 +43,10 @@ def test_what_is_requeued_runs_again_from_the_beginning(service: Service) -> Non
     service.end("1-1", signal=15, stopped=True)
     job = service.job(key)
     assert (job.state, job.attempt, job.past[0].how) == (State.RUNNING, 2, "evicted, requeued by ann: new data")
-    assert service.paper.stopped == {"1-1": 700}
     service.end("1-2", exit_code=0)
     assert service.job(key).state is State.SUCCEEDED
+    service.place.close()
+    assert service.paper.stopped == {"1-1": 700}
 
 
 def test_on_hold_it_waits_until_it_is_released(service: Service) -> None:
