@@ -120,7 +120,7 @@ $(COMPILED_READY): $(READY) $(shell find src -name '*.py') scripts/compiled_whee
 test-compiled: $(COMPILED_READY)  ## Compile, run the tests of what decides on that, and compare it with the plain one, byte by byte
 	$(COMPILED)/bin/python -m pytest -o pythonpath=tests -n $(JOBS) --dist worksteal -m "not slow and not plain" \
 		tests/unit/core tests/unit/policy tests/unit/insight tests/unit/library tests/unit/sim tests/scenarios \
-		tests/properties/test_rank_laws.py tests/properties/test_brute_force.py tests/properties/test_windows.py $(PYTEST_ARGS)
+		tests/properties $(PYTEST_ARGS)
 	FAIRLEAD_TEST_COMPILED=required $(PYTEST) tests/compiled -n $(JOBS) --dist worksteal --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: bench-compiled

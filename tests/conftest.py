@@ -13,8 +13,9 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from properties.portions import share
 
-STEPS = 10_000
+STEPS = share(10_000)
 STEPS_PER_EXAMPLE = 50
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--steps",
         type=_positive,
         metavar="N",
-        help=f"random steps each property test drives in all (default {STEPS:,}; ten times that in profile long)",
+        help=f"random steps each property test drives in all (here {STEPS:,}; profile long: ten times that)",
     )
 
 

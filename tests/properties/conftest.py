@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from properties.portions import share
 
-COURSES = 6
+COURSES = share(6)
 STEPS_OF_ONE = 200
 
 

@@ -1,7 +1,8 @@
-"""Which of the cases that were found once are taken when.
+"""Which of the cases that were found once are taken when, and how many random ones.
 
 Decides it by the build: the compiled one, on which they cost a third, takes all; the plain one takes some in
-`make test` and the rest among the slow tests. Thus every `.ci/run` takes each. Never leaves one out for good.
+`make test`, and the rest of those that were found once among the slow tests. Thus every `.ci/run` takes each. Never
+leaves one out for good.
 """
 
 from __future__ import annotations
@@ -12,6 +13,14 @@ from typing import Any
 import pytest
 
 from fairlead.version import build
+
+PLAIN = 0.4
+"""The part of the random cases that the plain build takes."""
+
+
+def share(many: int) -> int:
+    """So many random cases in the compiled build; fewer in the plain one."""
+    return many if build() == "compiled" else round(many * PLAIN)
 
 
 def in_portions(cases: Iterable[Any], one_in: int) -> list[Any]:

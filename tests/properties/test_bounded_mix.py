@@ -305,5 +305,6 @@ def test_no_wait_is_longer_than_its_bound_whatever_goes_on_beside_it(courses: in
         counts += course.counts
         longest, longest_turn_ms = max(longest, course.longest), max(longest_turn_ms, course.longest_turn_ms)
     assert longest > 0.4, f"the longest wait is only {longest} of its bound"
-    assert longest_turn_ms > LIMIT_MS, f"no turn lasted longer than {longest_turn_ms} ms"
+    # Few courses may have none as long.
+    assert courses < 6 or longest_turn_ms > LIMIT_MS, f"no turn lasted longer than {longest_turn_ms} ms"
     assert min(counts["bounded"], counts["turns"]) > 10 * courses, counts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from properties.portions import in_portions
+from properties.portions import in_portions, share
 from properties.rank_courses import STEPS_OF_ONE, RankCourse, main, rules_of_configuration
 
-QUICK = 10
+QUICK = share(10)
 """So many courses of each rule are taken by default; with `--steps N` as many as that many steps are."""
 
 
