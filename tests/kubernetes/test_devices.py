@@ -14,7 +14,7 @@ import pytest
 from testbed.binaries import MINOR, VERSION
 from testbed.cluster import Cluster, Manifest, pod
 from testbed.control_plane import ControlPlane
-from testbed.devices import claim, claimed, device, device_class, device_slice
+from testbed.devices import DRIVER, claim, claimed, device, device_class, device_slice
 from testbed.kube_filters import KubeFilters
 from testbed.load import client_of
 from testbed.random_devices import CLASSES, RandomDevices
@@ -60,8 +60,11 @@ def allocation(cluster: Cluster, name: str) -> Any:
 def test_devices_by_template_and_by_a_shared_claim(claims: Cluster) -> None:
     """Each pod of a template gets a device of its own; what finds none waits until one is given back."""
     claims.nodes(2, cpu="8")
+    told = [{"opaque": {"driver": DRIVER, "parameters": {"mode": mode}}} for mode in ("class", "claim")]
+    of_class = device_class()
+    of_class["spec"]["config"] = told[:1]
     claims.apply(
-        device_class(), template("gpu"), claim("shared"),
+        of_class, template("gpu"), claim("shared", config=told[1:]),
         device_slice("n0", device("d0")), device_slice("n1", device("d0"), device("d1")),
     )  # fmt: skip
     running = claims.schedule()
@@ -72,10 +75,13 @@ def test_devices_by_template_and_by_a_shared_claim(claims: Cluster) -> None:
     assert sorted([placed["t0"], placed["t1"], placed["a"]]) == ["n0", "n1", "n1"]
     users = claims.plane.get("resourceclaim", "shared")["status"]["reservedFor"]
     assert sorted(user["name"] for user in users) == ["a", "b"]
-    assert allocation(claims, "shared")["devices"]["results"][0]["pool"] == placed["a"]
+    given = allocation(claims, "shared")["devices"]
+    assert given["results"][0]["pool"] == placed["a"]
+    passed_on = [(each["source"], each["opaque"]["parameters"]["mode"]) for each in given["config"]]
+    assert passed_on == [("FromClass", "class"), ("FromClaim", "claim")]
     claims.apply(pod("late", **claimed(template="gpu")))
-    told = claims.until_told("late", "without the devices that it claims")
-    assert told in claims.fairlead(running, "why", "pod/late").replace("\n", " ")
+    said = claims.until_told("late", "without the devices that it claims")
+    assert said in claims.fairlead(running, "why", "pod/late").replace("\n", " ")
     claims.plane.kubectl("delete", "pod", "t0", "--grace-period=0", "--force")
     assert claims.until_placed("late")["late"] == placed["t0"]
     claims.apply(pod("wrong", **claimed("missing")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +12,12 @@ from driven_cluster import binds
 from testbed import devices
 from testbed.binaries import MINOR, VERSION
 from testbed.control_plane import ControlPlane
+from testbed.fields.page import rows
 
 from fairlead.kubernetes.acts import Explain
 from fairlead.kubernetes.kinds import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(120)]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "kubernetes-fields.md"
 GROUPS = ("api/v1", "apis/policy/v1", "apis/storage.k8s.io/v1", "apis/resource.k8s.io/v1")
 OUTCOMES = ("obeyed: ", "waits: ", "does not matter: ")
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -39,21 +38,6 @@ OFFERED: dict[str, dict[str, Any]] = {
     "nodeAllocatableResourceMappings": {"nodeAllocatableResourceMappings": {"cpu": {}}},
 }
 """... or the only device that would suit."""
-
-
-def rows() -> dict[str, dict[str, str]]:
-    """By type and field: what the page says becomes of it."""
-    found: dict[str, dict[str, str]] = {}
-    of_type: dict[str, str] = {}
-    for line in PAGE.read_text().splitlines():
-        if line.startswith("## "):
-            of_type = found.setdefault(line[3:], {})
-        elif line.startswith("| `"):
-            fields, outcome = line.strip("| ").split(" | ", 1)
-            for name in re.findall(r"`(\w+)`", fields):
-                assert name not in of_type, f"{name} stands twice"
-                of_type[name] = outcome
-    return found
 
 
 def test_the_page_has_every_field_of_the_schema(plane: ControlPlane) -> None:

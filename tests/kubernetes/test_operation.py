@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from testbed.cluster import Cluster, pod, priority_class
@@ -72,6 +74,35 @@ def test_top_and_when_follow_a_cluster(cluster: Cluster) -> None:
     finally:
         top.terminate()
         top.wait()
+
+
+def test_forecasts_know_what_ends_by_itself(cluster: Cluster) -> None:
+    """A time limit counts from the start that the server knows; what is restarted for ever never ends."""
+    cluster.nodes(2, cpu="4")
+    on = [{"nodeSelector": {"kubernetes.io/hostname": name}} for name in ("n0", "n1")]
+    running = cluster.schedule()
+
+    def when(name: str) -> dict[str, Any]:
+        return dict(json.loads(cluster.fairlead(running, "when", f"pod/{name}", "--json")))
+
+    cluster.apply(pod("limited", "3", restartPolicy="Never", activeDeadlineSeconds=600, **on[0]))
+    cluster.until_placed("limited")
+    cluster.until(lambda: cluster.pods()["limited"]["status"].get("phase") == "Running", "its start")
+    cluster.apply(pod("first", "3", **on[0]))
+    cluster.until_told("first", "")
+    told = when("first")
+    assert told["made_ms"] + 500_000 < told["latest_ms"] <= told["made_ms"] + 600_000
+    began = datetime.now(UTC) - timedelta(seconds=500)
+    status = json.dumps({"status": {"startTime": began.strftime("%Y-%m-%dT%H:%M:%SZ")}})
+    cluster.plane.kubectl("patch", "pod", "limited", "--subresource=status", "--type=merge", "-p", status)
+    cluster.until(lambda: (now := when("first"))["latest_ms"] <= now["made_ms"] + 100_000, "the time since its start")
+    cluster.apply(pod("service", "3", restartPolicy="Always", **on[1]))
+    cluster.until_placed("service")
+    cluster.apply(pod("second", "3", **on[1]))
+    cluster.until_told("second", "")
+    told = when("second")
+    assert (told["never"], told["earliest_ms"]) == (1.0, None)
+    assert any("restarted for ever" in each for each in told["assumptions"])
 
 
 def test_probes_figures_and_yunikorns_interface(cluster: Cluster) -> None:

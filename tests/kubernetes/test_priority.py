@@ -81,6 +81,31 @@ def test_a_preemption_from_beginning_to_end(cluster: Cluster) -> None:
     assert [e["reason"] for e in cluster.events("big")].count("Scheduled") == 1
 
 
+def test_a_nomination_outlives_its_process(cluster: Cluster) -> None:
+    """Row 17: after a restart between eviction and start the room is held again, and nobody else is stopped."""
+    cluster.nodes(2, cpu="4")
+    on_n1 = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    cluster.apply(HIGH, LOW, pod("other", "3", priority="low", **on_n1))
+    first = cluster.schedule()
+    cluster.until_placed("other")
+    cluster.apply(pod("victim", "3", priority="low"))
+    cluster.until_placed("victim")
+    kwok = cluster.plane.running["kwok"].process
+    kwok.send_signal(signal.SIGSTOP)
+    try:
+        cluster.apply(pod("big", "3", priority="high", nodeSelector={"kubernetes.io/hostname": "n0"}))
+        cluster.until(lambda: cluster.pods()["big"]["status"].get("nominatedNodeName") == "n0", "the nomination")
+        cluster.until(lambda: cluster.condition("victim", "DisruptionTarget"), "the mark of the victim")
+        first.end(signal.SIGKILL)
+        cluster.apply(pod("thief", "2", priority="low", nodeSelector={"kubernetes.io/hostname": "n0"}))
+        cluster.schedule()
+        cluster.until_told("thief", "")
+    finally:
+        kwok.send_signal(signal.SIGCONT)
+    assert cluster.until_placed("big")["big"] == "n0"
+    assert cluster.places() == {"other": "n1", "big": "n0"}
+
+
 def test_equal_priority_is_never_preempted(cluster: Cluster) -> None:
     """Row 7: only strictly lower priorities are victims."""
     cluster.nodes(1, cpu="4")
@@ -108,14 +133,15 @@ def test_the_least_harm_chooses_the_node(cluster: Cluster) -> None:
     assert set(cluster.places()) == {"dear", "spared", "big"}
 
 
-def test_budgets_are_kept_where_there_is_a_choice(cluster: Cluster) -> None:
+@pytest.mark.parametrize("leaves", [{"minAvailable": 1}, {"maxUnavailable": 0}], ids=lambda leaves: next(iter(leaves)))
+def test_budgets_are_kept_where_there_is_a_choice(cluster: Cluster, leaves: dict[str, int]) -> None:
     """Row 12: of equal victims the one without a budget goes; where there is no choice the budget is broken."""
     cluster.nodes(2, cpu="4")
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        "spec": {**leaves, "selector": {"matchLabels": {"app": "web"}}},
     }
     cluster.apply(
         HIGH, LOW, budget,

@@ -1,6 +1,7 @@
 """What pods prefer, beside kube-scheduler: in random clusters on the real API server both give the same points.
 
-Compared are the points of image locality and of affinity between pods, those of running pods for a newcomer included.
+Compared are the points of preferred nodes, of image locality and of affinity between pods, those of running pods for a
+newcomer included.
 `FAIRLEAD_TEST_CLUSTERS` says how many clusters of 12 pods each (10); `FAIRLEAD_TEST_FIRST` with which it begins.
 """
 
@@ -18,13 +19,13 @@ from testbed.random_cluster import Manifest
 from testbed.random_wishes import OURS, RandomWishes
 from testbed.same_nodes import NOW, bare, clear, create, fed, make_namespaces
 
-from fairlead.core.books.preferences import OF_IMAGES, OF_WORK, company, scaled
+from fairlead.core.books.preferences import OF_IMAGES, OF_NODES, OF_WORK, company, nodes_liked, scaled
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.kinds import NODES, PODS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 COUNT, FIRST = int(os.environ.get("FAIRLEAD_TEST_CLUSTERS", "10")), int(os.environ.get("FAIRLEAD_TEST_FIRST", "0"))
-WEIGHTS = {"ImageLocality": OF_IMAGES, "InterPodAffinity": OF_WORK}
+WEIGHTS = {"ImageLocality": OF_IMAGES, "InterPodAffinity": OF_WORK, "NodeAffinity": OF_NODES}
 """One point of a plugin may differ: kube-scheduler works with fractions, and cuts off 57.99."""
 __all__ = ["bare"]
 
@@ -68,6 +69,7 @@ async def ours(client: Client) -> dict[str, Points]:
         given = {
             "ImageLocality": images * OF_IMAGES if images is not None else None,
             "InterPodAffinity": OF_WORK * scaled(company(table, ask.where, ask.spec.labels), mask),
+            "NodeAffinity": OF_NODES * nodes_liked(table, ask.where, mask),
         }
         found[known.name.name] = {
             plugin: {n.id: 0 if points is None else int(points[n.row]) for n in rows if mask[n.row]}
@@ -121,7 +123,7 @@ async def compare(plane: ControlPlane, numbers: range) -> tuple[int, int, list[s
 
 
 def test_the_same_points(bare: ControlPlane) -> None:
-    """For images, and for the company of other pods."""
+    """For nodes, for images, and for the company of other pods."""
     compared, chosen, found = asyncio.run(compare(bare, range(FIRST, FIRST + COUNT)))
     print(f"{compared} pods were compared, {chosen} of them with points that differ by node")
     assert not found, "\n".join(found)

@@ -47,6 +47,40 @@ def _bind(cluster: Cluster, name: str, volume_name: str) -> None:
     _patch(cluster, "pvc", name, status, "--subresource=status")
 
 
+def test_an_ephemeral_volume_waits_for_the_claim_that_is_made_for_its_pod(cluster: Cluster) -> None:
+    """Named after the pod and the volume; one of that name that is not its own will not do, as to kube-scheduler."""
+    cluster.nodes(2)
+    try:
+        cluster.schedule()
+        wish = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "s",
+        }
+        template = {"volumeClaimTemplate": {"spec": wish}}
+        cluster.apply(pod("p", volumes=[{"name": "scratch", "ephemeral": template}]))
+        cluster.until_told("p", "its volume claim default/p-scratch is not there")
+        cluster.apply(_claim("p-scratch", "s"), _volume("v-p", "n1", "s"))
+        _bind(cluster, "p-scratch", "v-p")
+        cluster.until_told("p", "default/p-scratch was not made for it")
+        uid = cluster.pods()["p"]["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+        _patch(cluster, "pvc", "p-scratch", {"metadata": {"ownerReferences": [owner]}})
+        assert cluster.until_placed("p") == {"p": "n1"}
+    finally:
+        _remove(cluster)
+
+
+def _remove(cluster: Cluster) -> None:
+    """Take claims and volumes away; what protects them is asleep here."""
+    cluster.end()
+    cluster.plane.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    for what in ("pvc", "pv"):
+        for item in cluster.plane.get(what)["items"]:
+            _patch(cluster, what, item["metadata"]["name"], {"metadata": {"finalizers": None}})
+        cluster.plane.kubectl("delete", what, "--all", "--wait=false")
+
+
 def test_a_claim_gets_its_volume_where_its_pod_has_a_place(cluster: Cluster) -> None:
     """A volume that is made, after one node was given back; and a local one that is there and is kept for its claim."""
     cluster.nodes(2)
@@ -77,10 +111,5 @@ def test_a_claim_gets_its_volume_where_its_pod_has_a_place(cluster: Cluster) -> 
         _bind(cluster, "kept", "v1")
         assert cluster.until_placed("p", "q") == {"p": second, "q": "n1"}
     finally:
-        cluster.end()
-        cluster.plane.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
-        for what in ("pvc", "pv"):
-            for item in cluster.plane.get(what)["items"]:
-                _patch(cluster, what, item["metadata"]["name"], {"metadata": {"finalizers": None}})
-            cluster.plane.kubectl("delete", what, "--all", "--wait=false")
+        _remove(cluster)
         cluster.plane.kubectl("delete", "storageclasses", "later", "local")

@@ -1,4 +1,4 @@
-"""Random clusters in which pods prefer: images on nodes, preferred affinity on pods that run and on those to be placed.
+"""Random clusters in which pods prefer: nodes, images on them, and pods, those that run and those to be placed.
 
 Decides what is added to the manifests of a random cluster; the same number gives the same. What is to be placed may run
 nearly everywhere, so that there is something to choose from.
@@ -83,6 +83,8 @@ class RandomWishes:
     def _wishes(self, spec: Manifest) -> Manifest:
         """Preferred terms beside what the pod requires."""
         found: Manifest = {}
+        if self._is(0.4):
+            found["nodeAffinity"] = {PREFERRED: [self._of_nodes() for _ in range(self._of([1, 2, 3]))]}
         required = spec.get("affinity") or {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if self._is(0.4):
@@ -92,6 +94,12 @@ class RandomWishes:
                 ]
                 found[kind] = {**required.get(kind, {}), PREFERRED: terms}
         return found
+
+    def _of_nodes(self) -> Manifest:
+        operator = self._of(["In", "NotIn", "Exists"])
+        values = {} if operator == "Exists" else {"values": [self._of("abrs")]}
+        matched = {"key": self._of(["zone", "rack"]), "operator": operator, **values}
+        return {"weight": self._of(range(1, 101)), "preference": {"matchExpressions": [matched]}}
 
     def _term(self) -> Manifest:
         labels = self._of([{"app": self._of(APPS)}, {"tier": self._of(TIERS)}, {"app": "web", "tier": "x"}])

@@ -70,12 +70,16 @@ class PodReader:
             return AddAsks((ask,), partition)
         return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition, ask.images)
 
+    def why_no_volumes(self, known: KnownPod) -> str:
+        """What is wrong with its volume claims, as a sentence; empty: nothing that keeps it out of the books."""
+        return self._informer.storage.why_not(known.claims, known.own_claims, known.name.uid)
+
     def has_claims(self, known: KnownPod) -> bool:
         """Whether its volumes and claims are there; what is bound before that would wait on its node, in vain."""
         known.obstacle = None
         if known.not_understood:
             known.obstacle = NOT_UNDERSTOOD, known.not_understood
-        elif known.claims and (why_not := self._informer.storage.why_not(known.claims)):
+        elif known.claims and (why_not := self.why_no_volumes(known)):
             known.obstacle = UNBOUND, why_not
         elif known.device_claims and (why_not := self._informer.devices.why_not(known)):
             known.obstacle = UNMET, why_not

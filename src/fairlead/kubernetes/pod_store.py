@@ -21,6 +21,7 @@ from fairlead.kubernetes.translate.pods import (
     device_claims_of,
     is_disrupted,
     not_understood,
+    own_claims_of,
     seconds,
 )
 
@@ -62,6 +63,8 @@ class KnownPod:
     """Why it cannot enter, as a sentence."""
     claims: tuple[tuple[str, str], ...] = ()
     """The volume claims that it needs, by namespace and name."""
+    own_claims: tuple[tuple[str, str], ...] = ()
+    """Those of them that are made for it alone."""
     terms: tuple[tuple[Requirement, ...], ...] = ()
     """What its volumes asked of its node when it entered the books."""
     attached: tuple[str, ...] = ()
@@ -93,7 +96,7 @@ class KnownPod:
         """It has another version, which means this ask."""
         meta, status = pod.metadata, pod.status
         self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
-        self.claims, self.not_understood = claims_of(pod), not_understood(pod)
+        self.claims, self.own_claims, self.not_understood = claims_of(pod), own_claims_of(pod), not_understood(pod)
         self.device_claims = device_claims_of(pod)
         self.pod = pod if selects_namespaces(pod) else None
         self.group = pod_group_of(pod)

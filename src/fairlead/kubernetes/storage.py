@@ -58,6 +58,8 @@ class Claim:
     labels: tuple[Requirement, ...]
     """What must hold for the labels of its volume."""
     leaving: bool
+    owner: str
+    """The identity of what controls it; empty: nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +156,21 @@ class Storage:
 
     # -- questions ------------------------------------------------------------------------------------------------
 
-    def why_not(self, claims: tuple[Key, ...]) -> str:
-        """Why a pod with these claims cannot have a node yet, as a sentence; empty: nothing is in the way."""
-        return next(filter(None, map(self._why_not, claims)), "")
+    def why_not(self, claims: tuple[Key, ...], own: Collection[Key] = (), uid: str = "") -> str:
+        """Why a pod with these claims cannot have a node yet, as a sentence; empty: nothing is in the way.
 
-    def _why_not(self, key: Key) -> str:
+        Those of `own` are to have been made for the pod of this identity: a pod never takes another's.
+        """
+        return next(filter(None, (self._why_not(key, uid if key in own else "") for key in claims)), "")
+
+    def _why_not(self, key: Key, owner: str) -> str:
         claim, its = self.claims.get(key), f"its volume claim {'/'.join(key)}"
         if claim is None:
             return f"{its} is not there; it starts when that is there and bound to a volume"
+        if owner and claim.owner != owner:
+            return (
+                f"{its} was not made for it, though it has the name of one of its ephemeral volumes; rename one of them"
+            )
         if claim.leaving:
             return f"{its} is being deleted; it starts when that is there anew"
         if claim.bound:
@@ -311,6 +320,7 @@ def _claim(given: PersistentVolumeClaim) -> Claim:
         block=spec.volume_mode == "Block",
         labels=labels,
         leaving=bool(meta.deletion_timestamp),
+        owner=next((owner.uid or "" for owner in meta.owner_references or () if owner.controller), ""),
     )
 
 

@@ -164,7 +164,7 @@ class VolumeBinder:
         """A pod waits in the books: it leaves them if it may not be there now; another wish is a new one."""
         informer = self._informer
         storage = informer.storage
-        may = not storage.why_not(known.claims)
+        may = not informer.reader.why_no_volumes(known)
         if may and self.terms(known) == known.terms and storage.attached(known.claims) == known.attached:
             return
         yield from informer.withdraw(known)

@@ -35,9 +35,11 @@ class Cluster:
             room = {"allocatable": {"cpu": "4", "pods": "9"}}
             self.put(NODES, name, labels={"zone": name[1]}, status=room)
 
-    def put(self, kind: Kind, name: str, labels: dict[str, str] | None = None, **parts: Any) -> None:
+    def put(self, kind: Kind, name: str, labels: dict[str, str] | None = None, owner: str = "", **parts: Any) -> None:
         self.version += 1
-        meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(self.version), "labels": labels}
+        owners = [{"kind": "Pod", "name": owner, "uid": f"u-{owner}", "controller": True}] if owner else []
+        meta: dict[str, Any] = {"name": name, "uid": f"u-{name}", "resourceVersion": str(self.version)}
+        meta |= {"labels": labels, "ownerReferences": owners}
         if kind.namespaced:
             meta["namespace"] = "default"
         self.driver.take(Changed(kind, msgspec.convert({"metadata": meta, **parts}, kind.type)), 0)
@@ -46,9 +48,9 @@ class Cluster:
         containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
         self.put(PODS, name, spec={"schedulerName": "fairlead", "containers": containers, **spec})
 
-    def claim(self, name: str = "disk", volume: str = "") -> None:
+    def claim(self, name: str = "disk", volume: str = "", owner: str = "") -> None:
         phase = "Bound" if volume else "Pending"
-        self.put(CLAIMS, name, spec={"volumeName": volume or None}, status={"phase": phase})
+        self.put(CLAIMS, name, owner=owner, spec={"volumeName": volume or None}, status={"phase": phase})
 
     def volume(self, name: str, zone: str = "") -> None:
         terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]
@@ -97,12 +99,17 @@ def test_a_volume_can_be_used_on_some_nodes(volume_first: bool) -> None:
 
 
 def test_a_claim_for_one_pod_alone() -> None:
-    """A generic ephemeral volume: the claim is named after pod and volume."""
+    """A generic ephemeral volume: the claim is named after pod and volume, and belongs to the pod."""
     cluster = Cluster()
     cluster.pod("p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}])
-    assert "default/p-scratch" in cluster.acts()[1]["p"]
+    assert "default/p-scratch is not there" in cluster.acts()[1]["p"]
     cluster.volume("v")
-    cluster.claim("p-scratch", "v")
+    for owner in ("", "another"):
+        cluster.claim("p-scratch", "v", owner)
+        bound, told = cluster.acts()
+        assert bound == {}
+        assert "default/p-scratch was not made for it" in told.get("p", "") or owner
+    cluster.claim("p-scratch", "v", "p")
     assert list(cluster.acts()[0]) == ["p"]
 
 

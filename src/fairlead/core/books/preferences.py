@@ -73,7 +73,7 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask
     if table.discouraging:
         found.append((OF_TAINTS, 100 - _part_of_most(terrain.ground(where).discouraging(), mask)))
     if where.preferred_nodes:
-        found.append((OF_NODES, _part_of_most(_of_rows(rows, lambda n: _likes(where, n)), mask)))
+        found.append((OF_NODES, nodes_liked(table, where, mask)))
     if where.preferred_work or terrain.company.wishes.tallies:
         found.append((OF_WORK, scaled(company(table, where, labels), mask)))
     if where.preferred_spread:
@@ -86,6 +86,11 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask
         crowd[without] = crowd.max(initial=0) + 1
         found.append((OF_SPREAD, scaled(-crowd, mask)))
     return found
+
+
+def nodes_liked(table: NodeTable, where: Constraints, mask: Mask) -> Points:
+    """For each row how far it is a node that these constraints prefer, in hundredths of the best of the mask."""
+    return _part_of_most(_of_rows(table.columns.rows, lambda node: _likes(where, node)), mask)
 
 
 def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> Points:

@@ -169,14 +169,16 @@ def _as_nodes_say(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:
     """Namespace and name of the volume claims that a pod names, or that are made for it alone."""
-    spec, namespace = pod.spec, pod.metadata.namespace or "default"
-    found = []
-    for volume in spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            found.append((namespace, volume.persistent_volume_claim.claim_name))
-        elif volume.ephemeral is not None:
-            found.append((namespace, f"{pod.metadata.name}-{volume.name}"))
-    return tuple(found)
+    namespace = pod.metadata.namespace or "default"
+    given = (volume.persistent_volume_claim for volume in pod.spec.volumes or ())
+    return (*((namespace, claim.claim_name) for claim in given if claim is not None), *own_claims_of(pod))
+
+
+def own_claims_of(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Those that are made for it alone, named after it and its volume."""
+    namespace = pod.metadata.namespace or "default"
+    named = (v for v in pod.spec.volumes or () if v.persistent_volume_claim is None and v.ephemeral is not None)
+    return tuple((namespace, f"{pod.metadata.name}-{volume.name}") for volume in named)
 
 
 @dataclass(frozen=True, slots=True)
