@@ -329,6 +329,16 @@ class Search(Trials):
                 low = middle
         return (*parts[:number], part, *parts[number + 1 :])
 
+    def _tried(self, parts: tuple[Part, ...]) -> Start | None:
+        start = super()._tried(parts)
+        return None if start is not None and self._robs_its_gang(start) else start
+
+    def _robs_its_gang(self, start: Start) -> bool:
+        """A place that another of its gang gives up for it brings the gang no further."""
+        asks, own = self.ask.app.asks, self.name[:2]
+        gone = [asks[key] for *app, key in start.evicted if tuple(app) == own and key in asks]
+        return self.ask.spec.placeholder and any(ask.spec.placeholder for ask in gone)
+
     # -- priority -------------------------------------------------------------------------------------------------
 
     def _priority(self) -> Way | None:

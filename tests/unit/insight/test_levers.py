@@ -168,6 +168,20 @@ def test_a_task_group_that_it_would_be_no_member_of(free: int) -> None:
     assert said.get("no-gang") == ("runs if it were no member of task group g" if free else None)
 
 
+def test_a_place_that_its_own_gang_would_give_up() -> None:
+    """Of a gang of three two hold nodes: with a higher priority the third would have one of theirs: no help."""
+    there = lab({GPU: 1}, {GPU: 1}, {GPU: 1}, rule="priority")
+    there.submit("busy", "root.a", priority=7)
+    gang = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({GPU: 3}), gang_style="Hard")
+    there.scheduler.handle(AddApplication(gang), 0)
+    one = AskSpec(application="gang", key="p0", resources=Resources({GPU: 1}), task_group="g", placeholder=True)
+    there.scheduler.handle(AddAsks(tuple(replace(one, key=f"p{number}") for number in range(3))), 0)
+    there.scheduler.schedule(0)
+    said = [change.sentence for change in ways(there.scheduler, ("default", "gang", "p2"), fork=False).changes]
+    assert not [sentence for sentence in said if "priority" in sentence]
+    assert any("busy" in sentence for sentence in said), said
+
+
 # -- whom it has to let pass --------------------------------------------------------------------------------------
 
 
