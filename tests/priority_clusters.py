@@ -45,14 +45,21 @@ class PriorityCluster:
         self.s = Scheduler(self.spec)
         self.now_ms = 0
         self.decided: list[Decision] = []
+        self._steps = 0
         for name, cores in (nodes or {"n1": 4}).items():
             self.node(name, cores)
 
     def handle(self, event: Event) -> list[Decision]:
         decided = self.s.handle(event, self.now_ms)
         self.decided += decided
-        check_books(self.s)
+        self._check()
         return decided
+
+    def _check(self) -> None:
+        """The books, after each of the first hundred steps, and in a long course after each twentieth."""
+        self._steps += 1
+        if self._steps <= 100 or self._steps % 20 == 0:
+            check_books(self.s)
 
     def node(self, name: str, cores: int, **attributes: str) -> None:
         self.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": cores * 1000}), attributes=attributes)))
@@ -68,7 +75,7 @@ class PriorityCluster:
         self.now_ms += millis
         decided = self.s.schedule(self.now_ms)
         self.decided += decided
-        check_books(self.s)
+        self._check()
         return (
             [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)],
             [d.key for d in decided if isinstance(d, Evict)],

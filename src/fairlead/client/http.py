@@ -65,7 +65,7 @@ class Answer:
         self.headers: dict[str, str] = {}
         self._parser = HttpResponseParser(self)
         self._content: list[bytes] = []
-        self._refused = bytearray()
+        self._refused: list[bytes] = []
 
     def feed(self, data: bytes) -> bytes:
         """Take what was received (empty: the end); the content in it, which of an error is kept for `check`.
@@ -85,14 +85,14 @@ class Answer:
         content = b"".join(self._content)
         self._content.clear()
         if self.begun and self.status >= 400:
-            self._refused += content
+            self._refused.append(content)
             return b""
         return content
 
     def check(self, address: Address) -> None:
         """Raise what an answer with an error says."""
         if self.status >= 400:
-            raise failure(self.status, bytes(self._refused), address)
+            raise failure(self.status, b"".join(self._refused), address)
 
     @property
     def status(self) -> int:
