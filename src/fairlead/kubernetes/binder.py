@@ -12,19 +12,20 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from fairlead.kubernetes import acts, bodies, device_requests, volume_requests
 from fairlead.kubernetes import client as api
 from fairlead.kubernetes.event_correlator import EventCorrelator
+from fairlead.kubernetes.event_queue import EventQueue
 from fairlead.kubernetes.kinds import EVENTS, PODS
 from fairlead.kubernetes.objects import Pod, Thing
 
 log = logging.getLogger("fairlead.kubernetes")
 
 AT_ONCE = 48
-"""Requests in flight at most."""
+"""Requests in flight at most; events have theirs beside these."""
 WAIT_S = (0.1, 20.0)
 """The first and the longest wait before an act is tried again."""
 
@@ -85,6 +86,7 @@ class Binder:
         self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._talk = EventCorrelator()
+        self.events = EventQueue(self._record)
         self._numbers = self._chance.randrange(2**40)
         self._stopped = False
 
@@ -101,6 +103,9 @@ class Binder:
         if isinstance(act, acts.Explain | acts.Record) and not self._talk.is_news(
             act, asyncio.get_running_loop().time()
         ):
+            return
+        if isinstance(act, acts.Record):
+            self.events.put(act, self._stamp())
             return
         key = _subject(act)
         waiting = self._queues.get(key)
@@ -119,11 +124,13 @@ class Binder:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        await self.events.stop()
 
     async def settle(self) -> None:
         """Wait until all that was ordered is done."""
         while self._workers:
             await asyncio.gather(*self._workers.values(), return_exceptions=True)
+        await self.events.settle()
 
     # -- one pod after the other ----------------------------------------------------------------------------------
 
@@ -142,12 +149,29 @@ class Binder:
 
     async def _see_through(self, act: acts.Act, later: Collection[acts.Act]) -> None:
         """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
+
+        async def once() -> None:
+            async with self._free:
+                await self._once(act)
+
+        await self._try(act, once, later)
+
+    async def _record(self, act: acts.Record, stamp: str) -> None:
+        """Send one event, trying again twice."""
+        self._numbers += 1
+        body = bodies.event(act, self._numbers, stamp, self._instance)
+
+        async def once() -> None:
+            await self._client.create(EVENTS, body, act.pod.namespace)
+
+        await self._try(act, once)
+
+    async def _try(self, act: acts.Act, once: Callable[[], Awaitable[None]], later: Collection[acts.Act] = ()) -> None:
         failures = 0
         while not _is_outdated(act, later):
             after: float | None = None
             try:
-                async with self._free:
-                    await self._once(act)
+                await once()
                 return
             except (api.ServerFault, api.TooManyRequests) as e:
                 after, said = e.retry_after_s, str(e)
@@ -216,10 +240,6 @@ class Binder:
             await self._patch_status(act.pod, bodies.nomination(act))
         elif isinstance(act, acts.Explain):
             await self._patch_status(act.pod, bodies.unscheduled(act, self._second()))
-        elif isinstance(act, acts.Record):
-            self._numbers += 1
-            body = bodies.event(act, self._numbers, self._stamp(), self._instance)
-            await self._client.create(EVENTS, body, act.pod.namespace)
         elif isinstance(act, acts.CreatePlaceholder):
             body = bodies.placeholder(act, self._scheduler_name, self._image)
             await self._client.create(PODS, body, act.namespace)
@@ -276,5 +296,4 @@ def _subject(act: acts.Act) -> str:
         return act.claim.uid
     if isinstance(act, acts.Suspend):
         return act.job.uid
-    # What is merely told must not hold up what is done.
-    return f"{act.pod.uid}/told" if isinstance(act, acts.Record) else act.pod.uid
+    return act.pod.uid

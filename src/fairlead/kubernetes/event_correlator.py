@@ -12,7 +12,6 @@ AGAIN_S = 300.0
 BURST = 25
 REFILL_S = 300.0
 """A pod gets one more event after this time."""
-RATE = 100
 KEPT = 20_000
 """So many pods are remembered; the oldest are forgotten first."""
 
@@ -23,8 +22,6 @@ class EventCorrelator:
     def __init__(self) -> None:
         self._said: dict[tuple[str, str, str], float] = {}
         self._left: dict[str, tuple[float, float]] = {}
-        self._second = 0
-        self._in_second = 0
 
     def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
         """Whether this is to be said now; then it counts as said."""
@@ -41,15 +38,10 @@ class EventCorrelator:
         return True
 
     def _has_budget(self, uid: str, now_s: float) -> bool:
-        if int(now_s) != self._second:
-            self._second, self._in_second = int(now_s), 0
         left, at = self._left.pop(uid, (float(BURST), now_s))
         left = min(float(BURST), left + (now_s - at) / REFILL_S)
-        allowed = left >= 1 and self._in_second < RATE
-        if allowed:
-            left -= 1
-            self._in_second += 1
-        self._left[uid] = (left, now_s)
+        allowed = left >= 1
+        self._left[uid] = (left - allowed, now_s)
         if len(self._left) > KEPT:
             del self._left[next(iter(self._left))]
         return allowed

@@ -1,0 +1,118 @@
+"""What the binder sends when: what is done before what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from testbed.fake_server import FakeServer
+from testbed.faults import Fault, Faults
+from testbed.virtual_time import run_virtually
+
+from fairlead.kubernetes import acts, event_queue
+from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.connection import Answer, Request
+from fairlead.kubernetes.kinds import PODS
+
+TAKES_S = 0.1
+
+
+class Slow(FakeServer):
+    """Each request takes a while; it notes in which order they came, and how many were in flight at most."""
+
+    def __init__(self) -> None:
+        super().__init__(kubelet=False)
+        self.came: list[str] = []
+        self.flying: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def send(self, request: Request, timeout_s: float) -> Answer:
+        what = "event" if "/events" in request.path else "bind"
+        self.came.append(what)
+        self.flying[what] = self.flying.get(what, 0) + 1
+        self.most[what] = max(self.most.get(what, 0), self.flying[what])
+        await asyncio.sleep(TAKES_S)
+        try:
+            return await super().send(request, timeout_s)
+        finally:
+            self.flying[what] -= 1
+
+
+def ordered(server: Slow, pods: int, at_once: int = 10) -> Binder:
+    """Pods that wait, and the order to bind all of them."""
+    server.put("nodes", {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1000", "pods": "1000"}}})
+    made: list[dict[str, Any]] = [
+        server.put("pods", {"metadata": {"name": f"p{i}", "namespace": "default"}, "spec": {"containers": []}})
+        for i in range(pods)
+    ]
+    binder = Binder(Client(server), lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z", at_once=at_once)
+    for pod in made:
+        meta = pod["metadata"]
+        binder.do(acts.Bind(acts.ObjectName("default", meta["name"], meta["uid"], PODS), "n"))
+    return binder
+
+
+def test_what_is_told_holds_up_nothing_that_is_done() -> None:
+    """While pods are bound a few events are sent beside; the others follow, none is lost."""
+
+    async def course() -> None:
+        server = Slow()
+        binder = ordered(server, 100)
+        await asyncio.sleep(TAKES_S * 10.5)
+        assert (server.came.count("bind"), server.most) == (100, {"bind": 10, "event": event_queue.AT_ONCE})
+        assert server.came.count("event") <= 10 * event_queue.AT_ONCE
+        assert binder.busy == 0
+        await binder.settle()
+        assert len(server.all("events")) == 100
+
+    run_virtually(course())
+
+
+def test_with_too_many_waiting_further_events_are_let_go(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are counted, and the log says so once."""
+    monkeypatch.setattr(event_queue, "MOST", 20)
+
+    async def course() -> None:
+        server = Slow()
+        binder = ordered(server, 200)
+        await binder.settle()
+        assert len(server.all("events")) + binder.events.let_go == 200
+        assert binder.events.let_go > 50
+
+    run_virtually(course())
+    (said,) = [record.message for record in caplog.records if "events were not sent" in record.message]
+    assert said.startswith("1 events were not sent so far")
+
+
+def test_an_event_that_fails_is_tried_three_times_and_says_when_it_happened() -> None:
+    """Others go on meanwhile; after the end nothing is sent."""
+
+    async def course() -> None:
+        server = Slow()
+        tries = 0
+
+        class Failing(Faults):
+            def for_request(self, method: str, path: str) -> Fault:
+                nonlocal tries
+                tries += method == "POST" and "/events" in path
+                return Fault(status=500) if "/events" in path else Fault()
+
+        server.faults = Failing()
+        binder = ordered(server, 1)
+        await binder.settle()
+        assert (tries, server.all("events")) == (3, [])
+        server.faults = Faults()
+        name = acts.ObjectName("default", "p0", "uid-2", PODS)
+        for number in range(10):
+            binder.do(acts.Record(name, "Scheduled", str(number)))
+        await asyncio.sleep(TAKES_S * 1.5)
+        await binder.stop()
+        sent = server.all("events")
+        assert [each["note"] for each in sent] == ["0", "1", "2", "3"]
+        assert {each["eventTime"] for each in sent} == {"2026-01-01T00:00:00.000000Z"}
+
+    run_virtually(course())
