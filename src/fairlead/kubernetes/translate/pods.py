@@ -35,8 +35,8 @@ DISKS = {
     "rbd": "rbd",
 }
 """Volumes that several pods of a node may not use together, in ways of their own; and the API's name of the field."""
-IMAGES_KEPT = 4_096
-"""Lists of images that are remembered: a cluster has far fewer different ones than pods."""
+KEPT = 4_096
+"""Lists of images, and labels, that are remembered: a cluster has far fewer different ones than pods."""
 TAG_NAMESPACE = "namespace"
 TAG_POD = "kubernetes.io/meta/podName"
 TAG_POD_NAMESPACE = "kubernetes.io/meta/namespace"
@@ -149,10 +149,17 @@ def foreign_ask(pod: Pod, namespaces_of: NamespacesOf) -> AskSpec:
     )
 
 
-def pod_labels(pod: Pod) -> dict[str, str]:
+def pod_labels(pod: Pod) -> Mapping[str, str]:
     """The labels that selectors look at, its namespace and its volume claims among them."""
     claims = {CLAIM + name: "" for _, name in claims_of(pod)}
-    return {**(pod.metadata.labels or {}), **claims, NAMESPACE: pod.metadata.namespace or "default"}
+    labels = {**(pod.metadata.labels or {}), **claims, NAMESPACE: pod.metadata.namespace or "default"}
+    return _alike(tuple(labels.items()))
+
+
+@lru_cache(maxsize=KEPT)
+def _alike(labels: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Pods with the same labels share them."""
+    return dict(labels)
 
 
 def pod_images(pod: Pod) -> tuple[str, ...]:
@@ -161,7 +168,7 @@ def pod_images(pod: Pod) -> tuple[str, ...]:
     return _as_nodes_say(tuple(container.image or "" for container in containers))
 
 
-@lru_cache(maxsize=IMAGES_KEPT)
+@lru_cache(maxsize=KEPT)
 def _as_nodes_say(names: tuple[str, ...]) -> tuple[str, ...]:
     """Without a tag or digest it is the tag `latest`. Pods with the same images share one tuple."""
     return tuple(sorted(name if ":" in name.rpartition("/")[2] else f"{name}:latest" for name in names))
