@@ -51,12 +51,14 @@ class Started:
 class ControlPlane:
     """etcd, kube-apiserver and, where wanted, kwok."""
 
-    def __init__(self, folder: Path, *, kwok: bool = True, fast: bool = False) -> None:
-        """`fast`: without the server's own throttling, for throughput runs."""
+    def __init__(self, folder: Path, *, kwok: bool = True, fast: bool = False, gates: Sequence[str] = ()) -> None:
+        """`fast`: without the server's own throttling, for throughput runs. `gates`: alpha features that are on."""
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self._kwok = kwok
         self._fast = fast
+        self.gates = [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates else []
+        """Options of the server and of kube-scheduler."""
         self._etcd_port, self._peer_port, self.port = free_port(), free_port(), free_port()
         self.running: dict[str, Started] = {}
         self._tokens = {"admin": ("admin", '"system:masters"')}
@@ -148,7 +150,7 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", *more,
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", *more, *self.gates,
         ])  # fmt: skip
         self._until(lambda: _answers(f"{self.server}/readyz", "token-admin"), "kube-apiserver")
 

@@ -73,7 +73,7 @@ class KubeScheduler:
         file = self._plane.folder / "kube-scheduler.yaml"
         file.write_text(yaml.safe_dump(config))
         program = [str(binary("kube-scheduler")), f"--config={file}", "--secure-port=0"]
-        program += ["--authentication-skip-lookup", *self._options]
+        program += ["--authentication-skip-lookup", *self._plane.gates, *self._options]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(program, stdout=log, stderr=log)
         return self

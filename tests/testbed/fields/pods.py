@@ -137,7 +137,8 @@ def granted_as_a_whole(part: Part, there: bool) -> None:
 def used_by_devices(part: Part, there: bool) -> None:
     part.nodes()
     uses = [{"resourceClaimName": "c", "containers": ["c"], "resources": {"cpu": "2"}}] if there else []
-    part.runs("a", "1", status={"nodeAllocatableResourceClaimStatuses": uses})
+    claims = [{"name": "devices", "resourceClaimName": "c"}]
+    part.runs("a", "1", resourceClaims=claims, status={"nodeAllocatableResourceClaimStatuses": uses})
     part.pod("2")
 
 
