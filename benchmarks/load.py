@@ -5,8 +5,9 @@
 
 Starts a service for this purpose alone, with some jobs, and takes its routes from its own OpenAPI document, so that a
 new one joins by itself. A user with a token floods each: twelve requests at a time, as fast as they are answered.
-Another user reads meanwhile, and also from a server that does nothing: what that takes is the machine's part. Prints
-the figures of each route; exit status 1 if others waited too long for one.
+Another user reads meanwhile, and also from a server that does nothing: what that takes is the machine's part. Where
+others waited too long it is flooded twice more: of a hundred reads the machine may hold two up. Prints all figures of
+each route; exit status 1 if others waited too long for one in most of its looks.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from benchmarks.soak_judgement import BOUND_S, p99
 from benchmarks.soak_users import ABUSE, OVER, QUIET, Phase, Wait, answer_alike, read_on
 
 AT_ONCE = 12
+AGAIN = 2
 JOBS = 300
 MOST_JOBS = 100_000
 """That a user may have: a flood of submissions is to be one, not of refusals."""
@@ -138,26 +140,43 @@ def measure(seconds: float, part: str) -> bool:
         here, there = processes.Pipe(duplex=False)
         flooding = processes.Process(target=flood, args=(course.url, mine, asked, now, there), daemon=True)
         flooding.start()
-        found: list[list[Wait]] = []
-        for number in range(len(asked)):
+        found: list[list[Waits]] = [[] for _ in asked]
+
+        def look(number: int) -> None:
             now.value = number
             time.sleep(SETTLE_S)
-            found.append(_read(course.url, others, url_of(control), seconds, processes))
+            found[number].append(Waits(_read(course.url, others, url_of(control), seconds, processes)))
             now.value = -1
             time.sleep(SETTLE_S)
+
+        for number in range(len(asked)):
+            look(number)
+        for number in [number for number, (first,) in enumerate(found) if not first.ok] * AGAIN:
+            look(number)
         now.value = len(asked)
         counts = here.recv()
         flooding.join(60)
     print(f"load of the machine {os.getloadavg()[0]:.1f}; p99 of others' reads, and of a server that does nothing:")
     good = True
-    for number, (route, waits) in enumerate(zip(all_routes, found, strict=True)):
-        took, alike = (sorted(s for is_control, _, s in waits if is_control == wanted) for wanted in (False, True))
-        ok = bool(took and alike) and p99(took) - p99(alike) < BOUND_S
+    for number, (route, looks) in enumerate(zip(all_routes, found, strict=True)):
+        ok = sum(waits.ok for waits in looks) > len(looks) / 2
         good = good and ok
-        figures = f"{p99(took) * 1000:4.0f} {p99(alike) * 1000:4.0f} ms" if took and alike else "no reads at all"
+        figures = ", ".join(waits.figures for waits in looks)
         answers = ", ".join(f"{count} x {status or 'none'}" for status, count in sorted(counts[number].items()))
         print(f"{'ok  ' if ok else 'BAD '} {figures}  {' '.join(route)}  ({answers})")
     return good
+
+
+class Waits:
+    """How long reads took while one route was flooded, and what the machine's part of it was."""
+
+    def __init__(self, waits: list[Wait]) -> None:
+        took, alike = ([s for is_control, _, s in waits if is_control == wanted] for wanted in (False, True))
+        there = bool(took and alike)
+        self.ok = there and p99(sorted(took)) - p99(sorted(alike)) < BOUND_S
+        self.figures = (
+            f"{p99(sorted(took)) * 1000:4.0f} {p99(sorted(alike)) * 1000:4.0f} ms" if there else "no reads at all"
+        )
 
 
 def _read(url: str, token: str, control: str, seconds: float, processes: Any) -> list[Wait]:

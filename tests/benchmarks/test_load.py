@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.load import main, measure, request_of
+from benchmarks import load
+from benchmarks.load import Waits, main, measure, request_of
 
 
 def test_a_request_names_something_in_each_place() -> None:
@@ -25,6 +26,27 @@ def test_a_route_is_flooded_while_another_user_reads(capsys: pytest.CaptureFixtu
     assert "GET /api/v1/queues" in figures
     assert " x 200" in figures
     assert "no reads" not in figures
+
+
+def test_waits_beyond_the_machines_part_are_too_long() -> None:
+    """And where nothing was read nothing is good."""
+    slow, quick = [(False, 0.0, 0.15)] * 100, [(True, 0.0, 0.02)] * 100
+    assert (Waits([*slow, *quick]).ok, Waits([*slow, *quick]).figures) == (False, " 150   20 ms")
+    assert Waits([*slow, *((True, 0.0, 0.06) for _ in range(100))]).ok
+    assert (Waits(slow).ok, Waits(slow).figures) == (False, "no reads at all")
+
+
+@pytest.mark.real
+@pytest.mark.timeout(180)
+def test_a_route_that_made_others_wait_is_flooded_twice_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All three figures are shown."""
+    monkeypatch.setattr(load, "BOUND_S", -10.0)
+    assert not measure(0.5, "api/v1/queues")
+    [_, figures] = capsys.readouterr().out.splitlines()
+    assert figures.startswith("BAD ")
+    assert figures.count(" ms") == 3
 
 
 @pytest.mark.parametrize("words", [["abc"], ["0"], ["-1"], ["nan"], ["1", "no such route"]])
