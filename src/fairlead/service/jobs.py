@@ -6,7 +6,6 @@ runs. Invariant: an answer to a submission is given once it is durable.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated
@@ -60,11 +59,11 @@ async def submit_jobs(
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
     caller.require_submit(place.gate.own_name)
     place.users.submission(caller)
-    _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
     if short := place.disk.shortage():
         raise Refusal("disk-full", f"{short}; nothing was taken in")
 
     def prepare() -> requests.Intake:
+        _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
         home = accounts.by_uid(caller.uid).home
         specs, awaited = [], 0
         for draft in body.jobs:
@@ -74,16 +73,15 @@ async def submit_jobs(
                 said = f"the jobs of one request wait for at most {MOST_AWAITED_IN_ALL} others; send several requests"
                 raise Refusal("invalid", said, field="jobs")
         digest = hashlib.blake2b(msgspec.json.encode(body), digest_size=16).hexdigest() if idempotency_key else ""
+        body.jobs.clear()  # Or the loop would clear thousands of them away in one piece.
         return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
-    rows = await _taken_in(place, await run_in_threadpool(prepare))
-    if len(rows) <= A_TURN:
-        return wire.JobList(jobs=rows)
+    keys = await _taken_in(place, await run_in_threadpool(prepare))
+    if len(keys) <= A_TURN:
+        return wire.JobList(jobs=await _submitted_jobs(place, keys))
     # Some at a time, as they were entered: others have their turns meanwhile.
-    parts = []
-    for begin in range(0, len(rows), A_TURN):
-        parts.append(msgspec.json.encode(rows[begin : begin + A_TURN])[1:-1])
-        await asyncio.sleep(0)
+    turns = [keys[begin : begin + A_TURN] for begin in range(0, len(keys), A_TURN)]
+    parts = [msgspec.json.encode(await _submitted_jobs(place, turn))[1:-1] for turn in turns]
     return b'{"jobs":[' + b",".join(parts) + b"]}"
 
 
@@ -97,18 +95,22 @@ def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> Non
                 raise Refusal("forbidden", said, field=f"jobs[{index}].notify[{number}].to")
 
 
-async def _taken_in(place: MachinePlace, intake: requests.Intake) -> list[wire.SubmittedJob]:
-    """Enter a submission, some jobs a turn; its jobs."""
+async def _taken_in(place: MachinePlace, intake: requests.Intake) -> Sequence[str]:
+    """Enter a submission, some jobs a turn; the keys of its jobs."""
     submitted: Submitted | None = None
     while submitted is None:
         submitted = await place.do(lambda turn: intake.step(place.local.jobs, turn, A_TURN))
     if submitted.refused:
         raise _refusal(submitted.refused)
-    rows: list[wire.SubmittedJob] = []
-    for begin in range(0, len(submitted.keys), A_TURN):
-        keys = submitted.keys[begin : begin + A_TURN]
-        rows += await place.look(lambda scheduler, jobs, keys=keys: [_submitted(jobs, scheduler, key) for key in keys])  # type: ignore[misc]
-    return rows
+    return submitted.keys
+
+
+async def _submitted_jobs(place: MachinePlace, keys: Sequence[str]) -> list[wire.SubmittedJob]:
+    """What is told of these jobs."""
+    found: list[wire.SubmittedJob] = await place.look(
+        lambda scheduler, jobs: [_submitted(jobs, scheduler, key) for key in keys]
+    )
+    return found
 
 
 def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
@@ -329,7 +331,8 @@ async def rerun_job(
         return again
 
     intake = await place.do(prepare)
-    return (await _taken_in(place, intake))[0]
+    keys = await _taken_in(place, intake)
+    return (await _submitted_jobs(place, keys[:1]))[0]
 
 
 @router.post("/jobs/{key}/hold", responses=documented(404, 409))
