@@ -353,7 +353,9 @@ class Course(SettlingCourse):
 def memory(scheduler: Scheduler) -> dict[str, str]:
     """What is remembered of evictions, as it is and not as it is written down; what is kept is made from the holds."""
     known = scheduler.cluster.partitions["default"].disruption
-    return {name: str(value) for name, value in vars(known).items()}
+    # A compiled class has no `__dict__`.
+    named = {name: getattr(known, name) for name in dir(known) if not name.startswith("__")}
+    return {name: str(value) for name, value in named.items() if not callable(value)}
 
 
 def have_a_maximum(one: Ask, other: Ask) -> bool:
