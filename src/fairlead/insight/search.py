@@ -335,9 +335,10 @@ class Search(Trials):
 
     def _robs_its_gang(self, start: Start) -> bool:
         """A place that another of its gang gives up for it brings the gang no further."""
+        if not self.ask.spec.placeholder:
+            return False
         asks, own = self.ask.app.asks, self.name[:2]
-        gone = [asks[key] for *app, key in start.evicted if tuple(app) == own and key in asks]
-        return self.ask.spec.placeholder and any(ask.spec.placeholder for ask in gone)
+        return any(each[:2] == own and each[2] in asks and asks[each[2]].spec.placeholder for each in start.evicted)
 
     # -- priority -------------------------------------------------------------------------------------------------
 
