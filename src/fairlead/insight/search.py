@@ -125,12 +125,10 @@ class Trials:
 
     def way(self, parts: tuple[Part, ...], start: Start) -> Way:
         """The change as it is answered."""
-        # What its own gang holds for it makes room as a matter of course.
-        evicted = [each for each in start.evicted if each[:2] != self.name[:2]]
         text = "runs if " + " and ".join(clauses(parts))
-        if evicted:
-            named = ", ".join(key for _, _, key in evicted[:3])
-            more = f" and {len(evicted) - 3} more" if len(evicted) > 3 else ""
+        if start.evicted:
+            named = ", ".join(key for _, _, key in start.evicted[:3])
+            more = f" and {len(start.evicted) - 3} more" if len(start.evicted) > 3 else ""
             text += f"; that would stop {named}{more}"
         if start.violates:
             text += f", against the disruption budget {' and '.join(start.violates)}"
@@ -142,12 +140,12 @@ class Trials:
             action=" and ".join(acts(parts)),
             parts=[part.shown() for part in parts],
             node=start.node,
-            evicts=[Named(*name) for name in evicted],
+            evicts=[Named(*name) for name in start.evicted],
             violates=list(start.violates),
             smallest=False,
             by=self.by(parts),
             price=price(parts),
-            stops=len(evicted) + sum(self._ends_work(part) for part in parts),
+            stops=len(start.evicted) + sum(self._ends_work(part) for part in parts),
             difference=difference(now, edited(now, partition, parts), partition, parts),
         )
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from fairlead.apart import CAN_FORK, all_answers, answered_apart, ask_apart
 from fairlead.core.model.decisions import Allocated, Decision, Evict
-from fairlead.core.model.events import Event, Release
+from fairlead.core.model.events import Cause, Event, Release
 from fairlead.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -170,7 +170,9 @@ def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms
         for decided in rounds(scheduler, at_ms, limit=1):
             for each in decided:
                 if isinstance(each, Evict):
-                    evicted.append(each)
+                    # That a placeholder makes room for its own work is no harm.
+                    if each.cause is not Cause.PLACEHOLDER_REPLACED:
+                        evicted.append(each)
                 elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
                     book = scheduler.cluster.partitions.get(partition)
                     if book is not None and each.node in book.nodes.nodes:

@@ -40,7 +40,7 @@ from fairlead.core.model.specs import (
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import submitted
-from fairlead.insight.trial import settle
+from fairlead.insight.trial import leaving, settle
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.wire.questions import Stopped
@@ -180,6 +180,23 @@ def test_a_place_that_its_own_gang_would_give_up() -> None:
     said = [change.sentence for change in ways(there.scheduler, ("default", "gang", "p2"), fork=False).changes]
     assert not [sentence for sentence in said if "priority" in sentence]
     assert any("busy" in sentence for sentence in said), said
+
+
+def test_work_that_takes_the_place_of_a_placeholder_robs_no_gang() -> None:
+    """What leaves makes room for both of a gang: each starts by itself, and the first gives way to its own work."""
+    there = lab({GPU: 1}, {GPU: 1}, rule="priority")
+    for number in range(2):
+        there.submit(f"busy-{number}", "root.a")
+    gang = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({GPU: 2}), gang_style="Hard")
+    there.scheduler.handle(AddApplication(gang), 0)
+    work = AskSpec(application="gang", key="w0", resources=Resources({GPU: 1}), task_group="g", priority=5)
+    asks = [replace(work, key=f"{'pw'[number // 2]}{number % 2}", placeholder=number < 2) for number in range(4)]
+    there.scheduler.handle(AddAsks(tuple(asks)), 0)
+    there.scheduler.schedule(0)
+    assert len(leaving(there.scheduler)) == 2
+    found = ways(there.scheduler, ("default", "gang", "p1"), fork=False)
+    assert found.by_itself is not None
+    assert found.by_itself.evicted == ()
 
 
 # -- whom it has to let pass --------------------------------------------------------------------------------------
