@@ -1,10 +1,10 @@
 """Run times: how long work takes, learned from the ends of earlier work, and what owners of gangs do meanwhile.
 
 Decides which earlier work counts as alike (from the parts of the same array to all work: `levels`), and draws run times
-from what that took, mostly from what is most alike; decides which gangs stand whole in a possible future, and
-which real work comes for them then: one ask for each placeholder, of its size. Never a mean: what is drawn has been
-seen. Never places anything. Invariant: the same state and the same seed draw the same times; the work of a gang comes
-once.
+from what that took, mostly from what is most alike; decides what is guessed where little has ended, and which gangs
+stand whole in a possible future, and which real work comes for them then: one ask for each placeholder, of its size.
+Never a mean: what is drawn has been seen, or is guessed. Never places anything. Invariant: the same state and the same
+seed draw the same times; the work of a gang comes once.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ class Runtimes:
         """A run time (in total) for work that has run `elapsed_ms` and is ended at `limit_ms` at the latest.
 
         Of `n` ends that are alike and took longer one is drawn with the chance n / (n + `SHRINK`), else one of those
-        that are alike in less; so few ends count for little, and many for nearly all.
+        that are alike in less, and behind them all what is guessed without any; so few ends count for little, and many
+        for nearly all.
 
         Draws of the same `future` share what they take for usual: `n` of those ends, drawn with repetition (the
         bootstrap: Efron 1979). Few ends may mislead about all work that is alike at once, and futures differ by that.
@@ -159,7 +160,7 @@ class Runtimes:
         return total if limit_ms is None else min(total, max(limit_ms, elapsed_ms + LEAST_MS))
 
     def _drawn(self, kind: Kind, chance: Random, elapsed_ms: int, future: str) -> int | None:
-        last, known = None, 0
+        known = 0
         for level in levels(kind):
             sample = self._samples.get(level.key)
             longer = sample.beyond(_measured(elapsed_ms, level, kind)) if sample is not None else []
@@ -169,18 +170,17 @@ class Runtimes:
                 place = int(chance.random() * known)
                 if future:
                     place = Random(f"{future}:{level.key}:{known}:{place}").randrange(known)
-                last = _time(longer[place], level, kind)
                 if chance.random() * (len(longer) + SHRINK) < len(longer):
-                    return last
-        return last
+                    return _time(longer[place], level, kind)
+        return None
 
     def _guessed(self, chance: Random, elapsed_ms: int, limit_ms: int | None) -> int:
-        if self.ends and elapsed_ms:
-            # It outlived everything. What lasted so long lasts as long again, give or take.
+        if elapsed_ms and chance.random() * (self.ends + SHRINK) < self.ends:
+            # It outlived nearly everything. What lasted so long lasts as long again, give or take.
             return int(elapsed_ms * (1 + chance.expovariate(1.0)))
-        if limit_ms is not None:
+        if limit_ms:
             # All that is known is the limit, and people set limits with room to spare.
-            return int(limit_ms * chance.uniform(0.2, 1.0))
+            return int(limit_ms * chance.uniform(min(max(0.2, elapsed_ms / limit_ms), 1.0), 1.0))
         return int(PRIOR_MEDIAN_MS * chance.lognormvariate(0.0, PRIOR_SPREAD))
 
 

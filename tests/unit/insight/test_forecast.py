@@ -18,7 +18,7 @@ from fairlead.core.model.specs import (
     RetrySpec,
 )
 from fairlead.insight.forecast import Forecast, Share, forecast, kind_of, shifts, unknown, waiting
-from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
+from fairlead.insight.runtimes import KEPT, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
 from fairlead.scheduler import Scheduler
 
@@ -40,7 +40,8 @@ def lab(*limits_ms: int | None) -> Scheduler:
     return s
 
 
-def known(run_ms: int, count: int = ENOUGH) -> Runtimes:
+def known(run_ms: int, count: int = KEPT) -> Runtimes:
+    """So many ends that what is guessed without any hardly counts."""
     runtimes = Runtimes()
     for _ in range(count):
         runtimes.learn(KIND, run_ms)
