@@ -12,8 +12,7 @@ from fairlead.web.courses import Course, Run
 from fairlead.web.html import Html, div, element, span
 from fairlead.web.words import job_path, short_queue
 
-WIDTH, LANE, GAP, LEFT, TOP = 1200, 18, 3, 90, 22
-MOST_LANES = 60
+WIDTH, LANE, GAP, LEFT, TOP, AXIS = 1200, 18, 3, 90, 4, 20
 TICKS = 6
 
 
@@ -73,10 +72,10 @@ def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[
         for run, _ in runs
         if run.stopped_for and (by_key := _preemptor(run, runs)) is not None
     ]
-    ticks = [_tick(x, begin_ms + (end_ms - begin_ms) * at // TICKS, height) for at in range(TICKS + 1)]
+    ticks = [(at_ms, x(at_ms)) for at_ms in (begin_ms + (end_ms - begin_ms) * at // TICKS for at in range(TICKS + 1))]
     svg = element(
         "svg",
-        ticks,
+        [element("line", x1=f"{at:.1f}", x2=f"{at:.1f}", y1=0, y2=height, class_="tick") for _, at in ticks],
         labels,
         bars,
         arcs,
@@ -87,14 +86,12 @@ def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[
         aria_label="Who ran where and when",
         class_="gantt",
     )
-    return div(svg, class_="scroll", tabindex="0", role="region", aria_label="Gantt chart")
+    return div(_axis(ticks), svg, class_="scroll tall", tabindex="0", role="region", aria_label="Gantt chart")
 
 
-def _tick(x: Callable[[int], float], at_ms: int, height: int) -> Html:
-    at = x(at_ms)
-    return element(
-        "g",
-        element("line", x1=f"{at:.1f}", x2=f"{at:.1f}", y1=TOP - 4, y2=height, class_="tick"),
+def _axis(ticks: Sequence[tuple[int, float]]) -> Html:
+    """The times, in a picture of its own: it stays in sight while the lanes are scrolled."""
+    words = [
         element(
             "text",
             times.clock_time(at_ms),
@@ -102,7 +99,11 @@ def _tick(x: Callable[[int], float], at_ms: int, height: int) -> Html:
             y=12,
             class_="label",
             text_anchor="middle" if at < WIDTH - 40 else "end",
-        ),
+        )
+        for at_ms, at in ticks
+    ]
+    return element(
+        "svg", words, viewBox=f"0 0 {WIDTH} {AXIS}", width=WIDTH, height=AXIS, aria_hidden="true", class_="gantt axis"
     )
 
 

@@ -21,7 +21,7 @@ from fairlead.web.job_acts import add_acts, buttons
 from fairlead.web.live import Live
 from fairlead.web.output import Output
 from fairlead.web.parts import parts
-from fairlead.web.stairs import interval
+from fairlead.web.stairs import NOT_FARTHER, UNKNOWN, interval
 from fairlead.web.story import story
 from fairlead.web.verdict import details, verdict
 from fairlead.web.viewer import Viewer
@@ -167,31 +167,20 @@ class _Job:
         at = self._when
         horizon_ms = max(60_000, int(1.15 * ((at.latest_ms or at.median_ms or at.made_ms) - at.made_ms)))
         bar = interval(
-            ExpectedStart(key=self.key, median_ms=at.median_ms, earliest_ms=at.earliest_ms, latest_ms=at.latest_ms),
+            ExpectedStart(
+                key=self.key,
+                median_ms=at.median_ms,
+                earliest_ms=at.earliest_ms,
+                latest_ms=at.latest_ms,
+                known=at.known,
+            ),
             at.made_ms,
             horizon_ms,
-        )
-        score = at.score
-        right = (
-            f"So far {score.observed:.0%} of {counted(score.scored, 'forecast')} were right."
-            if score.observed is not None and score.scored >= ENOUGH
-            else "How often that is right cannot be said yet: too few jobs have started since."
-        )
-        never = (
-            "However what runs may go on, it did not start: something has to change (see below)."
-            if at.never >= 1
-            else f"It did not start in {at.never:.0%} of the ways in which what runs may go on."
         )
         return div(
             h3("When it starts"),
             bar,
-            p(
-                f"{counted(at.ahead, 'job') if at.ahead else 'No job'} ahead of it. "
-                f"Four of five starts should be inside the bar. {right}"
-                if at.median_ms is not None
-                else never,
-                class_="quiet small",
-            ),
+            p(_rests_on(at), class_="quiet small"),
             element(
                 "details",
                 element("summary", "What this rests on"),
@@ -295,3 +284,25 @@ class _Job:
         self._ways = ways(told, self.viewer)
         await self.page.redraw("why")
         return ""
+
+
+def _rests_on(at: When) -> str:
+    """How sure a forecast is, in a sentence or three."""
+    if not at.known:
+        return f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."
+    if at.never >= 1:
+        return "However what runs may go on, it did not start: something has to change (see below)."
+    if at.median_ms is None:
+        return (
+            NOT_FARTHER
+            if at.broken_off
+            else f"It did not start in {at.never:.0%} of the ways in which what runs may go on."
+        )
+    ahead = f"{counted(at.ahead, 'job') if at.ahead else 'No job'} ahead of it."
+    score = at.score
+    right = (
+        f"So far {score.observed:.0%} of {counted(score.scored, 'forecast')} were right."
+        if score.observed is not None and score.scored >= ENOUGH
+        else "How often that is right cannot be said yet: too few jobs have started since."
+    )
+    return f"{ahead} Four of five starts should be inside the bar. {right}"

@@ -78,6 +78,9 @@ class ExpectedStart(Shape, frozen=True, kw_only=True):
     median_ms: int | None
     earliest_ms: int | None
     latest_ms: int | None
+    known: Annotated[
+        bool, said("false: nothing has ended here yet; `latest_ms` is a bound by declared limits, or null.")
+    ] = True
 
 
 class LineForecast(Shape, frozen=True, kw_only=True):

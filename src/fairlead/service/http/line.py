@@ -16,6 +16,7 @@ from fairlead.insight.forecast import Forecast
 from fairlead.insight.trial import Name
 from fairlead.runtime import Refusal
 from fairlead.service.forecaster import played
+from fairlead.service.http.questions import interval
 from fairlead.service.http.shaped import MOST, PagesOf, api
 from fairlead.service.place import CallerOf, Moment, PlaceOf, now_ms
 from fairlead.wire import pages as wire
@@ -122,9 +123,9 @@ async def forecast_line(
     starts = []
     for name, key in keys.items():
         if name in told.starts:
-            at = place.expect(told.made_ms, told.expected(name))
-            times = {each: getattr(at, each) for each in ("median_ms", "earliest_ms", "latest_ms")}
-            starts.append(wire.ExpectedStart(key=key, **times))
+            at = interval(place, told, name)
+            shown = {each: at[each] for each in wire.ExpectedStart.__struct_fields__ if each in at}
+            starts.append(wire.ExpectedStart(key=key, **shown))
     return wire.LineForecast(made_ms=told.made_ms, coverage=COVERAGE, starts=starts)
 
 

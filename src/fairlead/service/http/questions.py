@@ -183,11 +183,11 @@ async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire
     answer, new, told = await place.apart(ask, caller)
     if told is None:
         return answer
-    begins = [wire.Begin(**_interval(place, told, name), key=name[2], draws=told.draws) for name in new]
+    begins = [wire.Begin(**interval(place, told, name), key=name[2], draws=told.draws) for name in new]
     return replace(answer, begins=begins)
 
 
-def _interval(place: Place, told: Forecast, name: Name) -> dict[str, Any]:
+def interval(place: Place, told: Forecast, name: Name) -> dict[str, Any]:
     """When it is expected to start, as `wire.Interval` has it: put right by what came true so far."""
     plain = told.expected(name)
     is_known = told.ends or place.card().scored or plain.median_ms is None
@@ -251,7 +251,7 @@ async def forecast_job(key: str, place: PlaceOf, caller: CallerOf, seconds: Seco
 
     shown_key, name, told = await place.apart(ask, caller)
     return wire.When(
-        **_interval(place, told, name),
+        **interval(place, told, name),
         key=shown_key,
         made_ms=told.made_ms,
         draws=told.draws,

@@ -99,10 +99,10 @@
         said = span(now - at);
         break;
       case "in":
-        said = at > now ? `in ${span(at - now)}` : "now";
+        said = at - now >= 500 ? `in ${span(at - now)}` : "now";
         break;
       case "soon":
-        said = at > now ? `in ${span(at - now)}` : "any moment";
+        said = at - now >= 500 ? `in ${span(at - now)}` : "any moment";
         break;
       default:
         said = `${span(now - at)} ago`;
