@@ -47,6 +47,7 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/whatif": {"submit": JOB, "forecast": True},
     "POST /api/v1/config/check": {"text": QUEUES},
     "POST /api/v1/config/diff": {"text": QUEUES},
+    "POST /api/v1/config/compare": {"text": QUEUES},
 }
 """What makes a request cost something; the others are refused for what they ask, which costs, too. Jobs are held: what
 they do to the machine, once they run, is no matter of requests."""

@@ -77,6 +77,7 @@ SHAPES: dict[tuple[str, str], Any] = {
     ("GET", "/config/status"): configuration.ConfigStatus,
     ("GET", "/config/history"): configuration.ConfigPage,
     ("POST", "/config/diff"): configuration.ConfigDifference,
+    ("POST", "/config/compare"): configuration.ConfigPast,
     ("PUT", "/config"): configuration.ConfigApplied,
     ("POST", "/config/rollback"): configuration.ConfigApplied,
     ("POST", "/tokens"): declarations.NewToken,

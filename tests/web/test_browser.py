@@ -335,6 +335,12 @@ def test_the_queue_file_is_compared_then_put_in_force_and_put_back(service: Page
     page.get_by_role("button", name="Compare with what is in force").click()
     page.locator("#p-answer", has_text="root.interactive changes").wait_for()
     assert service.client.config().version == before.version, "comparing changes nothing"
+    page.get_by_role("button", name="Try it on the last day").click()
+    told = service.client.compare_config(text=editor.input_value(), days=1)
+    page.locator("#p-past", has_text=told.sentences[0]).wait_for()
+    page.locator("#p-past", has_text="that ran or waited since").wait_for()
+    watched.check()
+    assert service.client.config().version == before.version
     page.get_by_role("button", name="Put it in force").click()
     page.get_by_role("button", name="Do it").click()
     page.locator("#p-history tr", has_text="api").wait_for()

@@ -1,4 +1,5 @@
-"""Commands about the queue configuration: config check, schema, show, default, status, history, diff, apply, rollback.
+"""Commands about the queue configuration: config check, schema, show, default, status, history, diff, compare, apply,
+rollback.
 
 Decides how problems and versions are listed, and when a person is asked before something changes. Never changes a file.
 Invariant: `check` needs no service, and what it accepts is what `up` and `apply` accept, save for a file of which it
@@ -236,6 +237,35 @@ def _list_warnings(file: str, text: str) -> None:
     if not any(problem.severity == "error" for problem in problems):  # The service lists those.
         for problem in problems:
             print(render.plain(problem), file=sys.stderr)
+
+
+@config.command("compare", examples="fairlead config compare queues.yaml\nfairlead config compare --version 3 --days 2")
+@click.argument("file", required=False, metavar="[FILE]", help="A queues.yaml; - is standard input.")
+@click.option("--version", type=click.IntRange(1), metavar="N", help="An earlier version instead of a file.")
+@click.option(
+    "--days", type=click.IntRange(1, 31), default=7, metavar="N", help="On the work of so many days.", show_default=True
+)
+@app.show_output
+@app.connected
+def compare(client: Client, file: str | None, version: int | None, days: int, output: str) -> app.Status:
+    """Say what a configuration would have made of the work of the last days: who gains, who pays, how surely.
+
+    What the journal recorded is simulated twice, with the configuration in force and with this one; nothing changes.
+    It takes up to a minute. What `sim compare` does anywhere, with more figures. For administrators.
+    """
+    if (file is None) == (version is None):
+        raise app.wrong_usage("config compare: give either a FILE or --version N")
+    text = read_text(file) if file is not None else None
+    try:
+        found = client.compare_config(text=text, version=version, days=days)
+    except Refused as refused:
+        if refused.status != _INVALID or file is None:
+            raise
+        _list_errors(file, "cannot be used", refused)
+        return app.FAILED
+    if not render.write_value(found, output):
+        difference.write_past(Screen.of(), found)
+    return None
 
 
 @config.command("apply", examples=_APPLY_EXAMPLES)

@@ -1,4 +1,4 @@
-"""What a new queue file would change, in lines for people.
+"""What a new queue file would change, and what it would have made of past work, in lines for people.
 
 Decides the order (what is lost first, then what is new) and the words. Never asks the service. Invariant: where not all
 jobs are listed, their number is.
@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import render
-from fairlead.cli.render import Screen
+from fairlead.cli.render import Column, Screen
+from fairlead.times import duration
 
 if TYPE_CHECKING:
-    from fairlead.wire.configuration import Change, ConfigDifference, NamedJob, NamedJobs
+    from fairlead.wire.configuration import Change, ConfigDifference, ConfigPast, NamedJob, NamedJobs
 
 _SIGNS = {"added": "+", "restarted": "+", "removed": "-", "draining": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "red"}
@@ -38,6 +39,27 @@ def write(screen: Screen, found: ConfigDifference) -> None:
         screen.line(screen.styled(f"{sign} {render.plain(text)}", _STYLES.get(sign, "")))
     if not shown:
         screen.line("no queue, limit, rule or job would change")
+
+
+_MEANS = (Column("", least=12, keep_end=True), Column("NOW", right=True), Column("THEN", right=True))
+
+
+def write_past(screen: Screen, found: ConfigPast) -> None:
+    """Write what it would have made of past work."""
+    since = render.moment(found.since_ms)
+    screen.line(f"{found.tasks:,} jobs that ran or waited since {since}, under the file in force and under this file:")
+    for said in found.sentences:
+        screen.line(render.plain(said))
+    for by, means in (("queue", found.queues), ("user", found.users)):
+        if len(means) > 1:
+            screen.line(f"\nMean wait by {by}")
+            render.table(screen, _MEANS, [[each.name, _mean(each.now_ms), _mean(each.then_ms)] for each in means])
+    for note in found.notes:
+        screen.line(f"note: {render.plain(note)}")
+
+
+def _mean(ms: int | None) -> str:
+    return "-" if ms is None else duration(ms)
 
 
 def lines(diff: ConfigDifference) -> Iterator[tuple[str, str]]:

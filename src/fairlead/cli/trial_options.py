@@ -1,4 +1,4 @@
-"""What a simulation is of, as options: the workload, the nodes, faults, when to stop; and a journal as a workload.
+"""What a simulation is of, as options: the workload, the nodes, faults, when to stop.
 
 Decides how the words of a command become a trial. Never runs one. Invariant: the same options give the same trial.
 """
@@ -6,23 +6,18 @@ Decides how the words of a command become a trial. Never runs one. Invariant: th
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fairlead.cli.app import wrong_usage
 from fairlead.cli.values import parse_duration
-from fairlead.places import journal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from fairlead.scheduler import Scheduler
-    from fairlead.sim.jobs import Workload
     from fairlead.sim.sources import Source
     from fairlead.sim.trials import Trial
-    from fairlead.sim.workloads.recorded import Moment
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _TRIAL = (
@@ -116,6 +111,7 @@ def trial_of(
 def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
     """Where the work comes from."""
     from fairlead.sim.sources import Source
+    from fairlead.sim.workloads.journalled import journal_workload
 
     return Source(
         tasks=tasks_max,
@@ -135,45 +131,3 @@ def _moment(text: str, where: str) -> int | None:
     except ValueError:
         raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
     return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
-
-
-# -- the journal ---------------------------------------------------------------------------------------------------
-
-
-def journal_workload(source: Source) -> Workload:
-    """What the journal in a state directory recorded, as a workload. Raises `SourceError`."""
-    from fairlead.journal.codec import CodecError
-    from fairlead.journal.format import JournalError
-    from fairlead.sim.sources import SourceError, machines
-    from fairlead.sim.workloads.recorded import NothingRecorded, recorded
-
-    file = journal_file(Path(source.workload))
-    nodes = machines(source.nodes) if source.nodes else ()
-    try:
-        state = _state_at_its_begin(file)
-        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes, state)
-    except (JournalError, CodecError, NothingRecorded) as e:
-        raise SourceError(str(e)) from e
-
-
-def _state_at_its_begin(file: Path) -> Scheduler | None:
-    """What there was before the first record of a journal whose older part was given up; None if it is whole."""
-    from fairlead.journal.reader import Reader
-    from fairlead.journal.replay import scheduler_state
-    from fairlead.scheduler import Scheduler
-
-    with Reader(file) as reader:
-        snapshot = reader.snapshot(reader.first_seq - 1) if reader.first_seq > 1 else None
-    return Scheduler.load(dict(scheduler_state(snapshot))) if snapshot is not None else None
-
-
-def _moments(file: Path) -> Iterator[Moment]:
-    from fairlead.journal.codec import decode_decisions, decode_event
-    from fairlead.journal.format import EVENT, SCHEDULE
-    from fairlead.journal.reader import Reader
-
-    with Reader(file) as reader:
-        for record in reader.records(reader.first_seq):
-            if record.kind in (EVENT, SCHEDULE):
-                event = decode_event(record.payload) if record.kind == EVENT else None
-                yield record.at_ms, event, decode_decisions(record.outcome) if record.outcome else ()

@@ -93,7 +93,7 @@ class AsyncClient(Routes):
         """The answer to a call. Sent again when the connection broke, if that can do no harm."""
         for pause in (*PAUSES_S, None):
             try:
-                content = b"".join([piece async for piece in self._pieces(call, self.timeout_s)])
+                content = b"".join([piece async for piece in self._pieces(call, self.timeout_s + call.takes_s)])
                 answer: T = http.decoded(content, shape, self.address)
                 return answer
             except Unreachable as error:

@@ -76,9 +76,15 @@ def _shape(name: str) -> Any:
     return getattr(import_module(f"fairlead.wire.{module}"), kind)
 
 
-def call(method: str, path: str, body: Any = None, /, *, repeat: bool = True, **query: Any) -> Call[Any]:
-    """A call; `repeat`: sent again it would do no harm."""
-    return Call(method, path, query, body, {}, repeat)
+ANSWER_S = 60.0
+"""What the service works out beside its other work it gives up itself after so long."""
+
+
+def call(
+    method: str, path: str, body: Any = None, /, *, repeat: bool = True, takes_s: float = 0.0, **query: Any
+) -> Call[Any]:
+    """A call; `repeat`: sent again it would do no harm; `takes_s`: what the answer may take by itself."""
+    return Call(method, path, query, body, {}, repeat, takes_s=takes_s)
 
 
 def path_of(collection: str, name: str, *rest: str) -> str:

@@ -37,6 +37,8 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     """Whether it may be sent again when the connection broke: it can do no harm."""
     most: int | None = None
     """Of a list: at most so many things."""
+    takes_s: float = 0.0
+    """What the answer may take by itself; it is waited for so much longer than for any other."""
 
 
 def request(call: Call[Any], address: Address) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.client.calls import call, listed, route
+from fairlead.client.calls import ANSWER_S, call, listed, route
 from fairlead.client.http import Call
 
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ class PageRoutes:
     @route
     def line_forecast(self, *, limit: int = 30, seconds: float = 2.0) -> Call[pages.LineForecast]:
         """When the first of the line are expected to start."""
-        return call("GET", "/line/forecast", limit=limit, seconds=f"{seconds:g}")
+        return call("GET", "/line/forecast", limit=limit, seconds=f"{seconds:g}", takes_s=ANSWER_S)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from fairlead.client.address import Address, find_address
+from fairlead.client.calls import ANSWER_S, listed, route
 from fairlead.client.calls import call as _call
-from fairlead.client.calls import listed, route
 from fairlead.client.calls import path_of as _of
 from fairlead.client.http import Call
 from fairlead.client.occupancy import OccupancyRoutes
@@ -168,12 +168,13 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
         That takes up to `seconds` (10 if not given).
         """
         spend = None if seconds is None else f"{seconds:g}"
-        return _call("GET", _job(key, "why"), changes="true" if changes else None, seconds=spend)
+        return _call("GET", _job(key, "why"), changes="true" if changes else None, seconds=spend, takes_s=ANSWER_S)
 
     @route
     def when(self, key: str, *, seconds: float | None = None) -> Call[questions.When]:
         """When a job that waits is expected to start; `seconds` to look ahead for."""
-        return _call("GET", _job(key, "forecast"), seconds=None if seconds is None else f"{seconds:g}")
+        spend = None if seconds is None else f"{seconds:g}"
+        return _call("GET", _job(key, "forecast"), seconds=spend, takes_s=ANSWER_S)
 
     @route
     def score(self) -> Call[questions.Score]:
@@ -183,7 +184,7 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     @route
     def what_if(self, /, **supposed: Any) -> Call[questions.Otherwise]:
         """What would be otherwise: exactly one of the changes of `wire.questions.Supposed`, such as `cancel=["17"]`."""
-        return _call("POST", "/whatif", supposed)
+        return _call("POST", "/whatif", supposed, takes_s=ANSWER_S)
 
     # -- queues, nodes, use ------------------------------------------------------------------------------------------
 
@@ -261,6 +262,13 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     ) -> Call[configuration.ConfigDifference]:
         """What a queue file, or an earlier version, would change."""
         return _call("POST", "/config/diff", _given(text=text, version=version))
+
+    @route
+    def compare_config(
+        self, *, text: str | None = None, version: int | None = None, days: int = 7
+    ) -> Call[configuration.ConfigPast]:
+        """What a queue file, or an earlier version, would have made of the work of the last days; up to a minute."""
+        return _call("POST", "/config/compare", _given(text=text, version=version, days=days), takes_s=ANSWER_S)
 
     @route
     def apply_config(self, text: str, *, base: str | None = None) -> Call[configuration.ConfigApplied]:

@@ -122,6 +122,19 @@ async def diff_config(body: wire.ConfigProposal, place: MachineOf, caller: Calle
     return await run_in_threadpool(compare)
 
 
+@router.post("/compare", responses=documented(404, 409, 413))
+async def compare_config(body: wire.ConfigOnPast, place: MachineOf, caller: CallerOf) -> wire.ConfigPast:
+    """What a queue file, or an earlier version, would have made of the work of the last days (administrators).
+
+    By simulation of what the journal has, with the file in force and with this one, as `fairlead sim compare` does it.
+    """
+    caller.require_admin("see what a change of the queues would have done to everybody's work")
+    found, current = await place.look(lambda *_: _pick(place, body.version))
+    text = found.text if body.text is None else body.text
+    await run_in_threadpool(taken, text)
+    return await place.past_work.compared(current.text, text, body.days)
+
+
 @router.put("", responses=documented(409, 413))
 async def apply_config(body: wire.ConfigReplacement, place: MachineOf, caller: CallerOf) -> wire.ConfigApplied:
     """Put a queue file in force, as one step (administrators)."""

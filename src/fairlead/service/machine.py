@@ -45,6 +45,7 @@ from fairlead.service.http.sockets import Tcp
 from fairlead.service.identity import Gate, Tokens
 from fairlead.service.moment import MachineMoment
 from fairlead.service.passes import STRANGERS, Passes, asking
+from fairlead.service.past_work import PastWork
 from fairlead.service.place import Place, place_of
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.times import duration
@@ -76,6 +77,7 @@ class MachinePlace(Place):
     hub: Hub
     records: HistoryRecords
     state_dir: Path
+    past_work: PastWork
     pid: int
     capabilities: Sequence[Capability] = ()
     tcp: Tcp = field(default_factory=Tcp)

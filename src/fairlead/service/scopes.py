@@ -13,7 +13,15 @@ from fairlead.wire.declarations import TokenScope
 
 WIDTH: dict[TokenScope, int] = {"read": 0, "submit": 1, "administer": 2}
 """A token for one of them is one for those before it, too."""
-ASKING = frozenset({"/api/v1/whatif", "/api/v1/config/check", "/api/v1/config/diff", "/ws/v1/validate-conf"})
+ASKING = frozenset(
+    {
+        "/api/v1/whatif",
+        "/api/v1/config/check",
+        "/api/v1/config/diff",
+        "/api/v1/config/compare",
+        "/ws/v1/validate-conf",
+    }
+)
 """Where a POST changes nothing: what is asked about is too long for a query."""
 CLEAN = "/api/v1/clean"
 OF_JOBS = re.compile(rf"/api/v1/jobs(/[^/]+(/[a-z]+)?)?|{CLEAN}")

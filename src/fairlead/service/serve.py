@@ -47,6 +47,7 @@ from fairlead.service.http.sockets import ListenError, Tcp, on_unix, remove_sock
 from fairlead.service.identity import Gate, Tokens, TokensError
 from fairlead.service.machine import MachinePlace
 from fairlead.service.pages import Pages
+from fairlead.service.past_work import PastWork
 from fairlead.service.resources_file import ResourcesFile
 from fairlead.service.retention import Retention, keep
 from fairlead.service.sessions import Sessions
@@ -206,6 +207,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
         users=UserLimits(options.user_bounds),
         notify=options.notify,
         config_file=ConfigFile(options.config) if options.config is not None else None,
+        past_work=PastWork(state_dir),
         forecaster=Forecaster(ScoreFile(state_dir / "forecasts.json")),
     )
     for subscriber in (place.forecaster, Announcer(), pages.changes):

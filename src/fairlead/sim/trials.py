@@ -54,6 +54,8 @@ class Trial:
     name: str
     source: Source
     queues: str = ""
+    text: str = ""
+    """The queue file itself, where it is none on a disk."""
     faults: str = ""
     """A CSV file."""
     mtbf_ms: int | None = None
@@ -69,6 +71,8 @@ class Trial:
 
 def spec_of(trial: Trial, workload: Workload) -> ClusterSpec:
     """The queue file of a trial; raises `ConfigurationError` for what is wrong with it or would be ignored."""
+    if trial.text:
+        return load_text(trial.text, trial.name)
     if not trial.queues:
         return load_text(workload.queues or _ONE_QUEUE, "the queue file of the workload")
     spec = load_file(trial.queues)

@@ -143,10 +143,11 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
     for other in outcomes[1:]:
         if all(o["figures"]["tasks"]["refused"] == o["figures"]["tasks"]["submitted"] for o in (first, other)):
             continue  # Nothing ran: what was refused is said below.
-        told = [_about_waits(first, other), _who(first, other), _else(first, other)]
-        sentences += [said for said in told if said] or [
-            f"{other['name']} makes no difference worth mentioning against {first['name']}."
-        ]
+        told = [said for said in (_about_waits(first, other), _who(first, other)) if said]
+        also = _else(first, other)
+        it = "Beside that it" if told else other["name"]
+        told += [f"{it} is {also}."] if also else []
+        sentences += told or [f"{other['name']} makes no difference worth mentioning against {first['name']}."]
     for o in outcomes:
         sentences += [f"{o['name']} refuses {count:,} tasks: {why}" for why, count in o["refused"].items()]
     sentences += [
@@ -189,7 +190,7 @@ def _else(first: Outcome, other: Outcome) -> str:
     worse = [_changed(row) for row in changes if not _improves(row)]
     parts = [f"better in {'; '.join(better)}"] if better else []
     parts += [f"worse in {'; '.join(worse)}"] if worse else []
-    return f"Beside that it is {', and '.join(parts)}." if parts else ""
+    return ", and ".join(parts)
 
 
 def _improves(row: Row) -> bool:

@@ -15,9 +15,10 @@ from fastapi import Request
 
 from fairlead.client.errors import ClientError, Refused
 from fairlead.web.frame import Given, Page, Row, act_button, table
-from fairlead.web.html import Html, button, div, element, joined, p, span, strong
+from fairlead.web.html import EMPTY, Html, button, div, element, joined, p, span, strong
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
+from fairlead.web.past_work import on_past_work
 from fairlead.web.queue_edit import NotThere, with_value
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amounts, counted
@@ -26,6 +27,7 @@ from fairlead.wire.configuration import Change, ConfigDifference, ConfigVersion,
 
 VERSIONS = (("Version", ""), ("In force since", ""), ("By", ""), ("From", ""), ("", ""))
 SHOWN = 10
+PAST = (("day", 1), ("week", 7), ("month", 31))
 JOBS = (
     ("would_be_stopped", "would be stopped at once", "warn"),
     ("would_fail", "would fail: its partition is removed", "warn"),
@@ -49,8 +51,10 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     await one.begin(dict(request.query_params))
     page.panel("editor", "The queue file", one.editor, kind="main", live=False)
     page.panel("answer", "What it would change", one.answer, kind="side", live=False)
+    page.panel("past", "On past work", one.past, kind="wide", live=False)
     page.panel("history", "Versions that were in force", one.history, kind="wide")
-    page.acts |= {"compare": one.compare, "apply": one.apply, "load": one.load, "rollback": one.roll_back}
+    page.acts |= {"compare": one.compare, "on-past": one.try_on_past, "apply": one.apply}
+    page.acts |= {"load": one.load, "rollback": one.roll_back}
     await page.open()
 
 
@@ -61,6 +65,7 @@ class _Policy:
         self.viewer, self.live, self.page = viewer, live, page
         self._text, self._note = "", ""
         self._base: str | None = None
+        self._past: Html = EMPTY
         self._answer: Html = p(
             "Change the file, then compare: nothing is done before you put it in force.", class_="empty"
         )
@@ -111,12 +116,30 @@ class _Policy:
         try:
             difference = await self.viewer.client.config_difference(text=text)
         except Refused as no:
-            self._answer = _problems(no)
+            self._answer, self._past = _problems(no), EMPTY
         else:
             self._text, self._base = text, difference.base
             follows = await self._follows(text) if not difference.refused and not difference.empty else None
             self._answer = joined(_difference(difference), follows, self._apply_button(difference))
-        await self.page.redraw("answer")
+            self._past = EMPTY if difference.refused or difference.empty else _choice_of_days()
+        await self.page.redraw("answer", "past")
+        return ""
+
+    async def past(self) -> Html:
+        """What the file that was compared would have made of past work; nothing until one was."""
+        return self._past
+
+    async def try_on_past(self, given: Given) -> str:
+        """Simulate the work of the last days under both files."""
+        days = int(given["days"])
+        self._past = p(f"The work of the last {counted(days, 'day')} is simulated twice …", class_="quiet")
+        await self.page.redraw("past")
+        try:
+            found = on_past_work(await self.viewer.client.compare_config(text=self._text, days=days))
+        except ClientError as error:
+            found = p(error.message[:1].upper() + error.message[1:] + ".", class_="failed")
+        self._past = joined(found, _choice_of_days())
+        await self.page.redraw("past")
         return ""
 
     async def _follows(self, text: str) -> Html:
@@ -197,6 +220,15 @@ class _Policy:
         return table(VERSIONS, rows, "Versions of the queue file") if rows else p("None is kept.", class_="empty")
 
 
+def _choice_of_days() -> Html:
+    """How much past work it may be tried on."""
+    return div(
+        [act_button(f"Try it on the last {words}", "on-past", days=days) for words, days in PAST],
+        span("takes up to a minute; nothing is changed", class_="quiet small"),
+        class_="acts",
+    )
+
+
 # -- in words ---------------------------------------------------------------------------------------------------------
 
 
@@ -264,4 +296,6 @@ def _value(value: Any) -> str:
         return "not set"
     if isinstance(value, dict) and value and all(isinstance(each, int | float) for each in value.values()):
         return amounts(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(each)}" for name, each in value.items()) or "nothing"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -53,6 +53,17 @@ class ConfigProposal(Request, frozen=True, kw_only=True):
             raise Wrong("", "give either a text or a version")
 
 
+PAST_DAYS_MAX = 31
+PAST_S = 60.0
+"""So long may it take to simulate past work."""
+
+
+class ConfigOnPast(ConfigProposal, frozen=True, kw_only=True):
+    """A queue file, or an earlier version, to try on the work of the last days."""
+
+    days: Annotated[Annotated[int, Meta(ge=1, le=PAST_DAYS_MAX)], said("The work of so many days.")] = 7
+
+
 class ConfigRollback(Request, frozen=True, kw_only=True):
     """Which version to put in force again."""
 
@@ -215,3 +226,34 @@ class ConfigDifference(Shape, frozen=True, kw_only=True):
     would_start: Annotated[NamedJobs, said("They would wait now.")] = NamedJobs()
     would_be_stopped: NamedJobs = NamedJobs()
     would_fail: Annotated[NamedJobs, said("Their partition would be removed.")] = NamedJobs()
+
+
+# -- on past work ---------------------------------------------------------------------------------------------------
+
+
+class MeanWaits(Shape, frozen=True):
+    """How long the work of a queue or a user waits in the mean; null: none of it starts."""
+
+    name: str
+    now_ms: Annotated[int | None, said("Under the file that is in force.")]
+    then_ms: Annotated[int | None, said("Under the other one.")]
+
+
+class PastQuestion(Shape, frozen=True, kw_only=True):
+    """What the service asks of a process of its own: two files on the work of a state directory from a moment on."""
+
+    state: str
+    since_ms: int
+    in_force: str
+    other: str
+
+
+class ConfigPast(Shape, frozen=True, kw_only=True):
+    """What a queue file would have made of the work of the last days, by simulation."""
+
+    since_ms: int
+    tasks: Annotated[int, said("Jobs and parts of arrays that both were tried on.")]
+    sentences: Annotated[list[str], said("Whether it would have been better, who gains and who pays.")]
+    queues: list[MeanWaits]
+    users: list[MeanWaits]
+    notes: Annotated[list[str], said("What of the record was not taken as it was.")]

@@ -244,3 +244,40 @@ def test_no_difference_and_a_refusal_are_said(service: Any, run: Callable[..., A
     result = run("config", "diff", "--version", "1")
     assert (result.exit_code, result.stdout) == (1, "it would be refused: work is in the way\n")
     assert run("config", "diff").exit_code == 2
+
+
+def test_what_a_file_would_have_made_of_past_work(
+    service: Any, run: Callable[..., Any], refuse: Any, tmp_path: Path
+) -> None:
+    """The sentences, then the means by queue; by user only where there are several."""
+    file = tmp_path / "q.yaml"
+    file.write_text("partitions: []\n")
+    service.on(
+        "POST",
+        "/config/compare",
+        {
+            "since_ms": 0,
+            "tasks": 1200,
+            "sentences": ["With this file, waiting times get shorter: mean 3 m → 1 m."],
+            "queues": [
+                {"name": "root.a", "now_ms": 180_000, "then_ms": 60_000},
+                {"name": "root.b", "now_ms": None, "then_ms": 1_000},
+            ],
+            "users": [{"name": "ann", "now_ms": 180_000, "then_ms": 60_000}],
+            "notes": ["2 nodes drained: not repeated"],
+        },
+    )
+    result = run("config", "compare", str(file), "--days", "2")
+    assert result.exit_code == 0, result.stderr
+    assert service.requests[-1].body == {"text": "partitions: []\n", "days": 2}
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("1,200 jobs that ran or waited since ")
+    assert "waiting times get shorter" in lines[1]
+    assert [line.split() for line in lines[4:7]] == [["NOW", "THEN"], ["root.a", "3m", "1m"], ["root.b", "-", "1.0s"]]
+    assert lines[7] == "note: 2 nodes drained: not repeated"
+    assert json.loads(run("config", "compare", "--version", "3", "--json").stdout)["tasks"] == 1200
+    assert run("config", "compare").exit_code == 2
+    refusal = {"line": 1, "column": 1, "path": "", "value": "", "message": "no", "severity": "error"}
+    service.on("POST", "/config/compare", refuse(422, "invalid", "text: line 1: no", details=[refusal]))
+    result = run("config", "compare", str(file))
+    assert (result.exit_code, "cannot be used" in result.stderr) == (1, True)

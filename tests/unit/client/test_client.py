@@ -217,3 +217,18 @@ def test_what_reads_an_answer_is_made_by_one_thread(monkeypatch: pytest.MonkeyPa
     assert {str(each.result()) for each in failed} == {"stopping"}
     assert {each.result() for each in read} == {Done(ok=True)}
     assert sorted(shape.__name__ for shape in made) == ["Done", "Problem"]
+
+
+def test_what_is_worked_out_apart_is_waited_for_longer(service: Any, socket_path: str) -> None:
+    """`when --spend 1m` may take a minute; any other answer that takes so long does not come."""
+
+    def slowly(_: Any) -> dict[str, Any]:
+        time.sleep(0.6)
+        return {"since_ms": 0, "tasks": 0, "sentences": [], "queues": [], "users": [], "notes": []}
+
+    service.on("POST", "/config/compare", slowly)
+    service.on("GET", "/config/status", slowly)
+    client = Client(Address(socket=socket_path), timeout_s=0.2)
+    assert client.compare_config(text="", days=1).tasks == 0
+    with pytest.raises(Unreachable, match=r"did not answer in 0\.2 s"):
+        client.config_status()

@@ -240,3 +240,42 @@ def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -
     version = put(served, changed).json["version"]
     [entry] = [e for e in served.show(key)["history"] if e["what"] == "configured"]
     assert entry["detail"] == f"version {version} by root: max of root.batch from cpu 2 to cpu 3"
+
+
+# -- on past work ---------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_tried_on_past_work_in_a_process_of_its_own(served: Any, base: dict[str, Any]) -> None:
+    """Nothing changes by it; the rest of the service goes on meanwhile."""
+    for _ in range(3):
+        served.wait(served.submit("/bin/true", queue="root.batch", resources={"cpu": 1}))
+    answer = served.call("POST", f"{CONFIG}/compare", {"text": BASE.replace("vcore: 2", "vcore: 1"), "days": 1})
+    assert answer.status == 200, answer.body
+    found = answer.json
+    assert found["tasks"] >= 3
+    assert found["sentences"]
+    assert "root.batch" in [each["name"] for each in found["queues"]]
+    assert served.call("GET", CONFIG).json["version"] == base["version"]
+    earlier = served.call("POST", f"{CONFIG}/compare", {"version": base["version"]}).json
+    assert earlier["sentences"] == ["This file makes no difference worth mentioning against the file in force."]
+
+
+def test_what_cannot_be_tried_on_past_work_says_why(served: Any, base: dict[str, Any]) -> None:
+    """A file with errors, a version that is not there, too many days, neither or both, a stranger, no time."""
+
+    def refused(body: dict[str, Any], who: str = "") -> tuple[int, str]:
+        answer = served.call("POST", f"{CONFIG}/compare", body, who)
+        return answer.status, str(answer.json["detail"])
+
+    assert refused({"text": "partitions: 7"})[0] == 422
+    assert refused({"version": 99})[0] == 404
+    assert refused({"text": BASE, "days": 32})[0] == 422
+    assert refused({})[0] == 422
+    status, said = refused({"text": BASE}, "bob")
+    assert (status, "everybody's work" in said) == (403, True)
+    patience, served.place.past_work.patience_s = served.place.past_work.patience_s, 0.01
+    try:
+        status, said = refused({"text": BASE})
+    finally:
+        served.place.past_work.patience_s = patience
+    assert (status, "ask for fewer days" in said) == (503, True)

@@ -60,6 +60,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, str]] = {
     ("GET", "/api/v1/config/status"): (USER, READ),
     ("POST", "/api/v1/config/check"): (USER, READ),
     ("POST", "/api/v1/config/diff"): (USER, READ),
+    ("POST", "/api/v1/config/compare"): (USER, READ),
     ("POST", "/api/v1/config/rollback"): (ADMIN, ADMINISTER),
     ("GET", "/api/v1/priority-classes"): (USER, READ),
     ("PUT", "/api/v1/priority-classes/{name}"): (ADMIN, ADMINISTER),

@@ -97,6 +97,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
         "getConfigStatus": ("", None),
         "checkConfig": ("", {"text": "partitions: []"}),
         "diffConfig": ("", {"text": text.replace("- name: batch", "- name: batch\n          - name: more")}),
+        "compareConfig": ("", {"text": text, "days": 1}),
         "applyConfig": ("", {"text": text.replace("- name: batch", "- name: batch\n          - name: other")}),
         "rollBackConfig": ("", {}),
         "setPriorityClass": ("high", {"value": 100}),

@@ -1,0 +1,97 @@
+"""Another queue file on past work: as `sim compare` finds it, and in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead.sim.past import IN_THE_WAY, answered
+from fairlead.sim.simulate import Files, run
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial, run_trials
+from fairlead.sim.verdicts import in_words
+from fairlead.sim.workloads.journalled import journal_workload
+from fairlead.wire.configuration import ConfigPast, PastQuestion
+
+DAY_S = 86_400
+IN_FORCE = """
+partitions:
+  - name: default
+    preemption: {enabled: false}
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - {name: a}
+          - {name: b, properties: {priority.offset: "0"}}
+"""
+OTHER = IN_FORCE.replace('"0"', '"10"')
+
+
+def recorded(folder: Path, days: int = 1) -> str:
+    """A state directory whose journal has three tasks for one core each day; those of `b` wait the longest."""
+    rows = [
+        f"{day * DAY_S + at},{run_s},1,root.{queue},{user}"
+        for day in range(days)
+        for at, run_s, queue, user in ((0, 100, "a", "ann"), (1, 100, "a", "ann"), (2, 10, "b", "bob"))
+    ]
+    (folder / "tasks.csv").write_text("time,run,resources.vcore,queue,user\n" + "\n".join(rows) + "\n")
+    (folder / "state").mkdir()
+    (folder / "one.yaml").write_text(IN_FORCE)
+    source = Source(workload=str(folder / "tasks.csv"), nodes="1x vcore=1")
+    course = Files(course=str(folder / "state" / "journal.db"))
+    with (folder / "out").open("w") as out:
+        assert run(Trial(name="one", queues=str(folder / "one.yaml"), source=source), out, out, files=course) == 0
+    return str(folder / "state")
+
+
+def test_it_finds_what_sim_compare_finds_of_the_same_journal(tmp_path: Path) -> None:
+    state = recorded(tmp_path)
+    found = answered(PastQuestion(state=state, since_ms=0, in_force=IN_FORCE, other=OTHER))
+    source = Source(workload=state, since=0, journal=journal_workload)
+    pair = [
+        Trial(name=name, text=text, source=source)
+        for name, text in (("the file in force", IN_FORCE), ("this file", OTHER))
+    ]
+    assert found.sentences == in_words(run_trials(pair))
+    assert found.tasks == 3
+    means = {each.name: (each.now_ms, each.then_ms) for each in found.queues}
+    assert means == {"root.a": (49_500, 54_500), "root.b": (198_000, 98_000)}
+    assert {each.name for each in found.users} == {"ann", "bob"}
+
+
+def test_over_some_days_it_says_in_how_many_it_is_better(tmp_path: Path) -> None:
+    """With fewer than five that would mean little, and is not said."""
+    for days, is_said in ((2, False), (6, True)):
+        folder = tmp_path / f"{days}"
+        folder.mkdir()
+        state = recorded(folder, days)
+        found = answered(PastQuestion(state=state, since_ms=0, in_force=IN_FORCE, other=OTHER))
+        surely = [each for each in found.sentences if "beats the file in force in 5 of 5 days" in each]
+        assert bool(surely) is is_said, found.sentences
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "other", "said"),
+    [(2**50, OTHER, "nothing was submitted in that stretch of time"), (0, "partitions: 7", "partitions")],
+)
+def test_as_a_process_it_answers_or_says_what_is_in_the_way(
+    tmp_path: Path, since_ms: int, other: str, said: str
+) -> None:
+    state = recorded(tmp_path)
+
+    def ask(**question: object) -> subprocess.CompletedProcess[bytes]:
+        asked = PastQuestion(**{"state": state, "since_ms": 0, "in_force": IN_FORCE, "other": OTHER} | question)  # type: ignore[arg-type]
+        command = [sys.executable, "-m", "fairlead.sim.past"]
+        return subprocess.run(command, input=msgspec.json.encode(asked), capture_output=True, timeout=50, check=False)
+
+    done = ask()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert msgspec.json.decode(done.stdout, type=ConfigPast).tasks == 3
+    done = ask(since_ms=since_ms, other=other)
+    assert (done.returncode, done.stdout) == (IN_THE_WAY, b"")
+    assert said in done.stderr.decode()
