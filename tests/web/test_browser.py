@@ -98,6 +98,46 @@ def test_a_job_says_why_it_waits_and_can_be_changed_from_its_page(service: Pages
 
 
 @pytest.mark.slow
+def test_a_job_is_changed_signalled_ended_at_once_and_its_failed_parts_run_again(
+    service: PagesService, watched: Watched
+) -> None:
+    """What `update`, `signal`, `cancel --now` and `rerun --failed` do."""
+    page = watched.page
+    stubborn = "trap 'echo heard' USR1; trap '' TERM; while :; do sleep 0.1; done"
+    runs = service.submit("sh", "-c", stubborn, resources={"cpu": 4}, grace_ms=600_000)
+    waits = service.submit("true", name="small", resources={"cpu": 2, "memory": 2**30}, queue="root.batch")
+    page.goto(f"{service.url}/job/{waits}")
+    page.locator("summary", has_text="Change").click()
+    watched.check()
+    page.get_by_label("Cores").fill("1")
+    page.get_by_label("Name").fill("smaller")
+    page.locator("form[data-act='change']").get_by_role("button", name="Change").click()
+    page.locator("#say", has_text="It is changed.").wait_for()
+    job = service.client.job(waits)
+    assert (job.name, job.resources) == ("smaller", {"cpu": 1, "memory": 2**30})
+    service.client.cancel(waits)
+
+    page.goto(f"{service.url}/job/{runs}")
+    page.locator("summary", has_text="Signal").click()
+    page.get_by_role("button", name="Send").click()
+    page.locator("#out-stdout", has_text="heard").wait_for()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("button", name="Do it").click()
+    page.get_by_role("button", name="End it now").click()
+    page.get_by_role("button", name="Do it").click()
+    page.locator("#p-head .state.cancelled").wait_for()
+    watched.check()
+
+    parts = service.submit("sh", "-c", "test $FAIRLEAD_ARRAY_INDEX = 1", array="1-3", resources={"cpu": 1})
+    page.goto(f"{service.url}/job/{parts}")
+    page.get_by_role("button", name="Run the failed parts again").click()
+    page.wait_for_function("part => !location.pathname.endsWith(`/${part}`)", arg=parts)
+    page.locator(".square").nth(1).wait_for()
+    assert page.locator(".square").count() == 2
+    clear(service)
+
+
+@pytest.mark.slow
 def test_a_forecast_that_is_overtaken_says_so_by_the_clock_of_the_browser(watched: Watched) -> None:
     """`earliest now, latest now` would be no answer."""
     page, now_ms = watched.page, time.time_ns() // 1_000_000

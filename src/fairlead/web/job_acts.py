@@ -6,11 +6,14 @@ Decides which buttons a state has. Never whether the viewer may: the service ref
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import quote
 
 from fairlead import times
+from fairlead.web.fields import whole_of
 from fairlead.web.frame import Given, Page, act_button
-from fairlead.web.html import Html, div, element
+from fairlead.web.html import Html, button, code, div, element, joined
+from fairlead.web.job_change import change_form, changed, signal_form, signal_number
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import LIVE
 from fairlead.wire.jobs import JobDetails
@@ -27,6 +30,7 @@ def buttons(job: JobDetails, viewer: Viewer) -> Html:
         shown += [
             _field("Priority", "priority", "priority", str(job.priority), "number"),
             _field("Queue", "move", "queue", job.queue),
+            change_form(job),
         ]
         if viewer.is_admin:
             words = "Keep no room for it" if job.reserved else "Keep the next room for it"
@@ -34,15 +38,24 @@ def buttons(job: JobDetails, viewer: Viewer) -> Html:
     if job.state == "running":
         shown.append(act_button("Suspend", "suspend", confirm=f"Let job {key} stand still? It keeps its room."))
         shown.append(act_button("Requeue", "requeue", confirm=f"Stop job {key} and let it wait again?"))
+        shown.append(signal_form())
     if job.state == "suspended":
         shown.append(act_button("Resume", "resume"))
     if job.state in LIVE:
         limit = times.duration_exactly(job.time_limit_ms) if job.time_limit_ms else ""
         shown.append(_field("Time limit", "limit-text", "limit", limit, placeholder="2h"))
-        shown.append(act_button("Cancel", "cancel", kind="danger", confirm=f"End job {key}?"))
+        if job.state == "stopping":
+            words = f"End job {key} at once, without the rest of its grace?"
+            shown.append(act_button("End it now", "cancel-now", kind="danger", confirm=words))
+        else:
+            shown.append(act_button("Cancel", "cancel", kind="danger", confirm=f"End job {key}?"))
     else:
         shown.append(act_button("Run it again", "rerun", kind="main"))
-    return div(shown, class_="acts")
+        if job.parts is not None and job.parts.failed:
+            shown.append(act_button("Run the failed parts again", "rerun-failed"))
+    attach = f"fairlead attach {key}"
+    sit = div("Its terminal: ", code(attach), " ", button("Copy", data_copy=attach), class_="quiet small")
+    return joined(div(shown, class_="acts"), sit if job.terminal and job.state == "running" else None)
 
 
 def _field(words: str, act: str, name: str, value: str, kind: str = "text", placeholder: str = "") -> Html:
@@ -67,73 +80,87 @@ def _field(words: str, act: str, name: str, value: str, kind: str = "text", plac
 
 def add_acts(page: Page, key: str) -> None:
     """Teach a page what its buttons do."""
-    client = page.viewer.client
-
-    def simply(call: Callable[[], Awaitable[object]], said: str) -> Callable[[Given], Awaitable[str]]:
-        async def act(given: Given) -> str:
-            del given
-            await call()
-            return said
-
-        return act
-
-    async def cancel_other(given: Given) -> str:
-        await client.cancel(str(given["key"]))
-        return f"Job {given['key']} is told to end."
-
-    async def priority(given: Given) -> str:
-        changed = await client.change(key, priority=_whole(given["priority"], "a priority"))
-        return f"Its priority is {changed.priority} now."
-
-    async def move(given: Given) -> str:
-        changed = await client.change(key, queue=str(given["queue"]).strip())
-        return f"It is in {changed.queue} now."
-
-    async def limit(given: Given) -> str:
-        ms = int(given["ms"]) if "ms" in given else times.parse_duration(str(given["limit"]))
-        await client.change(key, time_limit_ms=ms)
-        return f"Its time limit is {times.duration_exactly(ms)} now."
-
-    async def resources(given: Given) -> str:
-        job = await client.job(key)
-        await client.change(key, resources={**job.resources, str(given["resource"]): float(given["value"])})
-        return "It asks for less now."
-
-    async def reserve(given: Given) -> str:
-        await client.reserve(key, on=bool(given.get("on")))
-        return "The next room is kept for it." if given.get("on") else "No room is kept for it any more."
-
-    async def rerun(given: Given) -> str:
-        del given
-        again = await client.rerun(key)
-        page.run("go", f"/job/{quote(again.key, safe='')}")
-        return f"Submitted again as job {again.key}."
-
-    async def undrain(given: Given) -> str:
-        await client.undrain(str(given["node"]))
-        return f"{given['node']} takes work again."
-
+    acts, client = _Acts(page, key), page.viewer.client
     page.acts |= {
         "cancel": simply(lambda: client.cancel(key), "It is told to end."),
+        "cancel-now": simply(lambda: client.cancel(key, now=True), "It is ended at once."),
         "hold": simply(lambda: client.hold(key), "It is on hold."),
         "release": simply(lambda: client.release(key), "It may start as soon as it can."),
         "suspend": simply(lambda: client.suspend(key), "It stands still."),
         "resume": simply(lambda: client.resume(key), "It goes on."),
         "requeue": simply(lambda: client.requeue(key), "It is stopped and waits again."),
-        "cancel-other": cancel_other,
-        "priority": priority,
-        "move": move,
-        "limit": limit,
-        "limit-text": limit,
-        "resources": resources,
-        "reserve": reserve,
-        "rerun": rerun,
-        "undrain": undrain,
+        "cancel-other": acts.cancel_other,
+        "priority": acts.priority,
+        "move": acts.move,
+        "limit": acts.limit,
+        "limit-text": acts.limit,
+        "resources": acts.resources,
+        "change": acts.change,
+        "signal": acts.signal,
+        "reserve": acts.reserve,
+        "rerun": acts.rerun,
+        "rerun-failed": partial(acts.rerun, failed=True),
+        "undrain": acts.undrain,
     }
 
 
-def _whole(text: object, what: str) -> int:
-    try:
-        return int(str(text).strip())
-    except ValueError:
-        raise ValueError(f"{text!r} is not {what}; give a whole number") from None
+def simply(call: Callable[[], Awaitable[object]], said: str) -> Callable[[Given], Awaitable[str]]:
+    """What needs nothing but the key."""
+
+    async def act(given: Given) -> str:
+        del given
+        await call()
+        return said
+
+    return act
+
+
+class _Acts:
+    """What is done with one job, with what was typed or chosen for it; each says what came of it."""
+
+    def __init__(self, page: Page, key: str) -> None:
+        self.page, self.key, self.client = page, key, page.viewer.client
+
+    async def cancel_other(self, given: Given) -> str:
+        await self.client.cancel(str(given["key"]))
+        return f"Job {given['key']} is told to end."
+
+    async def priority(self, given: Given) -> str:
+        changed_to = await self.client.change(self.key, priority=whole_of("Priority", str(given["priority"])))
+        return f"Its priority is {changed_to.priority} now."
+
+    async def move(self, given: Given) -> str:
+        moved = await self.client.change(self.key, queue=str(given["queue"]).strip())
+        return f"It is in {moved.queue} now."
+
+    async def limit(self, given: Given) -> str:
+        ms = int(given["ms"]) if "ms" in given else times.parse_duration(str(given["limit"]))
+        await self.client.change(self.key, time_limit_ms=ms)
+        return f"Its time limit is {times.duration_exactly(ms)} now."
+
+    async def resources(self, given: Given) -> str:
+        job = await self.client.job(self.key)
+        await self.client.change(self.key, resources={**job.resources, str(given["resource"]): float(given["value"])})
+        return "It asks for less now."
+
+    async def change(self, given: Given) -> str:
+        await self.client.change(self.key, **changed(await self.client.job(self.key), given))
+        return "It is changed."
+
+    async def signal(self, given: Given) -> str:
+        await self.client.signal(self.key, signal_number(str(given["signal"])))
+        return f"SIG{given['signal']} is sent."
+
+    async def reserve(self, given: Given) -> str:
+        await self.client.reserve(self.key, on=bool(given.get("on")))
+        return "The next room is kept for it." if given.get("on") else "No room is kept for it any more."
+
+    async def rerun(self, given: Given, *, failed: bool = False) -> str:
+        del given
+        again = await self.client.rerun(self.key, failed=failed)
+        self.page.run("go", f"/job/{quote(again.key, safe='')}")
+        return f"Submitted again as job {again.key}."
+
+    async def undrain(self, given: Given) -> str:
+        await self.client.undrain(str(given["node"]))
+        return f"{given['node']} takes work again."

@@ -5,7 +5,6 @@ Decides what is asked for and how it is read. Never checks what the service chec
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from typing import Any
@@ -14,10 +13,11 @@ from urllib.parse import quote
 from fastapi import Request
 
 from fairlead import times
-from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
+from fairlead.core.model.quantities import resource_called
 from fairlead.web.colours import leaves, trees_of
+from fairlead.web.fields import amount_of, keys_of, labelled, read_by, variables_of, whole_of
 from fairlead.web.frame import Given, Page
-from fairlead.web.html import EMPTY, Child, Html, div, element, joined, p, span
+from fairlead.web.html import EMPTY, Html, div, element, joined, p, span
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.viewer import Viewer
@@ -74,7 +74,7 @@ def _form(queues: list[Queue]) -> Html:
     ]
     return element(
         "form",
-        _field(
+        labelled(
             "Command",
             "command",
             "textarea",
@@ -84,26 +84,26 @@ def _form(queues: list[Queue]) -> Html:
             hint="One line is a command; several, or one that begins with #!, are a script.",
         ),
         div(
-            _field("Queue", "queue", "select", options),
-            _field("Name", "name"),
-            _field("Priority", "priority", kind="number", value="0"),
+            labelled("Queue", "queue", "select", options),
+            labelled("Name", "name"),
+            labelled("Priority", "priority", kind="number", value="0"),
             class_="fields",
         ),
         div(
-            _field("Cores", "cpu", value="1", hint="such as 2 or 0.5"),
-            _field("Memory", "memory", placeholder="4Gi"),
-            _field("GPUs", "gpu", kind="number", min=0),
-            _field("Time limit", "limit", placeholder="2h", hint="a job with one may start earlier"),
+            labelled("Cores", "cpu", value="1", hint="such as 2 or 0.5"),
+            labelled("Memory", "memory", placeholder="4Gi"),
+            labelled("GPUs", "gpu", kind="number", min=0),
+            labelled("Time limit", "limit", placeholder="2h", hint="a job with one may start earlier"),
             class_="fields",
         ),
         div(
-            _field("Array", "array", placeholder="1-200%8", hint="indices of its parts; %8: so many at a time"),
-            _field("Directory", "cwd", placeholder="your home"),
-            _field("Starts after jobs", "after", placeholder="12 13", hint="once they have ended well"),
-            _field("Not before", "begin", placeholder="tomorrow 8:00"),
+            labelled("Array", "array", placeholder="1-200%8", hint="indices of its parts; %8: so many at a time"),
+            labelled("Directory", "cwd", placeholder="your home"),
+            labelled("Starts after jobs", "after", placeholder="12 13", hint="once they have ended well"),
+            labelled("Not before", "begin", placeholder="tomorrow 8:00"),
             class_="fields",
         ),
-        _field("Variables", "env", "textarea", rows=2, placeholder="NAME=value, one a line"),
+        labelled("Variables", "env", "textarea", rows=2, placeholder="NAME=value, one a line"),
         element(
             "label",
             element("input", type="checkbox", name="idle", value="1"),
@@ -121,18 +121,6 @@ def _form(queues: list[Queue]) -> Html:
     )
 
 
-def _field(
-    words: str, name: str, tag: str = "input", *inside: Child, hint: str = "", kind: str = "text", **given: Any
-) -> Html:
-    if tag == "input":
-        given["type"] = kind
-    field = element(
-        tag, *inside, **{"id": f"f-{name}", "name": name, "aria_describedby": f"h-{name}" if hint else None, **given}
-    )
-    note = span(hint, id=f"h-{name}", class_="quiet small") if hint else None
-    return div(element("label", words, for_=f"f-{name}"), field, note, class_="labelled")
-
-
 def draft_of(given: Given) -> dict[str, Any]:
     """What the fields of the form ask for. Raises `ValueError` with a sentence that names the field."""
 
@@ -141,21 +129,21 @@ def draft_of(given: Given) -> dict[str, Any]:
 
     draft: dict[str, Any] = {name: text(name) for name in ("name", "queue", "array") if text(name)}
     draft |= _command(text("command"))
-    amounts = {name: _amount(name, text(name)) for name in ("cpu", "memory", "gpu") if text(name)}
+    amounts = {name: amount_of(name, text(name)) for name in ("cpu", "memory", "gpu") if text(name)}
     if amounts:
         draft["resources"] = with_cpu({resource_called(name): amount for name, amount in amounts.items()})
     if text("priority"):
-        draft["priority"] = _number("Priority", text("priority"))
+        draft["priority"] = whole_of("Priority", text("priority"))
     if text("limit"):
-        draft["time_limit_ms"] = _read("Time limit", times.parse_duration, text("limit"))
+        draft["time_limit_ms"] = read_by("Time limit", times.parse_duration, text("limit"))
     if text("begin"):
-        draft["begin_at_ms"] = _read("Not before", times.parse_begin, text("begin"), time.time_ns() // 1_000_000)
+        draft["begin_at_ms"] = read_by("Not before", times.parse_begin, text("begin"), time.time_ns() // 1_000_000)
     if text("cwd"):
         draft["cwd"] = text("cwd")
     if text("after"):
-        draft["after"] = [{"key": key} for key in re.split(r"[,\s]+", text("after"))]
+        draft["after"] = [{"key": key} for key in keys_of(text("after"))]
     if text("env"):
-        draft["env"] = _variables(text("env"))
+        draft["env"] = variables_of(text("env"))
     if given.get("idle"):
         draft["idle"] = True
     return draft
@@ -172,37 +160,3 @@ def _command(text: str) -> dict[str, Any]:
         return {"command": shlex.split(text)}
     except ValueError as error:
         raise ValueError(f"Command: {error}") from None
-
-
-def _amount(name: str, text: str) -> int:
-    try:
-        return parse_quantity(resource_called(name), f"{round(float(text) * 1000)}m" if name == "cpu" else text)
-    except (QuantityError, ValueError):
-        example = {"cpu": "2 or 0.5", "memory": "4Gi or 500Mi"}.get(name, "1")
-        raise ValueError(f"{name}: {text!r} is no amount; write for example {example}") from None
-
-
-def _number(field: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{field}: {text!r} is no whole number") from None
-
-
-def _read(field: str, read: Any, *given: Any) -> int:
-    try:
-        found: int = read(*given)
-    except ValueError as error:
-        raise ValueError(f"{field}: {error}") from None
-    return found
-
-
-def _variables(text: str) -> dict[str, str]:
-    found = {}
-    for line in text.splitlines():
-        name, equals, value = line.strip().partition("=")
-        if line.strip():
-            if not equals or not name:
-                raise ValueError(f"Variables: {line.strip()!r} is not NAME=value")
-            found[name] = value
-    return found
