@@ -53,4 +53,6 @@ def print_starts(client: Client, seconds: float | None, output: str) -> None:
 
 def _row(each: InLine, start: ExpectedStart | None) -> list[str]:
     moments = [render.moment(getattr(start, f"{name}_ms", None)) for name in ("earliest", "median", "latest")]
+    if start is not None and not start.known:
+        moments[0] = "not known yet"
     return [str(each.place), each.key, each.name, each.user, each.queue, *moments]

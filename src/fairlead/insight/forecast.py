@@ -69,7 +69,7 @@ class Expected(Interval, frozen=True, kw_only=True):
 
 def unknown(told: Forecast, name: Name) -> Expected:
     """What can be said where nothing has ended yet: no middle, and a bound where everything declares a time limit."""
-    bound_ms = told.declared.get(name) if told.is_bounded else None
+    bound_ms = told.declared.get(name) if told.endless <= {name} else None
     plain = told.expected(name)
     return msgspec_replace(
         plain, median_ms=None, earliest_ms=told.made_ms, latest_ms=bound_ms, known=False, broken_off=0, never=0.0
@@ -90,8 +90,8 @@ class Forecast:
     about: Mapping[Name, About] = field(default_factory=dict)
     declared: Mapping[Name, int] = field(default_factory=dict)
     """Of each ask its start in the one future in which everything takes as long as it declares."""
-    is_bounded: bool = False
-    """Whether everything else that waits or runs declares a time limit."""
+    endless: frozenset[Name] = frozenset()
+    """What waits or runs and declares no time limit: what comes behind it has no bound."""
     seen_ms: tuple[int | None, ...] = ()
     """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
 
@@ -203,7 +203,7 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
         if events
         else _abouts(scheduler, until),
         declared,
-        _is_bounded(scheduler, set(until)),
+        _endless(scheduler),
         tuple(each.seen_ms for each in futures),
     )
 
@@ -237,12 +237,13 @@ def _declared(runtimes: Runtimes, kind: KindOf) -> Callable[[Ask, int], int]:
     return draw
 
 
-def _is_bounded(scheduler: Scheduler, wanted: set[Name]) -> bool:
-    return all(
-        ask.spec.time_limit_ms is not None or (name, app.id, key) in wanted
+def _endless(scheduler: Scheduler) -> frozenset[Name]:
+    return frozenset(
+        (name, app.id, key)
         for name, partition in scheduler.cluster.partitions.items()
         for app in partition.applications.values()
         for key, ask in app.asks.items()
+        if ask.spec.time_limit_ms is None
     )
 
 

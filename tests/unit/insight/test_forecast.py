@@ -229,6 +229,9 @@ def test_without_history_there_are_bounds_and_no_middle() -> None:
     assert (found.known, found.median_ms, found.earliest_ms, found.latest_ms) == (False, None, 0, 2 * MINUTE)
     open_ended = forecast(lab(None, None), Runtimes(), draws=2)
     assert unknown(open_ended, ("default", "w1", "w1")).latest_ms is None
+    behind = forecast(lab(2 * MINUTE, None, MINUTE), Runtimes(), draws=2)
+    bounds = [unknown(behind, ("default", key, key)).latest_ms for key in ("w1", "w2")]
+    assert bounds == [2 * MINUTE, None], "what it comes behind may run for ever, though its own start has a bound"
 
 
 def test_a_gang_is_played_on_when_its_placeholders_stand() -> None:
