@@ -4,16 +4,17 @@ Decides how much each outcome counts for it, and by how much each way to forecas
 Invariant: without outcomes every way says what it says by itself, as wide as `PRIOR`, and the futures count most.
 
 There are several ways to say when an ask starts (`WAYS`); each is put right by how wrong it was lately for asks that
-are alike, and they are mixed by how well each did lately in the queue. Waits are compared as logarithms. Outcomes count
-the more the more the ask is like the one that is asked about: its queue, size and priority, how long it has waited, how
-long it was expected to wait still, and how long ago that was. So much experience with the like makes an answer of its
-own, and little of it leans on all (a weighted quantile of errors; conformal prediction with weights: Tibshirani et al.
-2019).
+are alike (one of them by all), and they are mixed by how well each did lately in the queue. Waits are compared as
+logarithms. Outcomes count the more the more the ask is like the one that is asked about: its queue, size and priority,
+how long it has waited, how long it was expected to wait still, and how long ago that was. So much experience with the
+like makes an answer of its own, and little of it leans on all (a weighted quantile of errors; conformal prediction with
+weights: Tibshirani et al. 2019).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
@@ -28,9 +29,30 @@ WAIT_LEAST_MS = 1_000
 WAIT_MAX_MS = 12 * HORIZON_MS
 WAITED_LEAST_MS = 60_000
 """Added to times waited so far before they are compared."""
-WAYS = ("futures", "middle", "limits", "recent", "plain")
-"""The futures with how far they are apart; their middle alone; the one in which everything takes what it declares; the
-middle of the last waits of the queue; and the futures as they are, which is the only one that is not put right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to say when an ask starts."""
+
+    name: str
+    at_first: float
+    """What it is taken to lose before anything is known, in losses of the futures as they are."""
+    by_all: bool = False
+    """It is put right by all outcomes, however unlike: few that are alike say little about how wide it has to be."""
+
+
+WAYS = (
+    Way("futures", 1.0),
+    Way("middle", 1.25),
+    Way("limits", 2.0),
+    Way("limits by all", 2.0, by_all=True),
+    Way("recent", 2.0),
+    Way("plain", 1.0),
+)
+"""The futures with how far they are apart; their middle alone; the one in which everything takes what it declares, put
+right in two ways; the middle of the last waits of the queue; and the futures as they are, which is the only one that is
+not put right."""
 PRIOR = np.array((-1.0, -0.5, 0.0, 0.5, 1.0))
 """What errors are before any is known: the futures are as wide as they are, the others within a factor of e."""
 PRIOR_WEIGHT = 0.6
@@ -43,10 +65,10 @@ FAR = 1.2
 """So far apart in logarithm of time waited, or expected, an outcome counts for a third."""
 TRUST = 4.0
 """How strongly the better way is preferred: one that loses a quarter more counts for a third."""
-AT_FIRST = np.array((1.0, 1.25, 2.0, 2.0, 1.0))
-"""What each way is taken to lose before anything is known, in losses of the futures as they are."""
+AT_FIRST = np.array([way.at_first for way in WAYS])
 AT_FIRST_WEIGHT = 10.0
-"""Of that, against 1 for an outcome of the queue: those of one time go together, so that few of them tell little."""
+"""Of what a way loses at first, against 1 for an outcome of the queue: those of one time go together, so that few of
+them tell little."""
 
 Levels = tuple[float, float, float]
 
@@ -92,10 +114,10 @@ class Experience:
 
     def put_right(self, way: int, point: float, units: tuple[float, float], near: Any, part: float) -> Levels:
         """What one way says, moved by its errors."""
-        weights = near * np.exp(-np.abs(self.points[:, way] - point) / FAR)
+        like = self.age if WAYS[way].by_all else near * np.exp(-np.abs(self.points[:, way] - point) / FAR)
         known = ~np.isnan(self.points[:, way])
         errors = np.concatenate([PRIOR, self.errors[known, way]])
-        weights = np.concatenate([np.full(len(PRIOR), PRIOR_WEIGHT), weights[known]])
+        weights = np.concatenate([np.full(len(PRIOR), PRIOR_WEIGHT), like[known]])
         order = np.argsort(errors, kind="stable")
         errors, weights = errors[order], weights[order]
         places = (np.cumsum(weights) - weights / 2) / weights.sum()

@@ -199,7 +199,7 @@ class Scorecard:
         waited_ms = plain.about.waited_ms
         left = sorted(wait - waited_ms for wait in self._waits.get(plain.about.queue, ()) if wait > waited_ms)
         recent = log(left[len(left) // 2] + WAIT_LEAST_MS) if left else None
-        return middle, middle, limits, recent, middle
+        return middle, middle, limits, limits, recent, middle
 
     def _learned(self, now_ms: int) -> Experience:
         if self._experience is None or self._experience[0] != now_ms:
@@ -222,7 +222,7 @@ class Scorecard:
         """How much each way counts in the answers of a queue; together 1."""
         learned = Experience(list(self._outcomes))
         trust = learned.trust(About(queue))
-        return dict(zip(WAYS, trust / trust.sum(), strict=True))
+        return dict(zip((way.name for way in WAYS), trust / trust.sum(), strict=True))
 
     def score(self) -> Score:
         """What is shown of it."""

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from fairlead.insight.experience import Outcome
+from fairlead.insight.experience import WAYS, Experience, Outcome
 from fairlead.insight.forecast import About, Expected
 from fairlead.insight.runtimes import Kind
 from fairlead.insight.scorecard import Scorecard, State
@@ -71,10 +71,10 @@ def test_before_anything_is_known_the_futures_count_most() -> None:
     card = Scorecard()
     first = card.weights("")
     assert first["plain"] == first["futures"] > 2 * first["limits"]
-    losses = (900.0, 900.0, 700.0, 900.0, 900.0)
+    losses = (900.0, 900.0, 700.0, 900.0, 900.0, 900.0)
     point = log(101_000)
     for count, is_turned in ((3, False), (300, True)):
-        outcomes = [Outcome(About(), (point,) * 5, 1.0, 1.0, point, losses)] * count
+        outcomes = [Outcome(About(), (point,) * 6, 1.0, 1.0, point, losses)] * count
         told = Scorecard.restored(State(outcomes=outcomes)).weights("")
         assert bool(told["limits"] > told["plain"]) is is_turned
 
@@ -83,7 +83,7 @@ def test_a_long_time_without_a_miss_does_not_make_intervals_narrow() -> None:
     """A thousand starts came inside: the next interval still has seven of ten of them."""
     point = log(101_000)
     waits = [point + (n * 617 % 1_001) / 500 - 1 for n in range(1_001)]
-    points, losses = (point, point, None, None, point), (1.0, 1.0, None, None, None)
+    points, losses = (point, point, None, None, None, point), (1.0, 1.0, None, None, None, None)
     outcomes = [Outcome(About(), points, 1.0, 1.0, wait, losses) for wait in waits]
     card = Scorecard.restored(State(outcomes=outcomes, missed=[False] * 1_000))
     told = card.calibrated(0, replace(promise(0, 100_000), earliest_ms=36_155, latest_ms=273_549))
@@ -146,3 +146,19 @@ def test_a_forecast_without_a_middle_stays_as_it_is() -> None:
     """Nothing can be widened around nothing."""
     never = Expected(None, None, None, 0.8, 0, 1.0, name=("default", "w", "w"))
     assert Scorecard().calibrated(0, never) == never
+
+
+def test_one_way_is_put_right_by_all_outcomes_however_unlike() -> None:
+    """Of this queue nothing is known: what the limits say is moved by the outcomes of others, in full."""
+    point, wait = log(101_000), log(201_000)
+    about = About(queue="other", size="large", priority=7, waited_ms=3_600_000)
+    outcomes = [Outcome(about, (point,) * 6, 1.0, 1.0, wait, (1.0,) * 6)] * 20
+    learned = Experience(outcomes)
+    near = learned.nearness(About(queue="mine"))
+    by_name = {way.name: number for number, way in enumerate(WAYS)}
+    middles = {
+        name: learned.put_right(by_name[name], point, (1.0, 1.0), near, 0.1)[1] - point
+        for name in ("limits", "limits by all")
+    }
+    assert middles["limits by all"] == pytest.approx(wait - point, abs=0.05)
+    assert middles["limits"] < 0.5 * (wait - point)
