@@ -46,7 +46,7 @@ WAYS = (
     Way("futures", 1.0),
     Way("middle", 1.25),
     Way("limits", 2.0),
-    Way("limits by all", 2.0, by_all=True),
+    Way("limits by all", 1.5, by_all=True),
     Way("recent", 2.0),
     Way("plain", 1.0),
 )
