@@ -20,7 +20,7 @@ LESS, MORE, NEITHER = "less", "more", ""
 WORTH_SAYING = 0.05
 """Differences of a smaller part are noise to a reader."""
 TOLD = {
-    "waiting time": ("mean", "p95", "never started"),
+    "waiting time": ("mean", "p50", "p95", "never started"),
     "bounded slowdown": ("mean", "p95"),
     "tasks": ("refused", "given up", "last one ended after"),
     "stopped work": ("evictions", "run time lost"),
@@ -169,17 +169,17 @@ def _about_waits(first: Outcome, other: Outcome) -> str:
 
 
 def _who(first: Outcome, other: Outcome) -> str:
-    """Which queue gains most and which pays most, by mean wait."""
+    """Which queue gains most and which pays most: the largest changes of the mean wait, as the picture has them."""
     changes = []
     for row in breakdown([first, other], "queue"):
         old, new = row.values
-        if old is not None and new is not None and max(old, new) >= 1:
-            changes.append(((new - old) / max(old, new), row))
+        if old is not None and new is not None and abs(new - old) > WORTH_SAYING * max(old, new, 1):
+            changes.append((new - old, row))
     changes.sort(key=lambda c: (c[0], c[1].name))
     told = []
-    if changes and changes[0][0] < -WORTH_SAYING:
+    if changes and changes[0][0] < 0:
         told.append(f"{changes[0][1].name} gains most ({changes[0][1].text(0)} → {changes[0][1].text(1)})")
-    if changes and changes[-1][0] > WORTH_SAYING:
+    if changes and changes[-1][0] > 0:
         told.append(f"{changes[-1][1].name} pays most ({changes[-1][1].text(0)} → {changes[-1][1].text(1)})")
     return f"In the mean {' and '.join(told)}." if told else ""
 

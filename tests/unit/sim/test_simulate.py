@@ -411,6 +411,19 @@ def test_columns_of_ones_own_are_a_note(place: Path) -> None:
     assert ran(trial(place), trial(place, "two"))[1].count(f"note: {says}\n") == 1
 
 
+def test_who_pays_most_is_whose_wait_grows_most_and_the_middle_is_told_beside_the_end(place: Path) -> None:
+    """Twelve minutes that become an hour are less than two hours that become seven; half of all waits count as well."""
+    outcomes = run_trials([trial(place), trial(place, "two")])
+    for outcome, waits in zip(outcomes, ((720.0, 9_000.0), (3_240.0, 25_200.0)), strict=True):
+        started = outcome["figures"]["waits"]["started"]
+        started["mean"], started["p50"], started["p95"] = 10_000.0, waits[0], 100_000.0 - 2 * waits[1]
+        for queue, wait in zip(("root.a", "root.b"), waits, strict=True):
+            outcome["figures"]["waits_by"]["queue"][queue]["started"]["mean"] = wait
+    waits_said, who, *_ = in_words(outcomes)
+    assert waits_said == "With two, waiting times are another: p50 12 min → 54 min, p95 23 h → 14 h."
+    assert who == "In the mean root.b pays most (2.5 h → 7.0 h)."
+
+
 def test_both_sides_are_told(place: Path) -> None:
     """Who waits longer in the mean, but of whom the unluckiest is better off and all is over earlier, hears both."""
     outcomes = run_trials([trial(place), trial(place, "two")])

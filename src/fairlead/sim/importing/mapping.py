@@ -53,7 +53,7 @@ _NAMES: dict[str, str] = {
     GPU: "gpus gpu ngpus numgpu numgpus reqgpus gpucount resourcelistngpus",
     "nodes": "nnodes allocnodes nodes nodecount reqnodes",
     "count": "count replicas instances copies",
-    "queue": "queue queuename queueid partition class",
+    "queue": "queue queuename queueid partition class account accountname project team group groupname",
     "user": "user username owner uid submitter login userid who",
     "job": "jobid jobidraw job application applicationid appid jobnumber id",
     "priority": "priority prio",

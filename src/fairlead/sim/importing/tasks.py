@@ -17,7 +17,7 @@ from fairlead.core.model.resources import INT64_MAX
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.sim.importing.mapping import CORES, MEMORY, Mapped, Source, kind_of
 from fairlead.sim.importing.quantities import DURATIONS, Unreadable, moment_of
-from fairlead.sim.importing.units import NONE, Kind, reader
+from fairlead.sim.importing.units import NONE, NOTHING, Kind, reader
 from fairlead.sim.workloads.table import COUNT_MAX
 
 
@@ -114,6 +114,9 @@ class Reader:
             amount = self._value(field, cells)
             if amount is not None:
                 found[field.removeprefix("resources.")] = amount
+            elif field == CORES and (text := self.mapped[field].text(cells)).lower() not in NOTHING:
+                # An empty cell asks for none; `n/a` says that somebody does not know.
+                raise Wrong(self._called(field), text, "does not say how much")
         memory = found.get("memory")
         if memory is not None:
             amount, each = memory

@@ -32,17 +32,15 @@ from fairlead.sim.importing.quantities import (
     whole_of,
 )
 
+NOTHING = ("", "-", "--", "none", "null")
+"""Texts that say that there is none."""
 NONE = (
-    "",
+    *NOTHING,
     "unknown",
-    "none",
     "none assigned",
     "n/a",
     "na",
     "nan",
-    "null",
-    "-",
-    "--",
     "unlimited",
     "partition_limit",
     "nat",
@@ -225,9 +223,11 @@ def _moment(said: str, texts: Sequence[str]) -> Unit | None:
     if not forms:
         return None
     if len(forms) > 1:
-        # By the day first or the month first: rows mostly stand in the order of time.
-        rises = {form: _rises(form, texts) for form in forms}
-        best = max(forms, key=lambda form: rises[form])
+        # By the day first or the month first: rows mostly stand in the order of time; where they do so in both ways,
+        # they are taken to be of days that follow each other, not of the same day in each month.
+        moments = {form: _moments(form, texts) for form in forms}
+        rises = {form: _rises(found) for form, found in moments.items()}
+        best = max(forms, key=lambda form: (rises[form], min(moments[form]) - max(moments[form])))
         return Unit(best, known=rises[best] > 1.2 * min(rises.values()))
     return Unit(forms[0])
 
@@ -248,13 +248,17 @@ FEW = 10
 """Texts on which a form is tried before it is tried on all."""
 
 
-def _rises(form: str, texts: Sequence[str]) -> int:
+def _moments(form: str, texts: Sequence[str]) -> list[int]:
     found = []
     for text in texts:
         try:
             found.append(moment_of(text, form, UTC))
         except Unreadable:
             continue
+    return found
+
+
+def _rises(found: Sequence[int]) -> int:
     return max(sum(a <= b for a, b in pairwise(found)), sum(a >= b for a, b in pairwise(found)))
 
 

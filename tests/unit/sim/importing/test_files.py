@@ -66,6 +66,14 @@ DAY = "2026-05-01T08:"
             1,
         ),
         (
+            # Both readings of the dates are in order: those of days that follow each other are meant.
+            "portal.tsv",
+            "CSV with tabs",
+            [("2026-05-04T23:34:00Z", "2400", "8", "32", "ana"), ("2026-05-05T00:10:00Z", "7200", "2", "4", "bo")],
+            1,
+            1,
+        ),
+        (
             "spreadsheet.csv",
             "CSV with tabs, in utf-16",
             [
@@ -218,3 +226,12 @@ def test_priorities_that_are_none_of_ours_are_not_read(tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(f"{head}{row}{number}\n{row}3\n")
         _, account, mapped, _ = imported(str(tmp_path / "t.csv"))
         assert ("priority" in mapped, account.rows) == (is_read, 2)
+
+
+def test_what_the_portal_does_not_know_is_said_and_accounts_are_queues() -> None:
+    """`n/a` cores are an error with its line, not a task of none; where nothing else tells queues, the account does."""
+    rows, account, mapped, _ = imported("portal.tsv")
+    assert {row["queue"] for row in rows} == {"vision", "nlp"}
+    assert not mapped["time"].unit.known, "it is said that the form is guessed"
+    [((column, hint), group)] = account.errors.items()
+    assert (column, hint, group.examples) == ("CPUs", "does not say how much", [(4, "n/a")])
