@@ -156,8 +156,11 @@ class Demand:
             batch.stamp = 0
             self.improved.pop(batch, None)
             self.live -= 1
-            if not self.live and self.obstacle is None:
-                self.leaf.offer_no_more(self)
+            if not self.live:
+                # None of them counts any more; what they hold is free at once, without a search for circles.
+                self.line.clear()
+                if self.obstacle is None:
+                    self.leaf.offer_no_more(self)
 
     def hold(self, batch: Batch) -> None:
         """The batch waits with this demand from now on, in no line yet."""
