@@ -28,7 +28,7 @@ def rare_collections() -> Iterator[None]:
     """Look for garbage less often: a simulation makes many objects and little garbage that needs looking for."""
     before = gc.get_threshold()
     gc.collect()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(1_000_000, 50, 100)
     try:
         yield
     finally:

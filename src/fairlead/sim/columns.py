@@ -159,11 +159,15 @@ STRETCHES = 480
 
 
 class Rows:
-    """The columns as arrays, a copy; what waits or runs ended at the end of the simulation."""
+    """The columns as arrays; what waits or runs ended at the end of the simulation.
+
+    They are the memory of the columns themselves, so that a million rows need no second one: while there are rows, no
+    column can grow.
+    """
 
     def __init__(self, columns: Columns) -> None:
         def ints(*arrays: array[int]) -> Iterator[Ints]:
-            return (np.array(values, dtype=np.int64) for values in arrays)
+            return (np.frombuffer(a, dtype=a.typecode) if a else np.zeros(0, dtype=np.int64) for a in arrays)
 
         c = columns
         self.end_ms = c.end_ms
@@ -171,7 +175,7 @@ class Rows:
         self.submit, self.run_ms, self.start, self.done = ints(c.submit_ms, c.run_ms, c.start_ms, c.done_ms)
         # Of each run: its task, from when to when, and how it ended.
         self.task, self.begin, self.until, self.how = ints(c.run_task, c.run_start_ms, c.run_end_ms, c.run_how)
-        self.until[self.until == NOT_YET] = c.end_ms
+        self.until = np.where(self.until == NOT_YET, c.end_ms, self.until)
         names = sorted({name for items in c.shapes.values for name, _ in items})
         offered = {name for _, _, items, _ in c.capacity for name, _ in items}
         sizes = [dict(items) for items in c.shapes.values]
@@ -200,18 +204,18 @@ class Grid:
         """The mean of the sum of `weight` over all spans [begin, until), in each stretch.
 
         The integral of a sum of steps is piecewise linear: at an edge it is the sum over all begins before it of weight
-        times the time since, less the same over the ends.
+        times the time since, less the same over the ends. Summed by stretch, so that nothing has to be put in order.
         """
         return np.diff(self._integral(begin, weight) - self._integral(until, weight)) / self.width_ms
 
     def _integral(self, at: Ints, weight: Floats) -> Floats:
-        order = np.argsort(at, kind="stable")
-        times, weights = at[order].astype(np.float64) - self.begin_ms, weight[order]
-        sums = np.concatenate(([0.0], np.cumsum(weights)))
-        moments = np.concatenate(([0.0], np.cumsum(weights * times)))
-        edges = self.edges - self.begin_ms
-        before = np.searchsorted(times, edges, side="right")
-        return np.asarray(sums[before] * edges - moments[before], dtype=np.float64)
+        edges, times = self.edges - self.begin_ms, (at - self.begin_ms).astype(np.float64)
+        first_edge = np.searchsorted(edges, times)
+        sums, moments = (
+            np.cumsum(np.bincount(first_edge, weights=summed, minlength=len(edges)))[: len(edges)]
+            for summed in (weight, weight * times)
+        )
+        return np.asarray(sums * edges - moments, dtype=np.float64)
 
 
 def wanted_spans(rows: Rows) -> tuple[Ints, Ints]:
