@@ -132,7 +132,8 @@ async def compare_config(body: wire.ConfigOnPast, place: MachineOf, caller: Call
     found, current = await place.look(lambda *_: _pick(place, body.version))
     text = found.text if body.text is None else body.text
     await run_in_threadpool(taken, text)
-    return await place.past_work.compared(current.text, text, body.days)
+    with place.users.one_more("questions", caller):
+        return await place.past_work.compared(current.text, text, body.days)
 
 
 @router.put("", responses=documented(409, 413))
