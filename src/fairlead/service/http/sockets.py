@@ -13,14 +13,20 @@ import ipaddress
 import os
 import socket
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairlead.tls.certificate import Certificate, CertificateError
 
 BACKLOG = 2048
 LONGEST_PATH = 107
 """What the kernel takes as the path of a Unix socket, in bytes."""
+GONE_S = 2.0
+"""A service that was killed leaves processes for moments that have its sockets still: so long that is waited for."""
+AGAIN_S = 0.05
+ASKING = b"GET /healthz HTTP/1.0\r\n\r\n"
 
 
 class ListenError(Exception):
@@ -70,14 +76,20 @@ def _require_free(path: Path) -> bool:
         return False
     if not stat.S_ISSOCK(about.st_mode):
         raise ListenError(f"{path} is there and is no socket; move it away, or choose another with --socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            return True
-        except TimeoutError:
-            pass
+    end = time.monotonic() + GONE_S
+    while time.monotonic() < end:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(max(end - time.monotonic(), AGAIN_S))
+            try:
+                probe.connect(str(path))
+                probe.sendall(ASKING)
+                if probe.recv(1):
+                    break
+            except ConnectionRefusedError:
+                return True
+            except OSError:
+                pass  # Nobody takes it any more, or not in time.
+        time.sleep(AGAIN_S)
     raise ListenError(f"a service answers on {path} already; stop it, or choose another with --socket")
 
 
@@ -101,15 +113,29 @@ def on_tcp(host: str, port: int, *, beyond_loopback: bool = False) -> socket.soc
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        _bind(listening, address)
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        in_use = error.errno == 98
+        in_use = error.errno == errno.EADDRINUSE
         advice = "is another service running? Choose another with --port" if in_use else "choose another with --port"
         raise ListenError(f"cannot listen on {host} port {port}: {error.strerror}; {advice}") from error
     listening.setblocking(False)
     return listening
+
+
+def _bind(listening: socket.socket, address: Any) -> None:
+    """Have the address; one in use may be that of a service that was just killed. Raises OSError."""
+    end = time.monotonic() + GONE_S
+    while True:
+        try:
+            listening.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= end:
+                raise
+            time.sleep(AGAIN_S)
+        else:
+            return
 
 
 @dataclass(frozen=True, slots=True)
