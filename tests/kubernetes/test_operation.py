@@ -35,9 +35,11 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     assert "cpu" in rows["default/waits"]["reason"]["sentence"]
     told = ask("why", "pod/waits")
     assert "default/waits: waiting (1st in its queue)" in told
-    assert "You can raise its priority to 1 (now 0)" in told
+    assert "You can ask for cpu 1 at most (now cpu 3)" in told, "what stops nothing comes first"
     everything = ask("why", "pod/waits", "-n", "default", "--all")
     assert "default/waits: waiting" in everything
+    # Both pods are of one application; that the other one is stopped for it is said all the same.
+    assert "if its priority were 1 (now 0; 0 is not enough); that would stop default/runs" in everything
     assert "n0" in everything
     assert "runs on n0" in ask("why", "pod/runs")
     assert "would start: default/waits" in ask("whatif", "cancel", "pod/runs")
