@@ -9,7 +9,7 @@ warns that it is not for a machine; on a terminal nothing is changed that was no
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -20,8 +20,12 @@ from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fairlead.config import Problem
     from fairlead.wire.configuration import ConfigApplied, ConfigDifference, ConfigVersion
+
+T = TypeVar("T")
 
 file_argument = click.argument("file", metavar="FILE", help="A queues.yaml; - is standard input.")
 yes_option = click.option(
@@ -201,12 +205,7 @@ def diff(client: Client, file: str | None, version: int | None, output: str) -> 
     It is tried on a copy of what is there now; nothing changes. Exit status 1 if it would be refused.
     For administrators.
     """
-    if (file is None) == (version is None):
-        raise app.wrong_usage("config diff: give either a FILE or --version N")
-    text = read_text(file) if file is not None else ""
-    if file is not None:
-        _list_warnings(file, text)
-    found = _difference(client, text if file is not None else None, version, file)
+    found = _difference(client, _proposed("config diff", file, version), version, file)
     if found is None:
         return app.FAILED
     if not render.write_value(found, output):
@@ -216,8 +215,24 @@ def diff(client: Client, file: str | None, version: int | None, output: str) -> 
 
 def _difference(client: Client, text: str | None, version: int | None, file: str | None) -> ConfigDifference | None:
     """What it would change; None: it has errors, and they were listed."""
+    return _told(file, lambda: client.config_difference(text=text, version=version))
+
+
+def _proposed(command: str, file: str | None, version: int | None) -> str | None:
+    """The text of the file, its warnings listed; None: a version is meant."""
+    if (file is None) == (version is None):
+        raise app.wrong_usage(f"{command}: give either a FILE or --version N")
+    if file is None:
+        return None
+    text = read_text(file)
+    _list_warnings(file, text)
+    return text
+
+
+def _told(file: str | None, ask: Callable[[], T]) -> T | None:
+    """What the service says of a file or a version; None: the file has errors, and they were listed."""
     try:
-        return client.config_difference(text=text, version=version)
+        return ask()
     except Refused as refused:
         if refused.status != _INVALID or file is None:
             raise
@@ -253,15 +268,9 @@ def compare(client: Client, file: str | None, version: int | None, days: int, ou
     What the journal recorded is simulated twice, with the configuration in force and with this one; nothing changes.
     It takes up to a minute. What `sim compare` does anywhere, with more figures. For administrators.
     """
-    if (file is None) == (version is None):
-        raise app.wrong_usage("config compare: give either a FILE or --version N")
-    text = read_text(file) if file is not None else None
-    try:
-        found = client.compare_config(text=text, version=version, days=days)
-    except Refused as refused:
-        if refused.status != _INVALID or file is None:
-            raise
-        _list_errors(file, "cannot be used", refused)
+    text = _proposed("config compare", file, version)
+    found = _told(file, lambda: client.compare_config(text=text, version=version, days=days))
+    if found is None:
         return app.FAILED
     if not render.write_value(found, output):
         difference.write_past(Screen.of(), found)

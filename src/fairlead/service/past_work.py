@@ -1,13 +1,14 @@
 """A queue file on past work: the question that `fairlead.sim.past` answers, in a process of its own.
 
 Decides how long it may take, and that one is under way at a time. Never reads the journal itself, and never simulates
-in the service. Invariant: the process ends with the question: answered, given up, or with the service.
+in the service. Invariant: the process ends with the question, answered or given up; where the service is killed, by
+itself after that time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import signal
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import suppress
@@ -22,8 +23,6 @@ from fairlead.service.place import now_ms
 from fairlead.wire.configuration import PAST_S, ConfigPast, PastQuestion
 
 DAY_MS = 86_400_000
-NICENESS = 15
-"""It leaves the processor to everything else."""
 
 
 @dataclass(slots=True)
@@ -37,7 +36,9 @@ class PastWork:
     async def compared(self, in_force: str, other: str, days: int) -> ConfigPast:
         """Both files on the work of so many days. Raises `Refusal`."""
         since_ms = now_ms() - days * DAY_MS
-        asked = PastQuestion(state=str(self.state), since_ms=since_ms, in_force=in_force, other=other)
+        asked = PastQuestion(
+            state=str(self.state), since_ms=since_ms, in_force=in_force, other=other, patience_s=self.patience_s
+        )
         async with self._passes.one():
             return await self._answer(msgspec.json.encode(asked), f"the work of the last {days} days")
 
@@ -45,19 +46,23 @@ class PastWork:
         command = (sys.executable, "-m", "fairlead.sim.past")
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         try:
-            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
             answer, no = await asyncio.wait_for(process.communicate(asked), self.patience_s)
         except TimeoutError:
-            raise Refusal(
-                "unavailable",
-                f"to simulate {what} takes longer than {self.patience_s:.0f} s; ask for fewer days, or run "
-                f"`fairlead sim compare OLD.yaml NEW.yaml --workload {self.state}`",
-            ) from None
+            raise self._too_long(what) from None
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+        if process.returncode == -signal.SIGALRM:
+            raise self._too_long(what)
         if process.returncode:
             why = no.decode(errors="replace").strip().rpartition("\n")[2] or "its process ended without a word"
             raise Refusal("conflict", f"{what} cannot be simulated: {why}")
         return msgspec.json.decode(answer, type=ConfigPast)
+
+    def _too_long(self, what: str) -> Refusal:
+        return Refusal(
+            "unavailable",
+            f"to simulate {what} takes longer than {self.patience_s:.0f} s; ask for fewer days, or run "
+            f"`fairlead sim compare OLD.yaml NEW.yaml --workload {self.state}`",
+        )

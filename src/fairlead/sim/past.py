@@ -2,11 +2,14 @@
 
 Decides which figures answer that. Never changes the journal that it reads. `python -m fairlead.sim.past` is a process
 of its own: it is asked on its standard input and answers on its standard output, or says on its standard error what is
-in the way. Invariant: the answer follows from the records of the journal and the two texts.
+in the way. Invariant: the answer follows from the records of the journal and the two texts; the process outlives nobody
+who asked by more than the time that it was given.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +28,8 @@ from fairlead.wire.configuration import ConfigPast, MeanWaits, PastQuestion
 IN_FORCE, OTHER = "the file in force", "this file"
 """What the two are called in sentences."""
 IN_THE_WAY = 2
+NICENESS = 15
+"""The process leaves the processor to everything else."""
 
 
 def answered(asked: PastQuestion) -> ConfigPast:
@@ -61,6 +66,8 @@ def _milliseconds(seconds: float | None) -> int | None:
 def main() -> int:
     """Answer one question."""
     asked = msgspec.json.decode(sys.stdin.buffer.read(), type=PastQuestion)
+    os.nice(NICENESS)
+    signal.setitimer(signal.ITIMER_REAL, asked.patience_s)
     try:
         answer = answered(asked)
     except (OSError, ValueError) as no:

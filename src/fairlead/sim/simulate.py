@@ -213,7 +213,7 @@ def progress_bars(
     moving = console.is_terminal and not console.is_dumb_terminal
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks came or ended"))
     # Counting the tasks of a journal would mean to read it twice.
-    total = None if Path(trials[0].source.workload).is_dir() else trials[0].source.open().tasks
+    total = None if trials[0].source.is_journal else trials[0].source.open().tasks
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=moving) as bars:
         tasks = [bars.add_task(trial.name, total=None if total is None else 2 * total) for trial in trials]
         yield lambda number, done: bars.update(tasks[number], completed=done)

@@ -116,6 +116,11 @@ class Source:
     journal: Callable[[Source], Workload] | None = None
     """Opens the journal that `workload` is."""
 
+    @property
+    def is_journal(self) -> bool:
+        """Whether it is a state directory: what it holds is in no unit that could be mistaken."""
+        return Path(self.workload).is_dir()
+
     def open(self) -> Workload:
         """The workload. Raises `SourceError` with a sentence, or OSError."""
         try:
@@ -129,7 +134,7 @@ class Source:
     def _open(self) -> Workload:
         name = self.workload
         path = Path(name)
-        if path.is_dir():
+        if self.is_journal:
             return self._journal()
         if self.since is not None or self.until is not None:
             raise SourceError(f"--since and --before are for journals; {name} is none")

@@ -123,8 +123,9 @@ def run_trial(
     with rare_collections():
         engine.run(until_ms, tick)
     outcome = outcome_of(engine, spec)
+    doubts = () if trial.source.is_journal else _hardly_used(outcome)
     return (
-        {"name": trial.name, "workload": workload.name, "notes": [*workload.notes, *_hardly_used(outcome)]}
+        {"name": trial.name, "workload": workload.name, "notes": [*workload.notes, *doubts]}
         | outcome
         | ({"periods": by_period(engine.columns, trial.period_ms)} if trial.period_ms is not None else {})
         | {"cpu_s": round(time.process_time() - began, 2)}

@@ -246,6 +246,8 @@ class PastQuestion(Shape, frozen=True, kw_only=True):
     since_ms: int
     in_force: str
     other: str
+    patience_s: float = PAST_S
+    """It ends itself after so long, whatever became of whoever asked."""
 
 
 class ConfigPast(Shape, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ partitions:
 OTHER = IN_FORCE.replace('"0"', '"10"')
 
 
-def recorded(folder: Path, days: int = 1) -> str:
+def recorded(folder: Path, days: int = 1, nodes: str = "1x vcore=1") -> str:
     """A state directory whose journal has three tasks for one core each day; those of `b` wait the longest."""
     rows = [
         f"{day * DAY_S + at},{run_s},1,root.{queue},{user}"
@@ -42,7 +43,7 @@ def recorded(folder: Path, days: int = 1) -> str:
     (folder / "tasks.csv").write_text("time,run,resources.vcore,queue,user\n" + "\n".join(rows) + "\n")
     (folder / "state").mkdir()
     (folder / "one.yaml").write_text(IN_FORCE)
-    source = Source(workload=str(folder / "tasks.csv"), nodes="1x vcore=1")
+    source = Source(workload=str(folder / "tasks.csv"), nodes=nodes)
     course = Files(course=str(folder / "state" / "journal.db"))
     with (folder / "out").open("w") as out:
         assert run(Trial(name="one", queues=str(folder / "one.yaml"), source=source), out, out, files=course) == 0
@@ -92,6 +93,14 @@ def test_as_a_process_it_answers_or_says_what_is_in_the_way(
     done = ask()
     assert (done.returncode, done.stderr) == (0, b"")
     assert msgspec.json.decode(done.stdout, type=ConfigPast).tasks == 3
+    assert ask(patience_s=0.001).returncode == -signal.SIGALRM, "it ends itself, whoever asked is gone or not"
     done = ask(since_ms=since_ms, other=other)
     assert (done.returncode, done.stdout) == (IN_THE_WAY, b"")
     assert said in done.stderr.decode()
+
+
+def test_what_a_journal_holds_is_in_no_doubtful_unit(tmp_path: Path) -> None:
+    """A machine that was hardly used is no table in a wrong unit."""
+    state = recorded(tmp_path, nodes="1x vcore=5000")
+    found = answered(PastQuestion(state=state, since_ms=0, in_force=IN_FORCE, other=OTHER))
+    assert not [note for note in found.notes if "unit" in note]
