@@ -289,7 +289,7 @@ class _Job:
 def _rests_on(at: When) -> str:
     """How sure a forecast is, in a sentence or three."""
     if not at.known:
-        return f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."
+        return UNKNOWN
     if at.never >= 1:
         return "However what runs may go on, it did not start: something has to change (see below)."
     if at.median_ms is None:

@@ -14,7 +14,7 @@ from fairlead.wire.pages import ExpectedStart, Step
 
 WIDTH, HEIGHT, TREAD = 92, 26, 18
 NOT_FARTHER = "So much runs and waits that there was no time to look farther ahead."
-UNKNOWN = "nothing has ended here so far, so how long work takes is not known"
+UNKNOWN = "Nothing has ended here so far, so how long work takes is not known."
 OVERTAKEN = "what it waits for takes longer than was expected"
 """What it means that a job has not started though the latest moment of its forecast is over."""
 
@@ -69,7 +69,7 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
         return span("not forecast yet", class_="quiet")
     if not at.known:
         bound = div("by time limits ", _in(at.latest_ms), " at the latest", class_="small") if at.latest_ms else None
-        return div("not known yet", bound, class_="quiet", title=f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}.")
+        return div("not known yet", bound, class_="quiet", title=UNKNOWN)
     if at.median_ms is None and at.earliest_ms is not None:
         after = element("time", times.moment(at.earliest_ms), data_at=at.earliest_ms, data_how="clock")
         return span(
