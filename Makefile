@@ -14,7 +14,7 @@ LOCK := requirements-dev.lock
 # Written last, with the folder that the environment was made for: no file, or another folder, means "not ready".
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
-# A second environment, with the wheel whose core, policy and scheduler are compiled (docs/compiled.md).
+# A second environment, with the wheel of which the part that decides is compiled (docs/compiled.md).
 COMPILED := build/compiled
 COMPILED_READY := $(COMPILED)/.ready
 PYTEST_ARGS ?=
@@ -111,7 +111,7 @@ bench-arrivals: $(READY)  ## What pods cost that come and go at a full cluster, 
 	PYTHONPATH=tests:tests/kubernetes:src $(BIN)/python tests/kubernetes/arrivals_bench.py $(BENCH_ARGS)
 
 .PHONY: compiled
-compiled: $(COMPILED_READY)  ## Compile core, policy and scheduler; build/compiled/bin/fairlead is then the command
+compiled: $(COMPILED_READY)  ## Compile what decides and what moves virtual time; build/compiled/bin/fairlead is then the command
 
 $(COMPILED_READY): $(READY) $(shell find src -name '*.py') scripts/compiled_wheel.py scripts/make-compiled
 	@scripts/make-compiled $(VENV) $(COMPILED) $(COMPILED_READY)

@@ -1,4 +1,4 @@
-"""Build hook of the wheel: the core, the policy and the scheduler as extension modules, compiled by mypyc.
+"""Build hook of the wheel: what decides and what moves virtual time as extension modules, compiled by mypyc.
 
 Decides which modules are compiled (`COMPILED`, less `LEFT_PLAIN`) and with which options. Never writes beside the
 sources, and changes nothing but the wheel: the plain files are in it too, and Python takes the extension module that
@@ -22,7 +22,19 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-COMPILED = ("fairlead/core/**/*.py", "fairlead/policy/**/*.py", "fairlead/scheduler.py")
+COMPILED = (
+    "fairlead/core/**/*.py",
+    "fairlead/policy/**/*.py",
+    "fairlead/scheduler.py",
+    # What moves virtual time, which makes one call for each of the scheduler's: simulations and forecasts.
+    "fairlead/virtual_time.py",
+    "fairlead/insight/futures.py",
+    "fairlead/sim/attempts.py",
+    "fairlead/sim/columns.py",
+    "fairlead/sim/engine.py",
+    "fairlead/sim/forecasting.py",
+    "fairlead/sim/scenario.py",
+)
 """Globs below `src`."""
 
 LEFT_PLAIN = (

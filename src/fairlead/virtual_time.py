@@ -59,42 +59,53 @@ class VirtualTime:
         self.events = 0
         """How many the scheduler was told of."""
         self.recorder: Recorder | None = None
-        self._queue: list[tuple[int, int, Due]] = []
-        self._number = 0
+        self._moments: list[int] = []
+        """A heap of the moments at which something is to happen."""
+        self._due: dict[int, list[Due]] = {}
+        """By moment what happens then, in the order in which it was said."""
         self._follow_ups: list[Happens] = []
 
     # -- what happens later -----------------------------------------------------------------------------------------
 
     def later(self, at_ms: int, happens: Happens) -> Due:
         """Let it happen at that time, after what was said before for the same moment."""
-        self._number += 1
         due = Due(happens)
-        heappush(self._queue, (at_ms, self._number, due))
+        at_once = self._due.get(at_ms)
+        if at_once is None:
+            self._due[at_ms] = [due]
+            heappush(self._moments, at_ms)
+        else:
+            at_once.append(due)
         return due
 
     @property
     def due_ms(self) -> int | None:
         """When the next of these happens; the scheduler's own timers are not among them. None: nothing is to come."""
-        queue = self._queue
-        while queue and queue[0][2].happens is None:
-            heappop(queue)
-        return queue[0][0] if queue else None
+        moments = self._moments
+        while moments:
+            at_ms = moments[0]
+            for due in self._due[at_ms]:
+                if due.happens is not None:
+                    return at_ms
+            del self._due[heappop(moments)]
+        return None
 
     @property
     def still_due(self) -> int:
         """How many of them are to come, those that were called off included."""
-        return len(self._queue)
+        return sum(map(len, self._due.values()))
 
     def happen(self, until_ms: int) -> None:
         """Let everything happen that is due by then, each at its own time, with what follows from it."""
-        queue = self._queue
-        while queue and queue[0][0] <= until_ms:
-            at_ms, _, due = heappop(queue)
-            if due.happens is not None:
-                self.now_ms = max(at_ms, self.now_ms)
-                due.happens()
-                if self._follow_ups:
-                    self.follow()
+        moments = self._moments
+        while moments and moments[0] <= until_ms:
+            at_ms = heappop(moments)
+            for due in self._due.pop(at_ms):
+                if due.happens is not None:
+                    self.now_ms = max(at_ms, self.now_ms)
+                    due.happens()
+                    if self._follow_ups:
+                        self.follow()
 
     # -- the scheduler ----------------------------------------------------------------------------------------------
 

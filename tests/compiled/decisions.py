@@ -7,8 +7,8 @@ are the recorded scenarios, the courses of the property tests, and journals. The
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from invariants.books import check_books
 from properties.mixed import Mixed
@@ -32,24 +32,14 @@ def say(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
 
 
-class Heard:
-    """A scheduler whose decisions are said aloud."""
+class Aloud:
+    """Says what a course in virtual time decides (a `fairlead.virtual_time.Recorder`)."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def event(self, now_ms: int, event: Event, decisions: Sequence[Decision]) -> None:
+        say(encode_all(decisions))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.scheduler, name)
-
-    def handle(self, event: Event, now_ms: int) -> list[Decision]:
-        decided = self.scheduler.handle(event, now_ms)
-        say(encode_all(decided))
-        return decided
-
-    def schedule(self, now_ms: int, limit: int | None = None, **how: bool) -> list[Decision]:
-        decided = self.scheduler.schedule(now_ms, limit, **how)
-        say(encode_all(decided))
-        return decided
+    def run(self, now_ms: int, limit: int | None, decisions: Sequence[Decision]) -> None:
+        say(encode_all(decisions))
 
 
 def scenarios(path: str) -> None:
@@ -59,7 +49,7 @@ def scenarios(path: str) -> None:
             say(scenario.name.encode())
             try:
                 course = Course(scenario.config)
-                course.scheduler = Heard(course.scheduler)  # type: ignore[assignment]
+                course.recorder = Aloud()
                 for step in scenario.steps:
                     course.advance(step)
             except ConfigurationRefused as refusal:

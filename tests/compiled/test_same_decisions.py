@@ -6,6 +6,7 @@ that build the tests are skipped, and with one that is older than the sources to
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def assert_same(*way: str) -> None:
 def test_each_module_can_be_the_first() -> None:
     """A dataclass that names a class which is not there yet ends the process (docs/compiled.md)."""
     source = ROOT / "src"
-    paths = [p for part in ("core", "policy") for p in sorted((source / "fairlead" / part).rglob("*.py"))]
+    parts = ("core", "policy", "insight", "sim")
+    paths = [p for part in parts for p in sorted((source / "fairlead" / part).rglob("*.py"))]
     names = [".".join(p.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for p in paths]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         ends = pool.map(lambda name: run("compiled", "-c", f"import {name}")[0], names)
@@ -89,6 +91,30 @@ def test_recorded_scenarios(path: Path) -> None:
 def test_courses_of_every_policy(first: int) -> None:
     """Random events, with each kind of preemption, gangs, reservations, retries, new queue files."""
     assert_same("courses", str(first), str(COURSES), str(STEPS))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--workload", "tenants", "--tasks-max", "500", "--nodes", "20", "--mtbf", "20d"),
+        ("run", "--workload", "gangs", "--tasks-max", "2000", "--nodes", "20"),
+        ("forecast", "--workload", "bursty", "--moments", "15", "--every", "4h"),
+    ],
+    ids=" ".join,
+)
+def test_simulations_and_forecasts(command: tuple[str, ...], tmp_path: Path) -> None:
+    """With every decision, and every figure that is told of them but the time that it took."""
+    told = []
+    for build in ("plain", "compiled"):
+        file = tmp_path / build
+        more = ["--decisions", str(file)] if command[0] == "run" else []
+        status, out, err = run(build, "-m", "fairlead.cli.main", "sim", *command, "--seed", "5", "--json", *more)
+        assert status == 0, err
+        printed = json.loads(out)
+        figures = printed[0] if isinstance(printed, list) else printed
+        del figures["cpu_s"]
+        told.append((figures, file.read_bytes() if more else b""))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("number", [7, 100, 316])

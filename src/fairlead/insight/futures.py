@@ -8,9 +8,9 @@ never a second model of scheduling. Invariant: what was not seen is not made up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
@@ -41,8 +41,7 @@ IsOver = Callable[[], bool]
 NEVER: IsOver = lambda: False  # noqa: E731 - it says what it is
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(NamedTuple):
     """What one future showed."""
 
     starts: dict[Name, int]

@@ -40,14 +40,15 @@ class Settings:
     """Takes down the whole course."""
 
 
-class Reasons(dict[str, int]):
-    """How often each was given; beyond `MOST` different ones all others are counted together."""
+REASONS_MAX = 100
 
-    MOST = 100
+
+class Reasons(dict[str, int]):
+    """How often each was given; beyond `REASONS_MAX` different ones all others are counted together."""
 
     def add(self, sentence: str) -> None:
         """Once more."""
-        known = sentence if sentence in self or len(self) < self.MOST else "other reasons"
+        known = sentence if sentence in self or len(self) < REASONS_MAX else "other reasons"
         self[known] = self.get(known, 0) + 1
 
 

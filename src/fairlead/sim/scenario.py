@@ -225,6 +225,8 @@ class Course(VirtualTime):
             began = time.perf_counter()
             decisions = self.scheduler.schedule(self.now_ms, limit=limit, stop_when_empty=True)
             seconds = time.perf_counter() - began
+        if self.recorder is not None:
+            self.recorder.run(self.now_ms, limit, decisions)
         self.take(decisions)
         return self.record.placed - before, seconds
 

@@ -87,7 +87,7 @@ def leave_accepted(app: Application) -> None:
 
 
 def _end(partition: Partition, app: Application) -> None:
-    for ask in app.waiting_asks():
+    for ask in app.waiting_asks() if app.pending_count else ():
         waiting_asks.drop_ask(partition, ask)
     forget(partition, app)
     app.finished_ms = partition.now_ms

@@ -83,8 +83,11 @@ class Timers:
 
     def next_wakeup_ms(self) -> int | None:
         """When the next timer is due, or something may be found by looking again."""
-        times = [*self._looks.values(), *([due_ms] if (due_ms := self.next_due_ms()) is not None else [])]
-        return min(times, default=None)
+        next_ms = self.next_due_ms()
+        for look_ms in self._looks.values():
+            if next_ms is None or look_ms < next_ms:
+                next_ms = look_ms
+        return next_ms
 
     def pop_due(self, now_ms: int) -> Timer | None:
         """Take out the next timer that is due by `now_ms`."""

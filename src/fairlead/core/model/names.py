@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+QUEUE_PATH = re.compile(rf"{QUEUE_NAME.pattern}(?:\.{QUEUE_NAME.pattern})*")
 USER_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?")
 GROUP_NAME = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 ACL_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
@@ -31,6 +32,11 @@ EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
 def is_queue_name(text: str) -> bool:
     """Whether one level of a queue's path may be called this."""
     return QUEUE_NAME.fullmatch(text) is not None
+
+
+def is_queue_path(text: str) -> bool:
+    """Whether each level of a path may be called as it is there."""
+    return QUEUE_PATH.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:

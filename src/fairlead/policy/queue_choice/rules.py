@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.names import EXPRESSION_SIGNS, GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_name
+from fairlead.core.model.names import (
+    EXPRESSION_SIGNS,
+    GROUP_NAME,
+    QUEUE_NAME_RULE,
+    USER_NAME,
+    is_queue_name,
+    is_queue_path,
+)
 from fairlead.core.model.specs import FilterSpec, RuleSpec
 
 if TYPE_CHECKING:
@@ -191,7 +198,7 @@ def _one_name(text: str) -> str:
 
 
 def _check_parts(path: str) -> None:
-    if not all(is_queue_name(part) for part in path.split(".")):
+    if not is_queue_path(path):
         raise RuleError(QUEUE_NAME_RULE)
 
 

@@ -19,7 +19,7 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_name
+from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_path
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.service.place import Moment, PlaceOf, ReaderOf
@@ -62,7 +62,7 @@ def placement_rules(moment: Moment, partition: str) -> list[Plain]:
 def queue_path(given: str) -> str:
     """The path of a queue as it stands in a URL. Raises `Refusal` when it cannot be one."""
     path = transport.unescaped(given)
-    if not all(is_queue_name(part) for part in path.split(".")):
+    if not is_queue_path(path):
         raise transport.wrong(QUEUE_NAME_RULE)
     return path
 
