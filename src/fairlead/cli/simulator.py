@@ -161,7 +161,7 @@ fairlead sim forecast --workload bursty --moments 100
 @click.option(
     "--moments", type=click.IntRange(1), default=400, metavar="N", help="Moments at which answers are asked, at most."
 )
-@click.option("--draws", type=click.IntRange(2), default=10, metavar="N", help="Futures played at each of them.")
+@click.option("--draws", type=click.IntRange(2), default=16, metavar="N", help="Futures played at each of them.")
 @click.option("--every", default="1h", metavar="TIME", help="Between two of these moments in the mean.")
 @report_output
 def sim_forecast(

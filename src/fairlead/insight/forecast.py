@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fairlead.insight.arrivals import Arrivals
     from fairlead.scheduler import Scheduler
 
-DRAWS = 20
+DRAWS = 16
+"""Futures that are played for an answer, if nobody says how many."""
 HALF = 0.5
 FAR_MS = 2**62
 """Later than anything that is seen."""

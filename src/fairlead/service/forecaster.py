@@ -25,7 +25,7 @@ from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import scorecard
 from fairlead.insight.arrivals import Arrival, Arrivals
-from fairlead.insight.forecast import Forecast, KindOf, Share, forecast
+from fairlead.insight.forecast import DRAWS, Forecast, KindOf, Share, forecast
 from fairlead.insight.futures import IsOver
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
@@ -48,7 +48,6 @@ log = logging.getLogger("fairlead.service")
 
 T = TypeVar("T")
 EVERY_S = 15.0
-DRAWS = 16
 DRAWS_MANY = 6
 """Futures where more than `MANY` asks wait or run."""
 MANY = 2_000

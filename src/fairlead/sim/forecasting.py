@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.insight.arrivals import Arrival, Arrivals
-from fairlead.insight.forecast import Expected, forecast, kind_of
+from fairlead.insight.forecast import DRAWS, Expected, forecast, kind_of
 from fairlead.insight.futures import AGAIN, play_on
 from fairlead.insight.runtimes import WORK, Runtimes
 from fairlead.insight.trial import Name, on_a_copy
@@ -39,7 +39,7 @@ class Plan:
 
     moments: int = 400
     """At which answers are asked for, at most."""
-    draws: int = 10
+    draws: int = DRAWS
     every_ms: int = 3_600_000
     """Between two of them in the mean."""
     each: int = 4
@@ -47,8 +47,7 @@ class Plan:
     seed: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What was forecast for one ask."""
 
     made_ms: int
@@ -58,8 +57,7 @@ class Answer:
     """When it would start by the true run times, if nothing came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """What began to run."""
 
     at_ms: int

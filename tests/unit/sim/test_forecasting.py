@@ -192,4 +192,7 @@ def test_on_each_kind_of_work_four_of_five_come_true_and_nothing_simpler_is_as_g
     (report,) = json.loads(out.getvalue())
     assert report["answers"] >= 300
     assert 0.75 <= report["coverage"]["all"]["inside"] <= 0.85
+    for group, came_true in report["coverage"].items():
+        if group.startswith(("queue", "size")) and came_true["answers"] >= 100:
+            assert 0.7 <= came_true["inside"] <= 0.9, group
     assert report["against_simple"] <= 0.9

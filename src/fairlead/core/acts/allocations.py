@@ -84,16 +84,17 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
     node.take(ask)
     if partition.admission.budgets.counted:
         partition.admission.changed(ask)
-    if ask.spec.idle:
+    spec, nodes = ask.spec, partition.nodes
+    if spec.idle:
         partition.idle.settle(ask, node)
-    terrain = partition.nodes.terrain
-    if terrain.counted or ask.spec.where is not ANYWHERE:
-        terrain.started(ask.spec, node)
-    partition.nodes.lost(node)
+    else:
+        partition.tightened += 1
+    if nodes.terrain.counted or spec.where is not ANYWHERE:
+        nodes.terrain.started(spec, node)
+    nodes.lost(node)
     ask.app.count_allocated(ask)
     partition.allocation_count += 1
     partition.books_version += 1
-    partition.tightened += not ask.spec.idle
 
 
 def after_allocation(partition: Partition, ask: Ask) -> None:

@@ -154,7 +154,8 @@ class Demand:
         """The batch is in line no longer."""
         if batch.stamp:
             batch.stamp = 0
-            self.improved.pop(batch, None)
+            if self.improved:
+                self.improved.pop(batch, None)
             self.live -= 1
             if not self.live:
                 # None of them counts any more; what they hold is free at once, without a search for circles.
@@ -170,8 +171,10 @@ class Demand:
     def forget(self, batch: Batch) -> None:
         """The batch waits with this demand no longer."""
         self.take_out(batch)
-        self.leaf.drop_due(batch)
-        self.deferred.pop(batch, None)
+        if self.leaf.due:
+            self.leaf.drop_due(batch)
+        if self.deferred:
+            self.deferred.pop(batch, None)
         self.pending -= 1
         self.asks -= len(batch)
         if not self.pending:

@@ -39,10 +39,11 @@ def may_try(partition: Partition, batch: Batch) -> bool:
         return False
     if batch in batch.key[0].resting or batch in batch.demand.leaf.resting:
         return False
-    if not any(queue.guaranteed for queue in batch.demand.leaf.lineage):
-        batch.attempt_ms = NEVER_MS
-        return False
-    return True
+    for queue in batch.demand.leaf.lineage:
+        if queue.guaranteed:
+            return True
+    batch.attempt_ms = NEVER_MS
+    return False
 
 
 def note_attempt(partition: Partition, batch: Batch) -> None:

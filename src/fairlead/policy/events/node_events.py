@@ -81,7 +81,6 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
             nominate.withdraw(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
             reserve_node.unreserve(partition, ask)
-            ask.app.queue.touch_app(ask.app)
 
 
 def undrain_node(partition: Partition, event: events.UndrainNode) -> None:

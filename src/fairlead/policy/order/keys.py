@@ -68,7 +68,12 @@ def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple
     if not allocated:
         return ()
     due = guaranteed or NOTHING_DUE
-    return tuple(sorted([used / (due.get(name) or 1) for name, used in allocated.items() if used], reverse=True))
+    shares = []
+    for name, used in allocated.items():
+        if used:
+            shares.append(used / (due.get(name) or 1))
+    shares.sort(reverse=True)
+    return tuple(shares)
 
 
 def queue_key(queue: Queue) -> tuple[object, object, int, int]:

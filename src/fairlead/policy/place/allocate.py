@@ -99,22 +99,21 @@ class Walk:
             first = self.lines.first_that_may_fit(leaf)
             if leaf.due or partition.nodes.seekable_ms <= partition.now_ms - RESERVE_AFTER_MS:
                 act = self._first_act(leaf)
-                if act is not None and (first is None or act[0] < first[0]):
+                if act is not None and (first is None or act[0] < batch_key(first)):
                     if self._carry_out(act):
                         return RESERVED
                     continue
             if first is None:
                 return None
-            batch = first[2]
-            node = node_for(partition, batch)
-            if node is None and batch.key[0].required_node and self._reserve_at_once(batch):
+            node = node_for(partition, first)
+            if node is None and first.key[0].required_node and self._reserve_at_once(first):
                 return RESERVED
-            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, batch)):
+            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
                 self.lines.settle()
                 continue
-            if partition.idle.running and reclaim_before(partition, self.lines, batch):
+            if partition.idle.running and reclaim_before(partition, self.lines, first):
                 return RESERVED
-            ask = batch.head
+            ask = first.head
             ask.attempted = True
             allocations.place(partition, ask, node)
             return ask

@@ -22,14 +22,13 @@ from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
-from fairlead.policy.order.keys import may_be_owed
+from fairlead.policy.order.keys import batch_key, may_be_owed
 from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
 from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
 from fairlead.policy.preemption.by_priority import Attempts
 
 if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Entry
+    from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 class Found:
     """The first ask of a part of the tree."""
 
-    entry: Entry
+    batch: Batch
     seen: int
     """Its priority as it counts there."""
     nearest: int
@@ -73,7 +72,7 @@ class Turns:
                 return nominee[0]
             if found is None:
                 return None
-            batch = found.entry[2]
+            batch = found.batch
             node = node_for(partition, batch)
             if node is None or (batch.app.queue.properties.backoff_threshold and rests_before(partition, batch)):
                 self.lines.settle()
@@ -107,11 +106,11 @@ class Turns:
             return None
         lines = self.lines
         if queue.is_leaf:
-            entry = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
-            if entry is None:
+            batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
+            if batch is None:
                 return None
-            head = entry[2].head
-            return Found(entry, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (entry[0],))
+            head = batch.head
+            return Found(batch, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (batch_key(batch),))
         heap = lines.children(queue)
         hoped = 0 if owed else NOT_OWED
         aside = []

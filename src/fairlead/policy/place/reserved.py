@@ -142,7 +142,6 @@ def clear_for(partition: Partition, node: Node) -> None:
     """An ask that requires this node has its turn: ordinary asks for which it was set aside lose it."""
     for ask in [a for a in node.reservations if not a.required_node]:
         reserve_node.unreserve(partition, ask)
-        ask.app.queue.touch_app(ask.app)
 
 
 # -- when to look again -------------------------------------------------------------------------------------------

@@ -1,12 +1,22 @@
-"""Gangs and nodes that change: a swap that is under way to a node that does not suit any more."""
+"""Nodes that change: a swap under way to one that suits no more, and what was stopped in vain."""
 
 from __future__ import annotations
 
 import pytest
 from gang_course import evicted, formed
 
+from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
-from fairlead.core.model.events import AddNode, Cause, LabelNode
+from fairlead.core.model.events import (
+    AddNode,
+    Cause,
+    DrainNode,
+    Event,
+    LabelNode,
+    RemoveNode,
+    UndrainNode,
+    UpdateNode,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
 
@@ -54,3 +64,28 @@ def test_a_swap_that_moves_to_a_node_that_is_tainted_meanwhile_is_called_off() -
     g.do(LabelNode("other", {"disk": "ssd"}))
     g.run()
     assert g.running == {"r0": "other"}
+
+
+CHANGES = (
+    DrainNode("n1"),
+    UndrainNode("n0"),
+    UpdateNode("n1", Resources({"vcore": 2})),
+    LabelNode("n1", {"disk": "ssd"}),
+    RemoveNode("n1"),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: type(change).__name__)
+def test_a_change_of_a_node_lets_what_was_stopped_in_vain_be_stopped_again(change: Event) -> None:
+    """It may come out differently now (`core.books.eviction_history`); what changes nothing does not count."""
+    g = formed(1, 1, 1)
+    g.do(DrainNode("n0"))
+    partition, ask = g.s.cluster.partitions["default"], g.app.asks["p0"]
+    memory, node = partition.disruption, partition.nodes.nodes["n0"]
+    memory.note(ask, ask, 0)
+    for _ in range(FRUITLESS_MAX):
+        memory.note_fruitless(ask, node, 0)
+    g.do(DrainNode("n0"))
+    assert (memory.barred_until(ask, node, 0), memory.was_stopped_for(ask, ask)) == (HOUR_MS, True)
+    g.do(change)
+    assert (memory.barred_until(ask, node, 0), memory.was_stopped_for(ask, ask)) == (None, False)
