@@ -356,3 +356,28 @@ def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals()
     decided = place.s.schedule(MINUTE)
     check_books(place.s)
     assert [(d.key, d.on) for d in decided if isinstance(d, ReservationSwitched)] == [("second", True)]
+
+
+def test_what_placeholders_stood_in_for_too_long_has_its_turn_kept_once_it_is_in_line() -> None:
+    """Its time was over while another one was on its way to the placeholder: nothing but its place in line tells."""
+    p = Place({"wait.max": "10m"}, most=4, node=4)
+
+    def ask(key: str, **fields: bool) -> AskSpec:
+        return AskSpec(application="g", key=key, resources=amount(2, 4), task_group="t", **fields)
+
+    p.s.handle(AddApplication(ApplicationSpec(id="g", queue="root.q")), 0)
+    p.s.handle(AddAsks((ask("p", placeholder=True),)), 0)
+    assert p.run() == ["g"]
+    p.submit("r", 2)
+    assert p.run() == ["r"]
+    p.s.handle(AddAsks((ask("r0"), ask("r1"))), 0)
+    p.run()
+    assert p.run(12 * MINUTE) == []
+    kept = p.s.cluster.partitions["default"].reserving
+    assert not list(kept.every())
+    p.s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), p.now)
+    p.run()
+    assert [a.key for a, _ in kept.every()] == ["r1"]
+    p.submit("late", 1)
+    p.end("r")
+    assert p.run() == ["g"]
