@@ -174,7 +174,6 @@ def test_a_report_is_printed_for_an_openb_trace(tmp_path: Path) -> None:
 
 NOT_YET = {
     "training": "242 answers in its ten days, where 300 are wanted; 78 % came true, 0.82 of the best simple loss",
-    "log-like": "80 % came true of 348, but the loss is 1.00 of that of the best simple method",
     "preempting": "seen to its end with 294 answers at 120 moments (82 % came true, 0.70), never at 250",
 }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import reserve_turn, room_changes, waiting_asks
+from fairlead.core.acts import reserve_turn, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
@@ -143,7 +143,6 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
         ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
         if ask.pending:
             resize(partition, ask, replace(ask.spec, resources=event.resources))
-        room_changes.wake_all(partition)  # When it ends others count with.
     said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)
     partition.out.append(AskChanged(event.application, event.key, *said))
 

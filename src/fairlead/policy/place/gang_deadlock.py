@@ -127,7 +127,6 @@ def _give_way(partition: Partition, later: Application, first: Application) -> N
     for ask in _standing(later):
         text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"
         allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
-    later.queue.touch_app(later)
 
 
 # -- whether a gang would be whole --------------------------------------------------------------------------------

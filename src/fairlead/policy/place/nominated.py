@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate
 from fairlead.core.books import nominations
+from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.eviction_history import FRUITLESS_MAX
 from fairlead.core.model.decisions import LoopBroken
-from fairlead.core.model.resources import fits_in, take_from
+from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import is_stronger
@@ -94,8 +95,14 @@ def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
 
 
 def yield_room(partition: Partition, node: Node) -> None:
-    """Work has started in room that was kept for weaker asks: those that lack it now wait in line again."""
-    while len(node.held) and any(amount < 0 for amount in node.free.values()):
+    """Work has started in room that was kept for weaker asks: those that will lack it, when all has left that was told
+    to for others, wait in line again.
+    """
+    left = dict(node.free)
+    for running in node.allocations if node.held else ():
+        if counts_as_gone(running):
+            add_to(left, running.items)
+    while any(amount < 0 for amount in left.values()):
         nominees = [a for a in node.held if a.nomination is not None]
         if not nominees:
             return
@@ -103,6 +110,7 @@ def yield_room(partition: Partition, node: Node) -> None:
         for other in nominees[1:]:
             if not is_stronger(other, weakest):
                 weakest = other
+        add_to(left, node.held[weakest])
         nominate.withdraw(partition, weakest)
         weakest.app.may_preempt_again(weakest)
 

@@ -10,6 +10,7 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    ChangeAsk,
     DrainNode,
     MoveApplication,
     Release,
@@ -252,6 +253,19 @@ def test_easy_backfill_lets_pass_what_ends_in_time() -> None:
     p.end("r")
     p.end("short")
     assert p.run(HOUR) == ["A"]
+
+
+def test_what_ends_later_than_was_declared_lets_more_pass() -> None:
+    """The time limit of running work is changed: the next run counts with it, with nothing else to tell it."""
+    p = Place({"backfill": "easy"}, most=6)
+    p.submit("r", 4, limit=HOUR)
+    p.run()
+    p.submit("A", 5, 5)
+    p.reserve("A")
+    p.submit("long", 2, limit=HOUR + 1)
+    assert p.run() == []
+    p.s.handle(ChangeAsk("r", "r", amount(4, 8), 2 * HOUR, "ann", "it takes longer"), 0)
+    assert p.run() == ["long"]
 
 
 def test_without_limits_the_start_is_unknown_and_nothing_passes() -> None:

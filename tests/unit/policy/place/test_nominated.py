@@ -44,6 +44,60 @@ def test_a_higher_one_takes_the_space_and_the_first_may_preempt_again() -> None:
     assert [d.key for d in c.decided if isinstance(d, Unreserved)] == ["urgent"]
 
 
+def test_one_that_starts_in_what_was_kept_for_a_weaker_one_has_that_look_anew_at_once() -> None:
+    """What still leaves for it would not be enough: it waits for that no longer, and has other work stopped."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 2, "n3": 4})
+    names = (("other", 4, 3), ("least", 2, 0), ("low1", 2, 1), ("low2", 2, 1))
+    assert [c.fill(*name) for name in names] == ["n1", "n2", "n3", "n3"]
+    c.submit("higher", 2, 9)
+    assert c.run()[1] == ["least"]
+    c.submit("wide", 4, 5)
+    assert sorted(c.run()[1]) == ["low1", "low2"]
+    c.gone("low1")
+    started, stopped = c.run()
+    assert (started, stopped) == (["higher@n3"], ["other"])
+    assert c.nominated() == {"wide": "n1"}
+
+
+@pytest.mark.parametrize("comes_first", [True, False], ids=["nominated elsewhere", "in its own turn"])
+def test_one_that_lost_its_room_counts_as_one_for_which_nothing_was_stopped(comes_first: bool) -> None:
+    """Else what it waits for later would count as stopped in vain, and it could have nothing stopped by guarantee."""
+    c = PriorityCluster(nodes={"n1": 2, "n2": 4} if comes_first else {"n2": 4})
+    if comes_first:
+        assert c.fill("least", 2, 0) == "n1"
+    assert [c.fill(name, 2, 1) for name in ("low1", "low2")] == ["n2", "n2"]
+    if comes_first:
+        c.submit("higher", 2, 9)
+        assert c.run()[1] == ["least"]
+    c.submit("wide", 4, 5)
+    assert sorted(c.run()[1]) == ["low1", "low2"]
+    wide = c.s.cluster.partitions["default"].applications["wide"].asks["wide"]
+    assert wide.preempt_triggered
+    if comes_first:
+        c.gone("low1")
+    else:
+        c.submit("higher", 4, 9)
+    c.run()
+    assert (wide.nomination, wide.preempt_triggered) == (None, False)
+
+
+def test_what_still_has_its_room_when_another_one_starts_beside_it_keeps_its_place() -> None:
+    """Its own victim has not left yet; nothing is taken from it."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("low1", 2, 0)
+    c.fill("low2", 2, 0)
+    c.submit("first", 2, 9)
+    c.run()
+    c.submit("second", 2, 8)
+    c.run()
+    c.gone("low1")
+    assert c.run() == (["first@n1"], [])
+    assert [d.key for d in c.decided if isinstance(d, Unreserved)] == ["first"]
+    assert c.nominated() == {"second": "n1"}
+    c.gone("low2")
+    assert c.run() == (["second@n1"], [])
+
+
 def test_a_higher_one_that_comes_after_the_victims_are_gone_runs_at_once() -> None:
     """Rule 10: part of the space of the nominated one is free already."""
     c = PriorityCluster(nodes={"n1": 8})
