@@ -442,3 +442,17 @@ def test_what_changes_the_order_keeps_a_reservation(change: str) -> None:
     c.do(Configure(spec()) if change == "reload" else SetPriority("big", "big", 3))
     c.end("r0")
     assert Allocated("big", "big", "n0") in c.run()
+
+
+def test_of_those_that_wait_for_a_node_the_one_whose_application_came_forward_is_first() -> None:
+    """Its own place in line was written down before another ask of its application made that more important."""
+    c = Cluster(40, 40)
+    for number in range(2):
+        c.ask(f"r{number}", 20, on=f"n{number}")
+    c.run()
+    c.ask("first", 30)
+    c.ask("second", 30)
+    c.do(AddAsks((AskSpec(application="second", key="larger", resources=Resources({"vcore": 35})),)))
+    assert c.run() == []
+    c.do(SetPriority("second", "larger", 9, "ann"))
+    assert [d.key for d in c.run(DELAY_MS) if isinstance(d, Reserved)] == ["larger", "second"]
