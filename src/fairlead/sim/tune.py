@@ -22,7 +22,7 @@ from fairlead.sim.rows import sentence
 from fairlead.sim.simulate import INTERRUPTED
 from fairlead.sim.spread import FEWEST
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
-from fairlead.sim.tuning import Found, Interrupted, Plan, Tuning
+from fairlead.sim.tuning import Candidate, Found, Interrupted, Plan, Tuning
 
 
 def tune(
@@ -91,9 +91,11 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
     refused = f" ({found.refused} more are refused by the checks)" if found.refused else ""
     if found.best is None:
         yield f"Nothing better: of {found.tried} files{refused} none has a better {goal.said} and keeps the conditions."
+        if found.nearest is not None:
+            better = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.nearest.figures))}"
+            yield f"Against conditions: {_values(found.nearest)}: {goal.said} {better}, but {'; '.join(found.against)}."
         return
-    values = ", ".join(f"{setting.name}={value}" for setting, value in found.best.choice.items())
-    yield f"Best of {found.tried} files{refused}: {values}."
+    yield f"Best of {found.tried} files{refused}: {_values(found.best)}."
     train = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.best.figures))}"
     yield f"Where it was chosen: {goal.said} {train}."
     yield _held_out(found, plan)
@@ -105,6 +107,10 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
         yield difference(found.base.text, found.best.text, Path(file).name)
     else:
         yield "So keep what you have, or try again with more work" + (f"; {write} is not written." if write else ".")
+
+
+def _values(candidate: Candidate) -> str:
+    return ", ".join(f"{setting.name}={value}" for setting, value in candidate.choice.items())
 
 
 def _held_out(found: Found, plan: Plan) -> str:
@@ -136,6 +142,8 @@ def _plain(found: Found, plan: Plan) -> dict[str, Any]:
         "by": plan.period,
         "held_out": found.held_out,
         "broken": list(found.broken),
+        "nearest": None if found.nearest is None else {s.name: value for s, value in found.nearest.choice.items()},
+        "against": list(found.against),
         "is_sure": found.is_sure,
         "file": None if best is None else best.text,
     }

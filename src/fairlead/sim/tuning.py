@@ -87,6 +87,10 @@ class Found:
     before: float | None = None
     after: float | None = None
     """The means of the figure over these periods."""
+    nearest: Candidate | None = None
+    """Where there is no best: of those that are better, the one that is least against the conditions."""
+    against: tuple[str, ...] = ()
+    """The conditions that it breaks."""
 
 
 class Tuning:
@@ -114,7 +118,10 @@ class Tuning:
             survivors = self._better(survivors)[: max(-(-len(survivors) // KEPT), LEAST_KEPT)]
         best = self._walked(self._best(survivors), training)
         if best is None:
-            return Found(None, self.base, len(self._known), self.refused, periods - training)
+            nearest = next(filter(self._is_better, self._better(survivors)), None)
+            against = tuple(self._against(nearest)) if nearest is not None else ()
+            counts = (len(self._known), self.refused, periods - training)
+            return Found(None, self.base, *counts, nearest=nearest, against=against)
         return self._held_out(best, training)
 
     # -- which are tried ------------------------------------------------------------------------------------------
@@ -199,10 +206,20 @@ class Tuning:
     def _best(self, candidates: Sequence[Candidate]) -> Candidate | None:
         """The best that keeps the conditions and is better than the file as it is."""
         best = self._better(candidates)[0] if candidates else None
-        if best is None or best.breach > 0:
-            return None
-        new, old = self.plan.goal.of(best.figures), self.plan.goal.of(self.base.figures)
-        return best if new is not None and (old is None or self.plan.goal.is_better(new, old)) else None
+        return best if best is not None and not best.breach and self._is_better(best) else None
+
+    def _is_better(self, candidate: Candidate) -> bool:
+        """Whether its figure is better than that of the file as it is, whatever the conditions."""
+        new, old = self.plan.goal.of(candidate.figures), self.plan.goal.of(self.base.figures)
+        return new is not None and (old is None or self.plan.goal.is_better(new, old))
+
+    def _against(self, candidate: Candidate) -> Iterator[str]:
+        """The conditions that it breaks where it was tried, each with what is allowed."""
+        for bound in self._bounds():
+            if bound.breach(candidate.figures, self.base.figures) > 0:
+                goal = bound.goal
+                after, before = (goal.text(goal.of(each.figures)) for each in (candidate, self.base))
+                yield f"{goal.said} {before} → {after} ({bound.part:.0%} are allowed)"
 
     # -- whether it holds -----------------------------------------------------------------------------------------
 

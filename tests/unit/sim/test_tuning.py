@@ -260,5 +260,28 @@ def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
     assert (found["best"], found["is_sure"]) == ({"root.batch max.vcore": "1"}, True)
 
 
+def test_what_would_be_better_but_for_a_condition_is_said_with_it(trial: Trial, tmp_path: Path) -> None:
+    """A limit of one core lets web in, and batch waits longer than it may."""
+    hours = range(6)
+    rows = [f"{hour * 3600},10m,1,root.batch,4" for hour in hours]
+    rows += [f"{hour * 3600 + 60},1m,1,root.web,1" for hour in hours]
+    (tmp_path / "t.csv").write_text("\n".join(["time,run,resources.vcore,queue,count", *rows]))
+    tried = Trial(name="b", queues=trial.queues, source=Source(workload=str(tmp_path / "t.csv"), nodes="1x cpu=2"))
+    setting = read_setting("root.batch max.vcore=1,2")
+    plan = Plan((setting,), read_goal("mean wait of root.web"), no_worse=0.25, period_ms=HOUR_MS, period="hour")
+    out = StringIO()
+    assert tune(tried, plan, out, StringIO(), processes=1) == 0
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("Nothing better: of 2 files none")
+    assert second == (
+        "Against conditions: root.batch max.vcore=1: mean wait of root.web 9.0 min → 0 s, but mean wait of root.batch "
+        "5.2 min → 15 min (25% are allowed)."
+    )
+    out = StringIO()
+    assert tune(tried, plan, out, StringIO(), processes=1, as_json=True) == 0
+    found = json.loads(out.getvalue())
+    assert (found["best"], found["nearest"], len(found["against"])) == (None, {"root.batch max.vcore": "1"}, 1)
+
+
 def test_a_goal_is_a_value() -> None:
     assert read_goal("evictions") == Goal("evictions", ("stops", "evicted"), "less", "count")

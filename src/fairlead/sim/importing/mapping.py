@@ -48,17 +48,19 @@ _NAMES: dict[str, str] = {
     "run": "elapsedraw elapsed run runtime duration wallclock jobduration executiontime resourcesusedwalltime "
     "walltimeused",
     CORES: "alloccpus cpumilli requestedprocessors allocatedprocessors reqcpus cpus ncpus cores cpu vcpus vcore vcores "
-    "numcpus cpucount procs processors slots resourcelistncpus corecount numcores",
+    "numcpus numcpu ncpu cpucount procs processors nprocs nproc slots resourcelistncpus corecount numcores ncores ncore "
+    "reqcores requestedcores requestedcpus",
     MEMORY: "reqmem memory mem ram memorymib memreq requestedmemory usedmemory memoryrequest resourcelistmem",
     GPU: "gpus gpu ngpus numgpu numgpus reqgpus gpucount resourcelistngpus",
     "nodes": "nnodes allocnodes nodes nodecount reqnodes",
     "count": "count replicas instances copies",
-    "queue": "queue queuename queueid partition class account accountname project team group groupname",
+    "queue": "queue queuename queueid partition class account accountname project team group groupname "
+    "dept department division lab",
     "user": "user username owner uid submitter login userid who",
-    "job": "jobid jobidraw job application applicationid appid jobnumber id",
+    "job": "jobid jobidraw job application applicationid appid jobnumber jobno jobnum id",
     "priority": "priority prio",
     "time_limit": "timelimit timelimitraw limit walltime requestedtime reqtime resourcelistwalltime "
-    "wallclocklimit maxruntime",
+    "wallclocklimit maxruntime reqwall reqwalltime requestedwalltime walltimelimit maxwalltime",
     "state": "state applicationstate status jobstate phase jobstatus",
 }
 """By field the names that are told for it, the best first, in small letters and without what stands between."""

@@ -235,3 +235,23 @@ def test_what_the_portal_does_not_know_is_said_and_accounts_are_queues() -> None
     assert not mapped["time"].unit.known, "it is said that the form is guessed"
     [((column, hint), group)] = account.errors.items()
     assert (column, hint, group.examples) == ("CPUs", "does not say how much", [(4, "n/a")])
+
+
+def test_columns_are_known_by_the_names_that_people_give_them(tmp_path: Path) -> None:
+    """With bars between the cells, and units in the names."""
+    (tmp_path / "usage.txt").write_text(
+        "JobNo|Owner|Dept|Submitted|Began|Finished|NCPU|Mem(GB)|ReqWall(h)|State\n"
+        "1|ann|physics|21/10/2026 08:00:00|21/10/2026 08:01:00|21/10/2026 08:11:00|4|8|2|COMPLETED\n"
+        "2|bob|web|22/10/2026 08:00:00|22/10/2026 08:01:00|22/10/2026 09:01:00|2|4|12|COMPLETED\n"
+    )
+    rows, account, mapped, _ = imported(str(tmp_path / "usage.txt"))
+    assert {field: source.called() for field, source in mapped.items() if field in ("job", "queue", "time_limit")} == {
+        "queue": "Dept",
+        "job": "JobNo",
+        "time_limit": "ReqWall(h)",
+    }
+    assert [(row["resources.vcore"], row["queue"], row["time_limit"]) for row in rows] == [
+        ("4", "physics", "7200"),
+        ("2", "web", "43200"),
+    ]
+    assert account.errors == {}
