@@ -48,8 +48,8 @@ _NAMES: dict[str, str] = {
     "run": "elapsedraw elapsed run runtime duration wallclock jobduration executiontime resourcesusedwalltime "
     "walltimeused",
     CORES: "alloccpus cpumilli requestedprocessors allocatedprocessors reqcpus cpus ncpus cores cpu vcpus vcore vcores "
-    "numcpus numcpu ncpu cpucount procs processors nprocs nproc slots resourcelistncpus corecount numcores ncores ncore "
-    "reqcores requestedcores requestedcpus",
+    "numcpus numcpu ncpu cpucount procs processors nprocs nproc slots resourcelistncpus corecount numcores ncores "
+    "ncore reqcores requestedcores requestedcpus",
     MEMORY: "reqmem memory mem ram memorymib memreq requestedmemory usedmemory memoryrequest resourcelistmem",
     GPU: "gpus gpu ngpus numgpu numgpus reqgpus gpucount resourcelistngpus",
     "nodes": "nnodes allocnodes nodes nodecount reqnodes",
