@@ -261,7 +261,7 @@ class RankCourse(SettlingCourse):
         """L3, watched on a scheduler that was read back; what it remembers of failures may have been written down too.
 
         So work is added that no node could ever hold, of the lowest priority: it changes nothing, but has others
-        looked at again.
+        looked at again. It is a further attempt, since new work may have work stopped again for the same ask.
         """
         fresh = Scheduler.load(self.scheduler.dump())
         if found := fresh.schedule(self.now_ms):
@@ -271,7 +271,9 @@ class RankCourse(SettlingCourse):
             if found := fresh.schedule(self.now_ms):
                 self.breaks("looking-again", f"once it forgot: {_told(found[0])}")
         fresh.handle(AddApplication(ApplicationSpec(id="vast", queue="root.c", user="nobody")), self.now_ms)
-        vast = AskSpec(application="vast", key="vast", resources=Resources({"vcore": 10**6}), priority=-1_000)
+        vast = AskSpec(
+            application="vast", key="vast", resources=Resources({"vcore": 10**6}), priority=-1_000, attempt=2
+        )
         fresh.handle(AddAsks((vast,)), self.now_ms)
         if found := fresh.schedule(self.now_ms):
             self.breaks("looking-again", f"once something vast waited: {_told(found[0])}")

@@ -36,6 +36,8 @@ class Disruption:
     def __init__(self) -> None:
         self.news = 0
         self.capacity = 0
+        self.spared_at = -1
+        """The last news at which work was spared because it was stopped for the same ask before."""
         self.leave_by: dict[Ask, int] = {}
         """What was told to stop for others, in order, and when it should have left at the latest."""
         self.overdue: dict[Ask, None] = {}
@@ -55,6 +57,13 @@ class Disruption:
         """A node came, went or changed, or the configuration did."""
         self.news += 1
         self.capacity += 1
+
+    @property
+    def spared_in(self) -> int:
+        """If work is spared now, until something new comes, because it was stopped for the same ask before: since which
+        news; else -1.
+        """
+        return self.news if self.spared_at == self.news else -1
 
     # -- what was stopped for what --------------------------------------------------------------------------------
 

@@ -123,6 +123,13 @@ class Partition:
         """If anything is young now: until when (`changed_seq`); else -1."""
         return self.changed_seq if self.started_seq > self.changed_seq else -1
 
+    def passes_over_still(self, passed: tuple[int, int]) -> bool:
+        """Whether what a search passed over is passed over still: because it is young (`young_in`), or was stopped for
+        the same ask before (`Disruption.spared_in`); -1: nothing was.
+        """
+        young_in, spared_in = passed
+        return young_in in (-1, self.changed_seq) and spared_in in (-1, self.disruption.news)
+
     # -- asks -----------------------------------------------------------------------------------------------------
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:

@@ -32,7 +32,9 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
         return False
     if until_ms < FOR_GOOD:
         look_again(partition, until_ms)
-    elif partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
+        return True
+    partition.disruption.spared_at = partition.disruption.news
+    if partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
         named = (preemptor.app.id, preemptor.key, victim.node.id)
         partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
     return True

@@ -93,15 +93,16 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
 
 def is_tried(partition: Partition, demand: Demand) -> bool:
     """Whether it is known that nothing can be stopped for what waits with this demand."""
-    return demand.tried == _stamp(partition, demand) and demand.tried_in in (-1, partition.changed_seq)
+    return demand.tried == _stamp(partition, demand) and partition.passes_over_still(demand.tried_in)
 
 
 def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
     """Nothing can be stopped for what waits with these demands, as things are. `passed_young`: some work was passed
     over because it is young (`Partition.is_young`).
     """
+    passed = (partition.changed_seq if passed_young else -1, partition.disruption.spared_in)
     for demand in demands:
-        demand.tried, demand.tried_in = _stamp(partition, demand), partition.changed_seq if passed_young else -1
+        demand.tried, demand.tried_in = _stamp(partition, demand), passed
 
 
 def _stamp(partition: Partition, demand: Demand) -> int:

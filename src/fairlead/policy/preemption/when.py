@@ -89,7 +89,8 @@ class Attempts:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
                 return True
-            batch.futile = (ask.priority, partition.books_version, partition.young_in)
+            passed = (partition.young_in, partition.disruption.spared_in)
+            batch.futile = (ask.priority, partition.books_version, passed)
         if len(batch) > LONG_BATCH:
             next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
         batch.attempt_ms = next_ms
@@ -99,7 +100,7 @@ class Attempts:
 
 def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
     known = batch.futile
-    if known is None or known[1] != partition.books_version or known[2] not in (-1, partition.changed_seq):
+    if known is None or known[1] != partition.books_version or not partition.passes_over_still(known[2]):
         return False
     return ask.priority <= known[0]
 

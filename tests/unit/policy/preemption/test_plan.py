@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores, labelled
 
+from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Evict, Reserved
 from fairlead.core.model.events import Checkpoint, SetBudget
@@ -300,3 +301,17 @@ def test_nobody_is_stopped_when_preemption_is_off() -> None:
     c.fill("low", 4, 1)
     c.submit("urgent", 4, 9)
     assert c.run() == ([], [])
+
+
+def test_a_node_on_which_it_was_in_vain_is_looked_at_again_after_an_hour() -> None:
+    """By a timer: nothing else happens."""
+    c = PriorityCluster(nodes={"n1": 3})
+    c.fill("low", 3, 0)
+    c.submit("high", 3, 9)
+    part = c.s.cluster.partitions["default"]
+    for _ in range(FRUITLESS_MAX):
+        part.disruption.note_fruitless(part.applications["high"].asks["high"], part.nodes.nodes["n1"], c.now_ms)
+    until_ms = c.now_ms + HOUR_MS
+    assert c.run() == ([], [])
+    assert c.s.next_wakeup_ms() == until_ms
+    assert c.run(HOUR_MS) == ([], ["low"])

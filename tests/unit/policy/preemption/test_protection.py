@@ -5,9 +5,9 @@ from __future__ import annotations
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.decisions import Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec, RetrySpec
 
 
 def leaf(name: str, guaranteed: int = 0) -> QueueSpec:
@@ -89,3 +89,19 @@ def test_room_that_may_not_be_made_is_not_counted_twice() -> None:
     c.fill("second", 2, 1, "root.b")
     c.submit("urgent", 2, 5, "root.o")
     assert c.run() == ([], [])
+
+
+def test_what_was_stopped_for_the_same_ask_before_may_be_stopped_again_once_something_new_comes() -> None:
+    """Also where that changes nothing else: nobody looked in the meantime, because nothing had been found."""
+    c = PriorityCluster(nodes={"n1": 3})
+    c.fill("low", 3, 0, retry=RetrySpec(limit=3))
+    c.submit("high", 3, 9, retry=RetrySpec(limit=3, backoff_ms=100))
+    assert c.run() == ([], ["low"])
+    c.gone("low")
+    assert c.run() == (["high@n1"], [])
+    c.handle(Release("high", "high", Cause.FINISHED, exit_code=1))
+    assert c.run() == (["low#2@n1"], []), "while the other one is in its back-off"
+    assert c.run(1_000) == ([], [])
+    assert [d.key for d in c.loops()] == ["high#2"]
+    c.submit("vast", 1_000, -9)
+    assert c.run() == ([], ["low#2"])
