@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores
 
+from fairlead.core.books.eviction_history import HOUR_MS
+from fairlead.core.model.decisions import Decision, Evict, LoopBroken
 from fairlead.core.model.events import Cause, Release
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
@@ -183,3 +185,21 @@ def test_a_count_of_what_made_room_is_never_taken_for_one_of_all_changes() -> No
     part.root.owes, part.books_version, part.tightened = False, 7, 2
     assert part.room_stamp == 5
     assert not is_tried(part, demand)
+
+
+def test_it_moves_on_twice_and_then_after_an_hour() -> None:
+    """Idle work that was told to stop does not leave: other work is, which is counted, reported, then barred."""
+    c = PriorityCluster(nodes={f"n{number}": 4 for number in range(4)})
+    for number in range(4):
+        c.fill(f"i{number}", 4, idle=True)
+    c.submit("big", 4, 1)
+    c.run()
+    said: list[tuple[int, Decision]] = []
+    while (due_ms := c.s.next_wakeup_ms()) is not None and due_ms < 3 * HOUR_MS:
+        before = len(c.decided)
+        c.run(due_ms - c.now_ms)
+        said += [(c.now_ms, each) for each in c.decided[before:]]
+    times = [at_ms for at_ms, each in said if isinstance(each, Evict)]
+    told = [(at_ms, each.times) for at_ms, each in said if isinstance(each, LoopBroken)]
+    assert (len(times), told) == (3, [(times[1], 2)])
+    assert times[2] == times[1] + HOUR_MS
