@@ -219,7 +219,7 @@ class Tuning:
             if bound.breach(candidate.figures, self.base.figures) > 0:
                 goal = bound.goal
                 after, before = (goal.text(goal.of(each.figures)) for each in (candidate, self.base))
-                yield f"{goal.said} {before} → {after} ({bound.part:.0%} are allowed)"
+                yield f"{goal.said} {before} → {after} (allowed: {bound.part:.0%} worse)"
 
     # -- whether it holds -----------------------------------------------------------------------------------------
 

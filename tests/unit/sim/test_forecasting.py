@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.cli.simulator import sim_forecast
+from fairlead.cli.values import parse_duration
 from fairlead.insight.forecast import About, Expected
 from fairlead.sim.engine import Engine
 from fairlead.sim.forecast_report import Wanted, lines_of, report_of, run
@@ -195,3 +197,11 @@ def test_on_each_kind_of_work_four_of_five_come_true_and_nothing_simpler_is_as_g
         if group.startswith(("queue", "size")) and came_true["answers"] >= 100:
             assert 0.7 <= came_true["inside"] <= 0.9, group
     assert report["against_simple"] <= 0.9
+
+
+def test_the_command_asks_for_what_a_plan_is_by_itself() -> None:
+    """The command is described before anything of the simulator is loaded, so both name the figures."""
+    defaults = {each.name: each.default for each in sim_forecast.params}
+    plan = Plan()
+    assert (defaults["moments"], defaults["draws"]) == (plan.moments, plan.draws)
+    assert parse_duration(defaults["every"], "--every") == plan.every_ms

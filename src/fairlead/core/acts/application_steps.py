@@ -87,7 +87,7 @@ def leave_accepted(app: Application) -> None:
 
 
 def _end(partition: Partition, app: Application) -> None:
-    for ask in app.waiting_asks() if app.pending_count else ():
+    for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
     forget(partition, app)
     app.finished_ms = partition.now_ms

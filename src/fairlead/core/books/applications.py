@@ -294,14 +294,13 @@ class Application:
         """`ask` has a node from now on."""
         self.allocations += 1
         self.tracked = True
-        items, used = ask.items, self.allocated
         if self.allowance is not None:
-            self.allowance.add(self.id, items)
+            self.allowance.add(self.id, ask.items)
         if ask.spec.placeholder:
             self.placeholder_count += 1
-            used = self.placeholders
-        for name, amount in items:
-            used[name] = used.get(name, 0) + amount
+            add_to(self.placeholders, ask.items)
+        else:
+            add_to(self.allocated, ask.items)
 
     def uncount_allocated(self, ask: Ask) -> None:
         """`ask` has no node any longer."""

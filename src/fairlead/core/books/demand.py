@@ -154,8 +154,7 @@ class Demand:
         """The batch is in line no longer."""
         if batch.stamp:
             batch.stamp = 0
-            if self.improved:
-                self.improved.pop(batch, None)
+            self.improved.pop(batch, None)
             self.live -= 1
             if not self.live:
                 # None of them counts any more; what they hold is free at once, without a search for circles.
@@ -171,10 +170,8 @@ class Demand:
     def forget(self, batch: Batch) -> None:
         """The batch waits with this demand no longer."""
         self.take_out(batch)
-        if self.leaf.due:
-            self.leaf.drop_due(batch)
-        if self.deferred:
-            self.deferred.pop(batch, None)
+        self.leaf.drop_due(batch)
+        self.deferred.pop(batch, None)
         self.pending -= 1
         self.asks -= len(batch)
         if not self.pending:

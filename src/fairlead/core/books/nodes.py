@@ -200,7 +200,7 @@ class NodeTable:
 
     def lost(self, node: Node) -> None:
         """The node has less room than before: shapes that fitted there only are not looked for again."""
-        self.order.changed[node] = self.columns.stale[node] = self.since_search[node] = None  # `touch`
+        self.touch(node)
         if self.narrow.room_on and not self.terrain.wary:
             for shape in self.narrow.lost(node):
                 self.mark_unfit(shape)
@@ -292,10 +292,8 @@ class NodeTable:
         """The first open node in order (score, then id) that suits the shape and has room for it; with one of its asks,
         of those that this ask likes best.
         """
-        terrain, has_wish = self.terrain, False
-        if ask is not None and (ask.spec.images or terrain.company.wishes.tallies):
-            has_wish = self.has_wish(ask)
-        if shape.is_plain and not (has_wish or terrain.wary or self.discouraging):
+        has_wish = ask is not None and self.has_wish(ask)
+        if self.only_room_counts(shape) and not self.discouraging and not has_wish:
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)

@@ -91,8 +91,7 @@ class Lines:
     def _rank(self, app: Application) -> None:
         """Give an application its place among those of its leaf."""
         leaf = app.queue
-        heap, root = leaf.apps_heap, self.partition.root
-        root.stamps = app.stamp = root.stamps + 1
+        heap, app.stamp = leaf.apps_heap, leaf.next_stamp()
         entry = app.order_key + (app.stamp, app)  # noqa: RUF005 (half the time, for each placement)
         if heap and heap[0][-1] is app:
             heapreplace(heap, entry)
@@ -104,16 +103,13 @@ class Lines:
 
     def _line_up(self, batch: Batch, enters: int) -> None:
         """Put a batch in its place, if any of its asks may start at all; `enters`: see `has_to_enter`."""
-        app, demand = batch.app, batch.demand
-        watched = batch.key[1] or app.backoff_until_ms is not None or self.partition.reserving.of
-        if watched and not self.is_eligible(batch):
+        if not self.is_eligible(batch):
             self.put_aside(batch)
             return
+        app, demand = batch.app, batch.demand
         if demand.enters != enters:
             demand = self._refile(batch)
-        root = self.partition.root
-        root.stamps += 1
-        demand.put(batch_key(batch), root.stamps, batch)
+        demand.put(batch_key(batch), app.queue.next_stamp(), batch)
         demand.tried = -1
         demand.seek_ms = 0
         self.partition.nodes.seeks(demand.shape, batch.oldest_ms)
@@ -220,11 +216,11 @@ class Lines:
             if queue.full:
                 above = _full_above(leaf)
                 break
-        if len(fitting) > FEW_SHAPES and not leaf.by_rank and not above:
+        few = len(fitting) <= FEW_SHAPES
+        if not few and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf)
             if batch is not None:
                 return batch
-        few = len(fitting) <= FEW_SHAPES
         first = self._first_by_shape(leaf, fitting, above) if few else self._first_of_demands(leaf, above)
         return first[2] if first is not None else None
 
