@@ -150,6 +150,15 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
         gangs.placeholder_ended(partition, ask)
 
 
+def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
+    """An allocation has another priority from now on: what may be stopped on its node may be something else."""
+    assert ask.node is not None
+    ask.priority = priority
+    ask.place_in_line()
+    partition.nodes.since_search[ask.node] = None
+    partition.books_version += 1
+
+
 def evict(
     partition: Partition,
     ask: Ask,

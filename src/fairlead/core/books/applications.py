@@ -183,6 +183,10 @@ class Application:
         found = self.groups.get(name)
         return found is not None and found.stands_in
 
+    def standing(self) -> list[Ask]:
+        """Placeholders that have nodes, and that nothing replaces yet."""
+        return [ask for group in self.groups.values() for ask in group.standing]
+
     # -- the line of waiting asks ---------------------------------------------------------------------------------
 
     def join(self, ask: Ask, demand: Demand, task_group: str) -> None:

@@ -39,11 +39,6 @@ def promise(nodes: NodeTable, ask: Ask, node: Node) -> None:
     _wake_by_terms(nodes, ask, is_new=True)
 
 
-def is_promised(nodes: NodeTable, ask: Ask) -> bool:
-    """Whether space is held for it that work leaves. Where it only gathers, for what waited too long, it is room."""
-    return ask in nodes.terrain.promised
-
-
 def let_go(nodes: NodeTable, ask: Ask) -> None:
     """Nothing is kept for it any longer: what it kept off is looked at again (ports: with the room)."""
     terrain = nodes.terrain

@@ -99,11 +99,6 @@ class QueueLine:
         """Of the root: the last number that an entry of any line got."""
         self.touched = False
 
-    @property
-    def offers(self) -> bool:
-        """Whether something below may be placeable, or has others stopped for it, as far as is known."""
-        return bool(self.ready) or self.due_below > 0
-
     def next_stamp(self) -> int:
         """A number for one more entry of a line; all lines of a partition count together."""
         root = self.lineage[-1]

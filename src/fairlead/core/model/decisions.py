@@ -209,7 +209,7 @@ class AskRejected(Decision):
 
 @dataclass(frozen=True, slots=True)
 class PriorityChanged(Decision):
-    """A waiting ask has a new priority."""
+    """A waiting ask, or a placeholder, has a new priority."""
 
     application: str
     key: str

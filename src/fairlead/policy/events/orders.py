@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import reserve_turn, waiting_asks
+from fairlead.core.acts import allocations, reserve_turn, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
@@ -104,13 +104,17 @@ def _waiting(partition: Partition, event: SetPriority | ReserveAsk) -> list[Ask]
 
 
 def set_priority(partition: Partition, event: SetPriority) -> None:
-    """A waiting ask (or all of an application) gets another priority; running ones are left as they are."""
+    """A waiting ask (or all of an application) gets another priority, and so do placeholders that have nodes: they
+    stand for work that waits. What runs is left as it is.
+    """
     waiting = _waiting(partition, event)
+    app = partition.applications.get(event.application)
+    standing = [ask for ask in app.standing() if event.key in ("", ask.key)] if app is not None else []
     held = partition.held_asks.named(event.application, event.key) if partition.held_asks else []
     bad = ""
     if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
         bad = f"priority {event.priority} is not a 32-bit integer"
-    elif not waiting and not held:
+    elif not (waiting or standing or held):
         bad = f"nothing waits under {event.application}/{event.key}: only waiting work can change its priority"
     if bad:
         partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
@@ -122,9 +126,10 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
         if partition.applications[event.application].spec.at_once and ask_to_come.conditions.met(partition.now_ms):
             partition.held_asks.await_turn(event.application, ask_to_come)
         partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
-    for ask in waiting:
+    for ask in (*waiting, *standing):
         old = ask.priority
-        waiting_asks.change_priority(partition, ask, event.priority)
+        change = waiting_asks.change_priority if ask.pending else allocations.change_priority
+        change(partition, ask, event.priority)
         partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
 
 

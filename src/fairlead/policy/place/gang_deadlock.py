@@ -52,7 +52,7 @@ def _is_not_whole(partition: Partition, app: Application) -> bool:
         app.state is State.ACCEPTED
         and app.gives_way_to is None
         and _lacks_some(partition, app)
-        and bool(_standing(app))
+        and bool(app.standing())
     )
 
 
@@ -70,10 +70,6 @@ def _is_leaving(app: Application) -> bool:
 def _lacking(app: Application) -> list[Ask]:
     """Its placeholders that wait for room, in order."""
     return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
-
-
-def _standing(app: Application) -> list[Ask]:
-    return [ask for group in app.groups.values() for ask in group.standing]
 
 
 def _place(app: Application) -> tuple[int, int, int]:
@@ -124,7 +120,7 @@ def _give_way(partition: Partition, later: Application, first: Application) -> N
     for ask in later.waiting_asks():
         nominate.withdraw(partition, ask)
         reserve_node.unreserve(partition, ask)
-    for ask in _standing(later):
+    for ask in later.standing():
         text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"
         allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
 
@@ -190,7 +186,7 @@ class AsItIs:
 def _by_node(apps: Collection[Application]) -> dict[Node, list[Ask]]:
     """The placeholders that stand, by their node."""
     found: dict[Node, list[Ask]] = {}
-    for ask in (ask for app in apps for ask in _standing(app)):
+    for ask in (ask for app in apps for ask in app.standing()):
         assert ask.node is not None
         found.setdefault(ask.node, []).append(ask)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invariants.books import check_books
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.decisions import (
@@ -15,9 +16,11 @@ from fairlead.core.model.decisions import (
     PriorityChanged,
     ReservationSwitched,
 )
-from fairlead.core.model.events import Event, MoveApplication, ReserveAsk, SetPriority
+from fairlead.core.model.events import AddApplication, AddAsks, Event, MoveApplication, ReserveAsk, SetPriority
 from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
+from fairlead.scheduler import Scheduler
 
 
 def told(c: PriorityCluster, event: Event) -> Decision:
@@ -78,6 +81,44 @@ def test_another_priority_counts_at_once_and_is_recorded() -> None:
     said = told(c, SetPriority("w", "w", 8, "ann", why="it is late"))
     assert said == PriorityChanged("w", "w", 3, 8, "ann", "it is late")
     assert c.s.cluster.partitions["default"].applications["w"].asks["w"].priority == 8
+
+
+def gang_of_two(rule: str, priority: int) -> PriorityCluster:
+    """A gang `g` whose first placeholder stands on the only node, where there is no room for the second one."""
+    c = PriorityCluster(nodes={"n1": 3}, rule=rule)
+    c.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({"vcore": 4000}))))
+    more: dict[str, Any] = {"resources": Resources({"vcore": 2000}), "placeholder": True, "task_group": "t"}
+    c.handle(AddAsks(tuple(AskSpec(application="g", key=k, priority=priority, **more) for k in ("p0", "p1"))))
+    assert c.run() == (["p0@n1"], [])
+    return c
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_the_priority_of_a_gang_is_that_of_its_placeholders_with_nodes_too(rule: str) -> None:
+    """They stand for work that waits: raised, they are not stopped for what the gang comes before now."""
+    c = gang_of_two(rule, 1)
+    c.handle(SetPriority("g", "", 9, "ann"))
+    c.submit("other", 3, 5)
+    assert c.run() == ([], [])
+    check_books(Scheduler.load(c.s.dump()))
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_gang_that_is_lowered_gives_way_with_what_it_holds(rule: str) -> None:
+    """What waited in vain before is looked at again."""
+    c = gang_of_two(rule, 9)
+    c.submit("other", 3, 5, "root.b")
+    assert c.run() == ([], [])
+    said = c.handle(SetPriority("g", "", 1, "ann"))
+    assert [(d.key, d.old, d.new) for d in said if isinstance(d, PriorityChanged)] == [("p1", 9, 1), ("p0", 9, 1)]
+    assert c.run() == ([], ["p0"])
+
+
+def test_a_placeholder_with_a_node_gets_another_priority_alone() -> None:
+    """It is no running work, to which that would be refused."""
+    c = gang_of_two("priority", 1)
+    said = told(c, SetPriority("g", "p0", 7, "ann"))
+    assert said == PriorityChanged("g", "p0", 1, 7, "ann")
 
 
 @pytest.mark.parametrize(

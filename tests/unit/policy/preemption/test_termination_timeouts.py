@@ -201,6 +201,25 @@ def test_by_guarantee_too() -> None:
     assert [name.partition("@")[0] for name in c.run()[0]] == ["mine"]
 
 
+def test_by_guarantee_it_tries_again_after_an_hour() -> None:
+    """Also where nothing but its node is in the way, so that nothing else gives the node up: there is room for it in
+    all, in parts that are too small.
+    """
+    mine = QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(mine, QueueSpec(name="b"), nodes={f"n{i}": 4 for i in range(1, 9)}, rule="guarantee")
+    for i in range(1, 9):
+        c.fill(f"v{i}", 4, 0, "root.b")
+    c.node("small1", 2)
+    c.node("small2", 2)
+    c.submit("mine", 4, 0, "root.a")
+    c.run()
+    wait(c, 58 * 60_000)
+    assert stopped(c) == ["v1", "v2", "v3"]
+    wait(c, 60 * 60_000)
+    assert stopped(c) == ["v1", "v2", "v3", "v4", "v5"]
+    assert [(loop.key, loop.times) for loop in c.loops()] == [("mine", 2), ("mine", 2)]
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_only_the_ask_that_it_was_stopped_for_tries_again(restarted: bool) -> None:
     """Two asks are spelled alike, `x/y/z`: one of application `x`, one of `x/y`. Each keeps what it had stopped."""
