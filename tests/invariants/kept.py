@@ -94,7 +94,7 @@ def _check_children(partition: Partition, queue: Queue) -> None:
                 )
         return
     for child in queue.children.values():
-        if child.offers and child.pending_sum and not child.touched and not partition.shares_stale:
+        if (child.ready or child.due_below) and child.pending_sum and not child.touched and not partition.shares_stale:
             own = [e for e in queue.child_heap if e[4] == child.stamp and e[5] is child]
             assert own, f"{child.path} has something to offer, and is in no line"
             assert own[0][:4] == queue_key(child), (

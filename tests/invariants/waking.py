@@ -110,6 +110,6 @@ def _check_in_heap(queue: Queue) -> None:
                 found = any(e[1] == demand.stamp and e[2] is demand for e in queue.heap)
                 assert found, f"{queue.path}: {demand.key} is ready, and it would not be found"
     for child in queue.children.values():
-        if child.offers and child.pending_sum and not child.touched:
+        if (child.ready or child.due_below) and child.pending_sum and not child.touched:
             found = any(e[4] == child.stamp and e[5] is child for e in queue.child_heap)
             assert found, f"{child.path} has something to offer, and it would not be found"

@@ -151,12 +151,12 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
 
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
-    """An allocation has another priority from now on: what may be stopped on its node may be something else."""
+    """An allocation has another priority from now on: more may be stopped on its node, or less."""
     assert ask.node is not None
     ask.priority = priority
     ask.place_in_line()
-    partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
+    partition.nodes.gained(ask.node)
 
 
 def evict(

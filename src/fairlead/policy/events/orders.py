@@ -128,8 +128,10 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
         partition.out.append(PriorityChanged(event.application, key, old, event.priority, *by, partition.name))
     for ask in (*waiting, *standing):
         old = ask.priority
-        change = waiting_asks.change_priority if ask.pending else allocations.change_priority
-        change(partition, ask, event.priority)
+        if ask.pending:
+            waiting_asks.change_priority(partition, ask, event.priority)
+        else:
+            allocations.change_priority(partition, ask, event.priority)
         partition.out.append(PriorityChanged(event.application, ask.key, old, event.priority, *by, partition.name))
 
 

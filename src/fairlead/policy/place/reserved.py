@@ -207,7 +207,9 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
             allocations.place(partition, ask, node)
             return ask
         preempt_on_required_node(partition, ask, node)
-        _wait_unless_suited(partition, ask, node)
+        # What starts or ends elsewhere may change what suits it, and what may be stopped for it.
+        assert ask.shape is not None
+        _wait_for_node(partition, ask.shape)
         again.pop(ask, None)
     return None
 
@@ -288,10 +290,6 @@ def _may_start(partition: Partition, ask: Ask) -> bool:
     reserve_node.watch(partition, ask, above or shape)
     if above is None and not (shape.unfit or shape.required_node):
         partition.nodes.reserved_shapes[shape] = None
-    if shape.required_node or not partition.nodes.only_room_counts(shape):
-        # What starts or ends somewhere else may change what suits it, or what may be stopped for it.
-        for queue in ask.app.queue.lineage:
-            reserve_node.watch(partition, ask, queue)
     if above is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
         reserve_node.unreserve(partition, ask)
     return above is None
@@ -308,11 +306,6 @@ def _above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
     if above is None and not partition.nodes.sum_has_room(items):
         return partition.root
     return above
-
-
-def _wait_unless_suited(partition: Partition, ask: Ask, node: Node) -> None:
-    if ask.shape is not None and not partition.nodes.suits(ask, node):
-        _wait_for_node(partition, ask.shape)
 
 
 def _wait_for_node(partition: Partition, shape: Shape) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from invariants.books import check_books
 
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, LabelNode, Release, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
@@ -119,6 +121,44 @@ def test_the_order_of_victims() -> None:
     running(s, "higher")
     daemon(s, 5)
     assert run(s)[1] == ["new", "old", "higher", "unwilling", "originator"]
+
+
+def test_what_starts_elsewhere_may_let_work_be_stopped() -> None:
+    """The daemon has to be in a zone with a friend, and the only one there is in its place. When another friend starts
+    in that zone the first may be stopped, though nothing changes on the node. It does not matter that the run in which
+    the daemon was looked at last ended with the start of something else, before its turn in the walk.
+    """
+    s = cluster(3, 1)
+    for node in ("n1", "n2"):
+        s.handle(LabelNode(node, {"zone": "z"}), 0)
+    friend = {"labels": {"is": "friend"}}
+    running(s, "v1", **friend)
+    running(s, "v2")
+    running(s, "high", priority=5)
+    near = AffinityTerm((Requirement("is", "In", ("friend",)),), "zone")
+    tags = {TAG_REQUIRED_NODE: "n1"}
+    submit(s, "daemon", 2, "a", tags=tags, where=Constraints(affinity=(near,)), allow_preempt_other=False)
+    assert run(s) == ([], [])
+    s.handle(Release("v2", "v2", Cause.FINISHED), 0)
+    submit(s, "other", priority=9)
+    assert [d.key for d in s.schedule(0, limit=1) if isinstance(d, Allocated)] == ["other"]
+    submit(s, "friend", node="n2", **friend)
+    assert run(s) == ([], ["v1"])
+
+
+@pytest.mark.parametrize("key", ["", "p0"])
+def test_a_placeholder_that_is_lowered_may_be_stopped(key: str) -> None:
+    """An order changes what may be stopped, and nothing else does."""
+    s = cluster(1)
+    gang = ApplicationSpec(id="gang", queue="root.b", placeholder_ask=Resources({"vcore": 200_000}))
+    s.handle(AddApplication(gang), 0)
+    more: dict[str, Any] = {"priority": 5, "placeholder": True, "task_group": "t"}
+    first = AskSpec(application="gang", key="p0", resources=Resources({"vcore": 1000}), node="n1", **more)
+    s.handle(AddAsks((first,)), 0)
+    daemon(s)
+    assert run(s) == ([], [])
+    s.handle(SetPriority("gang", key, -1), 0)
+    assert run(s) == ([], ["p0"])
 
 
 def test_victims_are_told_once() -> None:
