@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts.infeasible import exceeds
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.candidate_nodes import has_room
+from fairlead.policy.place.reserved import DELAY_MS
 
 if TYPE_CHECKING:
     from fairlead.core.books import Demand, Partition, Queue, Shape
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def check_waking(partition: Partition) -> None:
     """Assert that every obstacle that is remembered is there, and that all else is in line."""
     _check_shapes(partition)
+    _check_seeking(partition)
     _check_columns(partition.nodes)
     for queue in partition.root.walk():
         ready: dict[Shape, int] = {}
@@ -66,6 +68,19 @@ def _check_shapes(partition: Partition) -> None:
         for node in nodes.nodes.values():
             fits = node.schedulable and node.fits_total(shape.items)
             assert not fits, f"{shape.key} is held to fit on no node, and {node} could hold it"
+
+
+def _check_seeking(partition: Partition) -> None:
+    """What may have a node set aside is looked at when it has waited so long (where no turn is kept, outside gangs)."""
+    for shape, since_ms in partition.nodes.seekable.items() if not partition.reserving.of else ():
+        for demand in partition.demands_of(shape):
+            batches = [b for app in demand.leaf.applications.values() for b in app.batches.values()]
+            waiting = [a for b in batches if b.demand is demand and b.stamp and not b.task_group for a in b.asks]
+            waits = [a.created_ms for a in waiting if a.reserved_on is None and a.nomination is None]
+            if waits and demand.obstacle is None and not shape.required_node:
+                name = f"{demand.leaf.path}: {demand.key}"
+                assert demand.seek_ms <= min(waits) + DELAY_MS, f"{name} is looked at too late"
+                assert since_ms <= max(min(waits), demand.seek_ms - DELAY_MS), f"{name} is not looked at"
 
 
 def _check_columns(nodes: NodeTable) -> None:

@@ -37,6 +37,7 @@ from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import (
     AddAsks,
+    ChangeAsk,
     Configure,
     DrainNode,
     Event,
@@ -109,7 +110,7 @@ class Promises:
                     self.open.clear()  # It grows where it runs, whatever is promised there.
         elif isinstance(event, Release):
             self.open.pop((event.application, event.key), None)
-        elif isinstance(event, SetPriority | RemoveApplication):
+        elif isinstance(event, ChangeAsk | SetPriority | RemoveApplication):
             self._drop(name for name in self.open if name[0] == _application(event))
 
     def decisions(self, decisions: list[Decision]) -> None:
@@ -215,8 +216,8 @@ class Promises:
             self.open.pop(name, None)
 
 
-def _application(event: SetPriority | RemoveApplication) -> str:
-    return event.application if isinstance(event, SetPriority) else event.id
+def _application(event: ChangeAsk | SetPriority | RemoveApplication) -> str:
+    return event.id if isinstance(event, RemoveApplication) else event.application
 
 
 def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:

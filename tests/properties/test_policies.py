@@ -101,8 +101,11 @@ class Course(SettlingCourse):
             check_books(self.twin)
             assert json.dumps(self.twin.dump()) == written, "what was written down is not what was read"
             assert memory(self.twin) == memory(self.scheduler), "something that is remembered was not written down"
-        if self.chance.random() < 0.8:
+        drawn = self.chance.random()
+        if drawn < 0.6:
             self.schedule()
+        elif drawn < 0.85:
+            self.schedule_a_part()
         self.steps += 1
         if self.steps % CHECKED_EVERY == 0:
             check_books(self.scheduler)
@@ -153,6 +156,12 @@ class Course(SettlingCourse):
                     assert not (found := fresh.schedule(self.now_ms)), f"somebody was not woken: {found}"
                 return
         raise AssertionError("it goes on deciding although nothing happens")
+
+    def schedule_a_part(self) -> None:
+        """A call that ends with the first placement, whatever could be done besides; then other things happen."""
+        decisions = self.scheduler.schedule(self.now_ms, 1)
+        assert self.twin.schedule(self.now_ms, 1) == decisions, "the twin places another one"
+        self.take(decisions)
 
     def settle(self) -> None:
         """Nothing new comes, and it has to come to rest."""

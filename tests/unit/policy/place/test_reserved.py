@@ -113,6 +113,21 @@ def test_the_delay_has_a_timer() -> None:
     assert c.s.next_wakeup_ms() == DELAY_MS
 
 
+@pytest.mark.parametrize("delay_ms", [0, DELAY_MS])
+def test_another_ask_of_the_same_application_and_shape_has_its_own_delay(delay_ms: int) -> None:
+    """It joins the first one, which has its node and seeks none; and it is looked at when its own time is over."""
+    c = busy(4, 4)
+    c.ask("big", 4)
+    c.run()
+    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    c.run(delay_ms)
+    amount = Resources({"vcore": 4})
+    c.do(AddAsks((AskSpec(application="big", key="next", resources=amount),)))
+    assert c.run() == []
+    assert c.s.next_wakeup_ms() == c.now + DELAY_MS
+    assert c.run(DELAY_MS) == [Reserved("big", "next", "n1")]
+
+
 def test_the_node_that_it_would_fill_most_is_taken() -> None:
     """Measured by what is free there: both lack cores, and it would use more of the memory of n1."""
     c = Cluster()
