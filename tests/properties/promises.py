@@ -151,11 +151,7 @@ class Promises:
                 del self.open[name]
             elif ask.held_on is None and ask.reserved_on is None:
                 where = self.claimed[name]
-                better = [t for t in takers if t is not ask and _may_take(t, ask, order, where)]
-                if ask.app.queue.by_rank:
-                    better += [t for t in placed if _may_take(t, ask, order, where)]
-                else:
-                    better += [t for t in placed if order.rule == "guarantee" and t.required_node == where]
+                better = [t for t in (*takers, *placed) if t is not ask and _may_take(t, ask, order, where)]
                 assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
                 del self.open[name]
@@ -222,7 +218,8 @@ def _application(event: ChangeAsk | SetPriority | RemoveApplication) -> str:
 
 def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:
     if not ask.app.queue.by_rank:
-        return order.rule == "guarantee" and taker.required_node == where
+        # It would be stopped for the taker as soon as it had started.
+        return taker.required_node == where and (order.rule == "guarantee" or taker.priority >= ask.priority)
     mine, theirs = standings(taker, ask)
     return mine > theirs
 

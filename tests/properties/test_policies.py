@@ -332,8 +332,11 @@ class Course(SettlingCourse):
             for app in leaf.applications.values():
                 for ask in app.asks.values():
                     if ask.pending and not ask.spec.idle and ask.held_on is None:
+                        first = [h for h in own if h.app is app and after(h, ask)]  # Its own application puts it first.
                         above = {
-                            h for h, r in own.items() if ask.priority < h.priority or (r.by_itself and after(ask, h))
+                            h
+                            for h, r in own.items()
+                            if h not in first and (ask.priority < h.priority or (r.by_itself and after(ask, h)))
                         }
                         found[app.id, ask.key] = {(h.app.id, h.key) for h in above}
         return found
