@@ -22,7 +22,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.decisions import Allocated, Decision, Evict, Unreserved
+from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Items
 
@@ -52,8 +52,14 @@ def is_paid(partition: Partition, decisions: list[Decision]) -> int:
 
 
 def _is_driven_off(partition: Partition, ask: Ask, later: list[Decision]) -> bool:
-    """Whether a node that was set aside for it has gone to one that requires that node, and it has another by now."""
+    """Whether its claim on some node has gone to another one in the same run.
+
+    Where rank decides that is a stronger one, which may stop nothing itself (else its turn had been before); by
+    guarantee one that requires that node.
+    """
     lost = {d.node for d in later if isinstance(d, Unreserved) and (d.application, d.key) == (ask.app.id, ask.key)}
+    if ask.app.queue.by_rank:
+        return any(isinstance(d, Reserved) and d.node in lost and d.application != ask.app.id for d in later)
     nodes = [partition.nodes.nodes[name] for name in lost if ask.reserved_on is not partition.nodes.nodes[name]]
     return ask.reserved_on is not None and any(a.required_node == n.id for n in nodes for a in n.reservations)
 

@@ -130,8 +130,11 @@ class RankCourse(SettlingCourse):
         self.now_ms += self.chance.choice([0, 0, 500, 1_000, 5_000, 20_000])
         for event in self.events(self.part):
             self.handle(event)
-        if self.chance.random() < 0.75:
+        drawn = self.chance.random()
+        if drawn < 0.6:
             self.schedule()
+        elif drawn < 0.8:
+            self.schedule_a_part()
         if self.chance.random() < 0.2:
             self.now_ms += self.chance.choice([1, 100, 900])
             self.schedule()
@@ -166,6 +169,15 @@ class RankCourse(SettlingCourse):
                 self.looking_again_changes_nothing()
                 return
         self.breaks("rest", f"{ROUNDS_MAX} calls at one time are not enough")
+
+    def schedule_a_part(self) -> None:
+        """A call that ends with the first placement, whatever could be done besides; then other things happen."""
+        self.epoch += self.something_is_due()
+        decisions = self.scheduler.schedule(self.now_ms, 1)
+        portion = self.portion()
+        if portion != decisions:
+            self.breaks("portions", f"{_difference(portion, decisions)}")
+        self.note(decisions)
 
     def portion(self) -> list[Decision]:
         """What the twin decides until it placed one ask."""

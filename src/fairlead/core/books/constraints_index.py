@@ -287,16 +287,16 @@ class Terrain:
             return False
         if all(self._present(tally, key, node, gone, counts) for key in keys):
             return True
-        left = self.count_in(tally, keys) - sum(
-            1 for a in gone for key in keys if a.node and key in a.node.labels and counts(a)
-        )
-        return not left and matches(selector, labels)
+        return not self.count_in(selector, keys, gone) and matches(selector, labels)
 
-    def count_in(self, tally: Tally, keys: list[str]) -> int:
-        """How often its work is in some domain of these keys."""
+    def count_in(self, selector: Selector, keys: list[str], gone: Collection[Ask] = ()) -> int:
+        """How often work that the selector is about is in some domain of these keys, those gone left out."""
+        tally = self.standing_of(selector)
         if not tally.total:
             return 0
-        return sum(int(tally.view(self.topology(key)).counts.sum()) for key in keys)
+        found = sum(int(tally.view(self.topology(key)).counts.sum()) for key in keys)
+        counts = _matching(selector)
+        return found - sum(1 for a in gone for key in keys if a.node and key in a.node.labels and counts(a))
 
     def _spreads(
         self, where: Constraints, term: SpreadTerm, labels: Mapping[str, str], node: Node, gone: Collection[Ask]
@@ -369,7 +369,7 @@ class Terrain:
         rows: Mask = np.ones(len(self._table.columns.rows), dtype=np.bool_)
         for topology in topologies:
             rows &= topology.of_row != NOWHERE
-        if not self.count_in(tally, keys) and matches(selector, labels):
+        if not self.count_in(selector, keys) and matches(selector, labels):
             return rows
         for topology in topologies:
             rows &= tally.view(topology).by_row() > 0

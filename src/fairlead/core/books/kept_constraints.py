@@ -124,7 +124,7 @@ def _founds(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> bool:
     selector = all_of(terms)
     if not matches(selector, labels) or not matches(selector, ask.spec.labels):
         return False
-    return not terrain.count_in(terrain.standing_of(selector), [term.topology_key for term in terms])
+    return not terrain.count_in(selector, [term.topology_key for term in terms], ask.victims)
 
 
 def _is_elsewhere(ask: Ask, there: Node, node: Node) -> bool:

@@ -83,6 +83,8 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
                 tried.append(demand)
                 waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
     for ask in sorted(waiting, key=_order(partition)):
+        if batch is not None and ask is batch.head:
+            return False  # It has room as it is.
         if before is not None and partition.reserving.get(ask) is None and not _place_of(ask) < before:
             return False
         if reclaim_for(partition, ask):

@@ -13,7 +13,7 @@ from invariants.books import check_books
 from priority_clusters import PriorityCluster, labelled
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
-from fairlead.core.model.events import Configure, Release, UpdateNode
+from fairlead.core.model.events import Configure, LabelNode, Release, UpdateNode
 from fairlead.core.model.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import LimitSpec, QueueSpec
@@ -110,6 +110,25 @@ def test_plain_work_is_kept_off_too(spread: bool) -> None:
     assert reason.excluded == {"promised": 1}
     c.handle(Release("high", "high"))
     assert c.run() == (["plain@n1"], [])
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_another_first_one_is_kept_off_while_the_last_one_leaves(stopped: bool) -> None:
+    """`first` wants to be with its like, and is to be the first of them once what is stopped for it has gone.
+
+    Until then nothing like it starts in another zone, where it could not follow.
+    """
+    c = PriorityCluster()
+    c.handle(LabelNode("n1", {"zone": "a"}))
+    zone = Constraints(affinity=(AffinityTerm(labelled("x"), "zone"),), selector=(Requirement("zone", "In", ("a",)),))
+    c.fill("low", 4, 0, "root.b", labels=X if stopped else {})
+    c.node("n2", 2, zone="b")
+    c.submit("first", 4, 5, where=zone, labels=X)
+    assert c.run() == ([], ["low"])
+    c.submit("other", 2, queue="root.b", labels=X)
+    assert c.run() == ([], [])
+    c.gone("low")
+    assert c.run() == (["first@n1", "other@n2"], [])
 
 
 def test_what_is_promised_counts_where_there_is_the_least_too() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from invariants.books import check_books
+from priority_clusters import PriorityCluster
 
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -232,3 +234,18 @@ def test_many_that_cannot_be_helped_do_not_use_up_the_turn_of_one_that_can() -> 
         submit(s, f"large{i}", 10 + i, 50, now=1)
     submit(s, "small", 2, 40, now=2)
     assert run(s, 2) == ([], ["low"])
+
+
+def test_a_new_queue_file_tells_apart_what_stood_for_each_other() -> None:
+    """Two asks of one shape in two queues that were alike; with an offset the second one may stop what runs."""
+    c = PriorityCluster()
+    c.fill("low", 4, 0, "root.a")
+    c.submit("one", 4, 0, "root.a")
+    c.submit("two", 4, 0, "root.b")
+    assert c.run() == ([], [])
+    root = c.spec.partitions[0].root
+    b = QueueSpec(name="b", properties={"priority.offset": "5"})
+    part = replace(c.spec.partitions[0], root=replace(root, queues=(QueueSpec(name="a"), b)))
+    c.handle(Configure(replace(c.spec, partitions=(part,), checksum="new")))
+    assert c.run() == ([], ["low"])
+    assert c.nominated() == {"two": "n1"}

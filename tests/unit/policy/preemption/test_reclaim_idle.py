@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from priority_clusters import PriorityCluster, cores
+from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.eviction_history import HOUR_MS
-from fairlead.core.model.decisions import Decision, Evict, LoopBroken
-from fairlead.core.model.events import Cause, Release
+from fairlead.core.model.decisions import Decision, Evict, LoopBroken, Reserved
+from fairlead.core.model.events import Cause, Release, ReserveAsk
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
@@ -203,3 +203,22 @@ def test_it_moves_on_twice_and_then_after_an_hour() -> None:
     told = [(at_ms, each.times) for at_ms, each in said if isinstance(each, LoopBroken)]
     assert (len(times), told) == (3, [(times[1], 2)])
     assert times[2] == times[1] + HOUR_MS
+
+
+def test_an_ask_with_room_claims_none_that_idle_work_leaves() -> None:
+    """Not though its turn is kept, and idle work is leaving on that node: it starts. A claim would be withdrawn for the
+    one that requires the node, and made again, for ever.
+    """
+    c = PriorityCluster(rule="guarantee")
+    c.fill("idle", 2, queue="root.b", idle=True)
+    c.fill("other", 2)
+    c.submit("first", 2)
+    assert c.run() == ([], ["idle"])
+    c.handle(Release("first", "first"))
+    c.finished("other")
+    c.submit("mine", 2)
+    c.handle(ReserveAsk("mine", "mine", True, "ann"))
+    c.submit("daemon", 2, 5, "root.b", tags=on("n1"))
+    seen = len(c.decided)
+    assert c.run() == (["mine@n1"], [])
+    assert [d.key for d in c.decided[seen:] if isinstance(d, Reserved)] in ([], ["daemon"])
