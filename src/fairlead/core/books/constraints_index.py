@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairlead.core.books import kept_constraints
 from fairlead.core.books.company import Company
-from fairlead.core.books.kept_constraints import awaited_by, spared_rows, spoils, wake_the_kept_off, with_awaited
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
@@ -129,7 +129,7 @@ class Terrain:
 
     def _count(self, spec: AskSpec, node: Node, change: int) -> None:
         if self.drawn:
-            wake_the_kept_off(self._table, spec.labels)
+            kept_constraints.wake_the_kept_off(self._table, spec.labels)
         if self.counted:
             for _, tally in self.standing.matching(spec.labels):
                 tally.add(node, change, self._table.columns.version)
@@ -243,7 +243,7 @@ class Terrain:
             return REPELLED
         if where.spread and not all(self._spreads(where, term, labels, node, gone) for term in where.spread):
             return SPREAD
-        return PROMISED if self.drawn and spoils(self, labels, node, gone) else None
+        return PROMISED if self.drawn and kept_constraints.spoils(self, labels, node, gone) else None
 
     def _present(self, tally: Tally, topology_key: str, node: Node, gone: Collection[Ask], counts: Test) -> int:
         """How much of a tally is in the node's domain, those gone left out."""
@@ -258,7 +258,7 @@ class Terrain:
     def _is_awaited_near(self, term: AffinityTerm, node: Node, gone: Collection[Ask]) -> bool:
         """Whether something that the term is about is promised to start in the node's domain."""
         here = node.labels.get(term.topology_key)
-        there = (n.labels.get(term.topology_key) for n in awaited_by(self, term, gone))
+        there = (n.labels.get(term.topology_key) for n in kept_constraints.awaited_by(self, term, gone))
         return here is not None and any(domain == here for domain in there)
 
     def _at(self, ask: Ask) -> Node | None:
@@ -287,7 +287,8 @@ class Terrain:
             return False
         if all(self._present(tally, key, node, gone, counts) for key in keys):
             return True
-        return not self.count_in(selector, keys, gone) and matches(selector, labels)
+        is_first = not self.count_in(selector, keys, gone) and matches(selector, labels)
+        return is_first and not kept_constraints.founded_elsewhere(self, selector, keys, node, gone)
 
     def count_in(self, selector: Selector, keys: list[str], gone: Collection[Ask] = ()) -> int:
         """How often work that the selector is about is in some domain of these keys, those gone left out."""
@@ -317,7 +318,7 @@ class Terrain:
         mine = matches(term.selector, labels)
         return all(
             int(each[domain]) + mine - self.fewest(view, each, term) <= term.max_skew
-            for each in with_awaited(self, view, counts, term, gone)
+            for each in kept_constraints.with_awaited(self, view, counts, term, gone)
         )
 
     def spread_view(self, where: Constraints, term: SpreadTerm) -> View:
@@ -347,7 +348,7 @@ class Terrain:
             tally = self.standing_of(term.selector)
             if tally.total:
                 mask &= tally.view(self.topology(term.topology_key)).by_row() == 0
-            for node in awaited_by(self, term):
+            for node in kept_constraints.awaited_by(self, term):
                 domains = self.topology(term.topology_key).of_row
                 mask &= (domains != domains[node.row]) | (domains == NOWHERE)
         if self.repellers.tallies:
@@ -357,20 +358,18 @@ class Terrain:
             view = self.spread_view(where, spread)
             mask &= view.topology.of_row != NOWHERE
             more = spread.max_skew - matches(spread.selector, labels)
-            for counts in with_awaited(self, view, view.counts, spread):
+            for counts in kept_constraints.with_awaited(self, view, view.counts, spread):
                 mask &= counts[view.topology.of_row] <= self.fewest(view, counts, spread) + more
-        return mask & spared_rows(self._table, labels) if self.drawn else mask
+        return mask & kept_constraints.spared_rows(self._table, labels) if self.drawn else mask
 
     def _drawn_rows(self, where: Constraints, labels: Mapping[str, str]) -> Mask:
         selector = all_of(where.affinity)
         tally = self.standing_of(selector)
         keys = [term.topology_key for term in where.affinity]
         topologies = [self.topology(key) for key in keys]
-        rows: Mask = np.ones(len(self._table.columns.rows), dtype=np.bool_)
-        for topology in topologies:
-            rows &= topology.of_row != NOWHERE
+        rows: Mask = np.logical_and.reduce([topology.of_row != NOWHERE for topology in topologies])
         if not self.count_in(selector, keys) and matches(selector, labels):
-            return rows
+            return rows & kept_constraints.founding_rows(self._table, selector, keys)
         for topology in topologies:
             rows &= tally.view(topology).by_row() > 0
         return rows

@@ -154,6 +154,7 @@ class Disruption:
         return {
             "news": self.news,
             "capacity": self.capacity,
+            "spared_at": self.spared_at,
             "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
             "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
             "times": [[path, list(times)] for path, times in self._times.items()],
@@ -165,7 +166,7 @@ class Disruption:
     def load(cls, plain: dict[str, Any], asks: Mapping[tuple[str, str], Ask]) -> Disruption:
         """What `dump` wrote down; `asks`: all there are, by application and key."""
         memory = cls()
-        memory.news, memory.capacity = plain["news"], plain["capacity"]
+        memory.news, memory.capacity, memory.spared_at = plain["news"], plain["capacity"], plain.get("spared_at", -1)
         for preemptor, victim, news, told in plain["pairs"]:
             memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
         memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}

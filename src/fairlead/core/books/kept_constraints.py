@@ -59,7 +59,7 @@ def _wake_by_terms(nodes: NodeTable, ask: Ask, *, is_new: bool) -> None:
         where = shape.where
         if where is not ANYWHERE and any(
             matches(term.selector, labels)
-            for terms in ((where.spread,) if is_new else (where.anti_affinity, where.spread))
+            for terms in ((where.spread,) if is_new else (where.affinity, where.anti_affinity, where.spread))
             for term in terms
         ):
             nodes.clear_unfit(shape)
@@ -93,7 +93,7 @@ def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collec
     for ask, there in terrain.drawn.items():
         if ask in gone:
             continue
-        if _founds(terrain, ask, labels) and _is_elsewhere(ask, there, node):
+        if _founds(terrain, ask, labels) and _is_elsewhere(_keys(ask), there, node):
             return True
         if _is_one_too_many(terrain, ask, labels, node):
             return True
@@ -107,7 +107,8 @@ def spared_rows(nodes: NodeTable, labels: Mapping[str, str]) -> Mask:
     mask: Mask = np.ones(len(rows), dtype=np.bool_)
     for ask, there in terrain.drawn.items():
         if _founds(terrain, ask, labels):
-            mask &= np.fromiter((not _is_elsewhere(ask, there, n) for n in rows), dtype=np.bool_, count=len(rows))
+            apart = (not _is_elsewhere(_keys(ask), there, n) for n in rows)
+            mask &= np.fromiter(apart, dtype=np.bool_, count=len(rows))
         for term in _full_terms(terrain, ask, labels):
             view = terrain.spread_view(ask.spec.where, term)
             domains = view.topology.of_row
@@ -124,12 +125,34 @@ def _founds(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> bool:
     selector = all_of(terms)
     if not matches(selector, labels) or not matches(selector, ask.spec.labels):
         return False
-    return not terrain.count_in(selector, [term.topology_key for term in terms], ask.victims)
+    return not terrain.count_in(selector, _keys(ask), ask.victims)
 
 
-def _is_elsewhere(ask: Ask, there: Node, node: Node) -> bool:
-    """Whether the node counts for the affinity of the ask, and is not with the one where it is to start."""
-    keys = [term.topology_key for term in ask.spec.where.affinity]
+def founded_elsewhere(
+    terrain: Terrain, selector: Selector, keys: list[str], node: Node, gone: Collection[Ask] = ()
+) -> bool:
+    """Whether work that the selector is about is promised to start where it would not be with what starts here."""
+    return any(
+        ask not in gone and matches(selector, ask.spec.labels) and _is_elsewhere(keys, node, there)
+        for ask, there in terrain.promised.items()
+    )
+
+
+def founding_rows(nodes: NodeTable, selector: Selector, keys: list[str]) -> Mask:
+    """The rows of which that is not so: `founded_elsewhere` for all nodes at once."""
+    rows = nodes.columns.rows
+    if not nodes.terrain.promised:
+        return np.ones(len(rows), dtype=np.bool_)
+    apart = (not founded_elsewhere(nodes.terrain, selector, keys, n) for n in rows)
+    return np.fromiter(apart, dtype=np.bool_, count=len(rows))
+
+
+def _keys(ask: Ask) -> list[str]:
+    return [term.topology_key for term in ask.spec.where.affinity]
+
+
+def _is_elsewhere(keys: list[str], there: Node, node: Node) -> bool:
+    """Whether the node counts for affinity by these keys, and is not with the one where the other is to start."""
     return any(k in node.labels for k in keys) and any(node.labels.get(k) != there.labels.get(k) for k in keys)
 
 

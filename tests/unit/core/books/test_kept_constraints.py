@@ -131,6 +131,29 @@ def test_another_first_one_is_kept_off_while_the_last_one_leaves(stopped: bool) 
     assert c.run() == (["first@n1", "other@n2"], [])
 
 
+def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start() -> None:
+    """`plain` is to start in zone a, and is of the kind that `choosy` wants to be with.
+
+    A place in zone b would be lost as soon as `plain` runs. So nothing is stopped there, and what is free is not taken.
+    """
+    c = PriorityCluster()
+    c.handle(LabelNode("n1", {"zone": "a"}))
+    c.fill("low", 4, 0, "root.b")
+    c.node("n2", 2, zone="b")
+    c.fill("small", 2, 0, "root.b")
+    c.submit("plain", 4, 5, labels=X)
+    assert c.run() == ([], ["low"])
+    near = Constraints(affinity=(AffinityTerm(labelled("x"), "zone"),))
+    c.submit("choosy", 2, 4, where=near, labels=X)
+    assert c.run() == ([], [])
+    c.finished("small")
+    assert c.run() == ([], [])
+    c.gone("low")
+    assert c.run() == (["plain@n1"], [])
+    c.finished("plain")
+    assert c.run() == (["choosy@n1"], [])
+
+
 def test_what_is_promised_counts_where_there_is_the_least_too() -> None:
     """There is one zone only, so that no place in it is ahead of another, whatever is to start there."""
     c = PriorityCluster()
