@@ -96,11 +96,11 @@ def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
 
 def yield_room(partition: Partition, node: Node) -> None:
     """Work has started in room that was kept for weaker asks: those that will lack it, when all has left that was told
-    to for others, wait in line again.
+    to for others (be it overdue), wait in line again.
     """
     left = dict(node.free)
     for running in node.allocations if node.held else ():
-        if counts_as_gone(running):
+        if counts_as_gone(running) or running.overdue:
             add_to(left, running.items)
     while any(amount < 0 for amount in left.values()):
         nominees = [a for a in node.held if a.nomination is not None]

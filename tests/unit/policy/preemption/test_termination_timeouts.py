@@ -98,6 +98,20 @@ def test_the_room_stays_held_as_long_as_there_is_nothing_better() -> None:
     assert c.run()[0] == ["urgent@n1"]
 
 
+def test_what_starts_in_its_own_room_takes_no_claim_on_what_is_overdue() -> None:
+    """`first` starts where `prompt` was; `second` still waits for `stuck`, and keeps its place there."""
+    c = PriorityCluster()
+    c.fill("prompt", 2, 1, "root.b")
+    c.fill("stuck", 2, 2, "root.b")
+    c.submit("first", 2, 9)
+    c.submit("second", 2, 8)
+    assert sorted(c.run()[1]) == ["prompt", "stuck"]
+    wait(c, BOUND_MS)
+    c.gone("prompt")
+    assert c.run()[0] == ["first@n1"]
+    assert c.nominated() == {"second": "n1"}
+
+
 def test_other_work_on_the_same_node_makes_room_where_there_is_no_other_node() -> None:
     """As on a single machine."""
     c = PriorityCluster()
