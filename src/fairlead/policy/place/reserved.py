@@ -166,7 +166,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
 
     Of one application, first all asks are tried on their own nodes, then on others. Only those are tried for which
     something changed since the last time. When none can be placed, work may be stopped on the nodes that asks require.
-    None starts where one that requires the node would stop it in this call: it loses its node and has its turn later.
+    None starts where one that requires the node would stop it in this call: that takes the node in its own turn.
     """
     nodes, again = partition.nodes, partition.nodes.reserved_again
     found: dict[Ask, Node] = {}
@@ -194,7 +194,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
             del found[ask]
             continue
         if would_be_stopped(partition, lines, ask, found[ask]):
-            clear_for(partition, found.pop(ask))
+            del found[ask]
             continue
         ask.attempted = True
         allocations.place(partition, ask, found[ask])

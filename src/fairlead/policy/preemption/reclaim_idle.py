@@ -24,6 +24,7 @@ from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, add_to, fits_in
+from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import search_root
@@ -83,14 +84,23 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
                 tried.append(demand)
                 waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
     for ask in sorted(waiting, key=_order(partition)):
-        if batch is not None and ask is batch.head:
-            return False  # It has room as it is.
-        if before is not None and partition.reserving.get(ask) is None and not _place_of(ask) < before:
-            return False
+        if before is not None and not _place_of(ask) < before:
+            if partition.reserving.get(ask) is None:
+                return False
+            if _has_room(partition, ask):
+                continue
         if reclaim_for(partition, ask):
             return True
     note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.every()))
     return False
+
+
+def _has_room(partition: Partition, ask: Ask) -> bool:
+    """Whether it can start as things are, in its own turn: a claim would be in the way of what comes before it."""
+    shape, batch = ask.shape, ask.batch
+    if shape is None or batch is None or shape.unfit or shape.required_node:
+        return False
+    return not is_held_back(partition, batch.demand, ask) and partition.nodes.first_for(shape, ask) is not None
 
 
 def is_tried(partition: Partition, demand: Demand) -> bool:

@@ -205,9 +205,10 @@ def test_it_moves_on_twice_and_then_after_an_hour() -> None:
     assert times[2] == times[1] + HOUR_MS
 
 
-def test_an_ask_with_room_claims_none_that_idle_work_leaves() -> None:
-    """Not though its turn is kept, and idle work is leaving on that node: it starts. A claim would be withdrawn for the
-    one that requires the node, and made again, for ever.
+@pytest.mark.parametrize("daemon", [True, False])
+def test_an_ask_with_room_claims_none_that_idle_work_leaves(daemon: bool) -> None:
+    """Its turn is kept, and idle work leaves that node; but it can start as things are. A claim would be withdrawn
+    for the one that requires the node and comes before it, and made again, for ever.
     """
     c = PriorityCluster(rule="guarantee")
     c.fill("idle", 2, queue="root.b", idle=True)
@@ -218,7 +219,8 @@ def test_an_ask_with_room_claims_none_that_idle_work_leaves() -> None:
     c.finished("other")
     c.submit("mine", 2)
     c.handle(ReserveAsk("mine", "mine", True, "ann"))
-    c.submit("daemon", 2, 5, "root.b", tags=on("n1"))
+    if daemon:
+        c.submit("daemon", 2, 5, "root.b", tags=on("n1"))
     seen = len(c.decided)
-    assert c.run() == (["mine@n1"], [])
-    assert [d.key for d in c.decided[seen:] if isinstance(d, Reserved)] in ([], ["daemon"])
+    assert c.run() == (["daemon@n1" if daemon else "mine@n1"], [])
+    assert [d.key for d in c.decided[seen:] if isinstance(d, Reserved)] == ["mine"] * daemon
