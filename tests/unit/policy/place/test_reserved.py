@@ -402,6 +402,22 @@ def test_a_node_that_is_given_back_is_had_by_one_whose_turn_was_before() -> None
     assert [(d.key, d.node) for d in decided if isinstance(d, Allocated)] == [("late", "n0")]
 
 
+def test_a_node_that_another_one_is_about_to_take_over_goes_to_none_before() -> None:
+    """`big` would be stopped at once for `daemon`, which requires the node: so it does not start.
+
+    The node stays set aside for it until `daemon` has its turn, and `small`, before that in order, does not get it.
+    """
+    c = busy(4)
+    c.ask("big", 4)
+    c.run()
+    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    c.ask("small", 2, priority=9)
+    c.ask("daemon", 4, on="n0", priority=2)
+    c.end("r0")
+    decided = [d for d in c.s.schedule(c.now, limit=1) if isinstance(d, Allocated | Unreserved)]
+    assert decided == [Unreserved("big", "big", "n0"), Allocated("daemon", "daemon", "n0")]
+
+
 def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
     """It could never use it."""
     c = busy(4)
