@@ -44,7 +44,9 @@ def is_paid(partition: Partition, decisions: list[Decision]) -> int:
         if node is None or _is_driven_off(partition, ask, decisions[decisions.index(order) :]):
             continue  # Somebody else was given its room in the same run.
         assert _fits(partition, ask, node, None), f"{order}: {ask} does not fit on {node} even so"
-        if alone and (ask.held_on is not None or victim.spec.idle) and not (_is_choosy(ask) or _is_choosy(victim)):
+        # Where guarantees count for the rank it may have to be within its own first: then more is stopped.
+        may_tell = alone and not ask.app.queue.lineage[-1].owes and not (_is_choosy(ask) or _is_choosy(victim))
+        if may_tell and (ask.held_on is not None or victim.spec.idle):
             counted = None if ask.held_on is not None else plan
             assert not _fits(partition, ask, node, victim, counted), f"{order}: {ask} would fit on {node} without that"
             needed += 1

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from properties.standing import standings
+from properties.standing import may_be_owed, standings
 from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.applications import Application
@@ -157,7 +157,9 @@ class Promises:
                     del self.open[name]
             elif ask.held_on is None and ask.reserved_on is None:
                 where = self.claimed[name]
-                better = [t for t in (*takers, *placed) if t is not ask and _may_take(t, ask, order, where)]
+                others = (a for app in self.apps().values() for a in app.asks.values())
+                claiming = [a for a in others if a.held_on is not None and a.held_on.id == where]
+                better = [t for t in (*takers, *placed, *claiming) if t is not ask and _may_take(t, ask, order, where)]
                 assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
                 del self.open[name]
@@ -227,7 +229,7 @@ def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:
         # It would be stopped for the taker as soon as it had started.
         return taker.required_node == where and (order.rule == "guarantee" or taker.priority >= ask.priority)
     mine, theirs = standings(taker, ask)
-    return mine > theirs
+    return mine > theirs or may_be_owed(taker)
 
 
 def _has_no_place(queue: Queue, app: Application) -> bool:

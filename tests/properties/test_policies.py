@@ -22,7 +22,7 @@ from properties.laws import Before, every_wait_has_a_reason
 from properties.policies import COURSES_OF_ONE, SettlingCourse, world
 from properties.price import is_paid
 from properties.promises import Promises, keep_apart
-from properties.standing import standings
+from properties.standing import may_be_owed, standings
 from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.asks import Ask
@@ -228,7 +228,8 @@ class Course(SettlingCourse):
             self.is_not_protected(order, victim)
 
     def is_below(self, order: Evict, preemptor: Ask, victim: Ask) -> None:
-        """Nobody is stopped for work of the same or a lower effective priority, idle work that is taken back apart.
+        """Nobody is stopped for work of the same or a lower effective priority, idle work that is taken back apart, and
+        where guarantees count for the rank what a queue below its own takes back.
 
         Where the rules are YuniKorn's they say less, and the law says what they say. By guarantee: the victim is in
         another queue and not above the ask where their queues meet (the same is enough), and a guarantee on the ask's
@@ -237,7 +238,7 @@ class Course(SettlingCourse):
         """
         mine, theirs = standings(preemptor, victim)
         if order.rule == "priority":
-            assert mine > theirs, f"{order}: {mine} is not above {theirs}"
+            assert mine > theirs or may_be_owed(preemptor), f"{order}: {mine} is not above {theirs}"
         elif order.rule == "guarantee":
             assert any(queue.guaranteed for queue in preemptor.app.queue.lineage), f"{order}: nothing is guaranteed"
             if victim.spec.idle:
