@@ -40,13 +40,13 @@ from properties.rank_fit import (
     Name,
     View,
     comes_before,
+    counted_in,
     known,
     may_start,
     named,
     waiting,
     waits_for_turn,
 )
-from properties.standing import counted_in
 
 from fairlead.config import check_text
 from fairlead.core.books.asks import Ask

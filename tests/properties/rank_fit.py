@@ -11,18 +11,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from properties.promises import is_drawn, is_named, is_spread, is_tolerated, keep_apart, labels_of
-from properties.standing import add_up, counted_in, standings, within_guarantees
+from properties.standing import standings
 from reference.constrained import meets
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
 from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
 Amounts = Mapping[str, int]
+WITHIN_NONE = 1_000
+"""As the distance to a guarantee: it is within none."""
 
 
 @dataclass(slots=True)
@@ -88,8 +91,8 @@ def comes_before(rule: str, ask: Ask, other: Ask, less: Ask | None = None) -> bo
         return _walks_before(ask, other)
     mine, theirs = standings(ask, other)
     if rule == "both":
-        surely, possibly = within_guarantees(ask, less)
-        other_surely, other_possibly = within_guarantees(other, less)
+        surely, possibly = _within_guarantees(ask, less)
+        other_surely, other_possibly = _within_guarantees(other, less)
         if surely != possibly or other_surely != other_possibly:
             return surely < other_possibly
         if surely != other_surely:
@@ -116,6 +119,57 @@ def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
     """Where an application stands: its first waiting ask is retried or not, and its highest priority."""
     own = [a for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle]
     return (not any(a.spec.retried for a in own), -max(a.priority for a in own))
+
+
+def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[int, int]:
+    """How far up the nearest guarantee is that `ask` is within, as it is within all on its way to the root: surely, and
+    possibly; `WITHIN_NONE` if it is not.
+
+    Some queue guarantees something of what it asks for, and in every one that does less is in use. In between lie idle
+    work, which is in some books and counts for no guarantee, and work that is leaving.
+    """
+    surely = possibly = True
+    nearest = WITHIN_NONE
+    for distance, queue in enumerate(ask.app.queue.lineage):
+        used, leaving = dict(queue.allocated), _leaving(queue)
+        if less is not None and queue in counted_in(less):
+            _add(used, less.items, -1)
+        for name, amount in ask.items:
+            most = (queue.guaranteed or {}).get(name)
+            if most is None or not amount:
+                continue
+            nearest = min(nearest, distance)
+            surely &= used.get(name, 0) + amount <= most
+            possibly &= used.get(name, 0) + amount - leaving.get(name, 0) <= most
+    return (nearest if surely else WITHIN_NONE, nearest if possibly else WITHIN_NONE)
+
+
+def counted_in(ask: Ask) -> tuple[Queue, ...]:
+    """The queues in whose books an allocation is: from its leaf up, idle work from its resource group up."""
+    lineage = ask.app.queue.lineage
+    if not ask.spec.idle:
+        return lineage
+    groups = (at for at, queue in enumerate(lineage) if at and queue.properties.resource_group)
+    return lineage[next(groups, -1) :]
+
+
+def _leaving(queue: Queue) -> dict[str, int]:
+    """What idle work below a queue has, and what has been told to stop."""
+    found: dict[str, int] = {}
+    for leaf in queue.walk():
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask.node is not None and (ask.spec.idle or ask.evict_cause is not None):
+                    _add(found, ask.items)
+    return found
+
+
+def _add(book: dict[str, int], items: Iterable[tuple[str, int]], times: int = 1) -> None:
+    for name, amount in items:
+        book[name] = book.get(name, 0) + times * amount
+
+
+# -- what is in the way before any node is looked at -----------------------------------------------------------------
 
 
 def may_start(part: Partition, ask: Ask, kept: Kept, now_ms: int) -> bool:
@@ -209,14 +263,14 @@ class View:
     def _has_room(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
         left = dict(node.available)
         if self.less.node is node:
-            add_up(left, self.less.items)
+            _add(left, self.less.items)
         for app in self.part.applications.values():
             for other in app.asks.values():
                 if other.bound_for is node:  # It is going to replace a placeholder that stands elsewhere.
-                    add_up(left, other.items, -1)
+                    _add(left, other.items, -1)
         for holder, there in binding:
             if there == node.id:
-                add_up(left, holder.items, -1)
+                _add(left, holder.items, -1)
         return all(amount <= left.get(name, 0) for name, amount in ask.items)
 
     def _may_use(self, ask: Ask, binding: list[tuple[Ask, str]]) -> bool:
@@ -225,21 +279,21 @@ class View:
             most = self._sum_of_nodes() if queue.parent is None else queue.max
             used = dict(queue.allocated)
             if queue in counted_in(self.less):
-                add_up(used, self.less.items, -1)
+                _add(used, self.less.items, -1)
             overdrawn = any(v < 0 for n in self.part.nodes.nodes.values() for v in n.available.values())
             for holder, _ in binding if queue.parent is not None or overdrawn else ():
                 if queue in holder.app.queue.lineage:
-                    add_up(used, holder.items)
+                    _add(used, holder.items)
             if most is not None and any(n in most and used.get(n, 0) + v > most[n] for n, v in ask.items):
                 return False
         own = self.less.app.allowance
         for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
             used = dict(ceiling.used)
             if own is not None and ceiling in own.ceilings:
-                add_up(used, self.less.items, -1)
+                _add(used, self.less.items, -1)
             for holder, _ in binding:
                 if holder.app.allowance is not None and ceiling in holder.app.allowance.ceilings:
-                    add_up(used, holder.items)
+                    _add(used, holder.items)
             limit = ceiling.max
             if limit is not None and any(n in limit and used.get(n, 0) + v > limit[n] for n, v in ask.items):
                 return False
@@ -248,7 +302,7 @@ class View:
     def _sum_of_nodes(self) -> dict[str, int]:
         total = {name: 0 for app in self.part.applications.values() for a in app.asks.values() for name, _ in a.items}
         for node in self.part.nodes.nodes.values():
-            add_up(total, node.total.items())
+            _add(total, node.total.items())
         return total
 
     def _suits(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
