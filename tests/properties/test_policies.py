@@ -296,11 +296,15 @@ class Course(SettlingCourse):
     def no_idle_before_the_others(self, decisions: list[Decision], turns: set[Queue]) -> None:
         """In one call nobody who is not idle is placed after idle work.
 
-        The specification starts idle work where nobody else can use the room. That leaves two exceptions, both because
+        The specification starts idle work where nobody else can use the room. That leaves three exceptions, all because
         the start of idle work lets somebody start who could not before: who wants to be where certain other work is
-        (affinity, spread), and who waited behind the kept turn of such a one, which ends when that starts.
+        (affinity, spread), who waited behind the kept turn of such a one, which ends when that starts, and who finds
+        the room that gathered for it elsewhere.
         """
         asks = [ask for d in decisions if isinstance(d, Allocated) and (ask := self.known(d.application, d.key))]
+        gathering = [ask for d in decisions if isinstance(d, Reserved) and (ask := self.known(d.application, d.key))]
+        if any(is_choosy(ask) for ask in gathering):
+            return
         idle = [ask.spec.idle for ask in asks if ask.spec.idle or not (is_choosy(ask) or ask.app.queue in turns)]
         assert idle == sorted(idle), f"idle work was placed before others: {decisions}"
 
