@@ -131,7 +131,8 @@ def test_another_first_one_is_kept_off_while_the_last_one_leaves(stopped: bool) 
     assert c.run() == (["first@n1", "other@n2"], [])
 
 
-def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start() -> None:
+@pytest.mark.parametrize("withdrawn", [True, False])
+def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start(withdrawn: bool) -> None:
     """`plain` is to start in zone a, and is of the kind that `choosy` wants to be with.
 
     A place in zone b would be lost as soon as `plain` runs. So nothing is stopped there, and what is free is not taken.
@@ -148,6 +149,10 @@ def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start() -> None:
     assert c.run() == ([], [])
     c.finished("small")
     assert c.run() == ([], [])
+    if withdrawn:
+        c.handle(Release("plain", "plain"))
+        assert c.run() == (["choosy@n2"], [])
+        return
     c.gone("low")
     assert c.run() == (["plain@n1"], [])
     c.finished("plain")
