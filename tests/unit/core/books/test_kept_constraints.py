@@ -131,8 +131,8 @@ def test_another_first_one_is_kept_off_while_the_last_one_leaves(stopped: bool) 
     assert c.run() == (["first@n1", "other@n2"], [])
 
 
-@pytest.mark.parametrize("withdrawn", [True, False])
-def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start(withdrawn: bool) -> None:
+@pytest.mark.parametrize("robbed", [True, False])
+def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start(robbed: bool) -> None:
     """`plain` is to start in zone a, and is of the kind that `choosy` wants to be with.
 
     A place in zone b would be lost as soon as `plain` runs. So nothing is stopped there, and what is free is not taken.
@@ -149,8 +149,8 @@ def test_no_group_is_begun_apart_from_where_one_of_it_is_to_start(withdrawn: boo
     assert c.run() == ([], [])
     c.finished("small")
     assert c.run() == ([], [])
-    if withdrawn:
-        c.handle(Release("plain", "plain"))
+    if robbed:
+        c.submit("strong", 4, 9)
         assert c.run() == (["choosy@n2"], [])
         return
     c.gone("low")
