@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from priority_clusters import PriorityCluster, cores, labelled
+from priority_clusters import PriorityCluster, cores, labelled, on
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement
 from fairlead.core.model.decisions import Unreserved
@@ -274,3 +274,16 @@ def test_a_loaded_scheduler_keeps_nominations_and_what_they_keep() -> None:
 
 def on_host(name: str) -> tuple[Requirement, ...]:
     return (Requirement(HOSTNAME, "In", (name,)),)
+
+
+@pytest.mark.xfail(reason="what requires the node has the claim withdrawn before its own turn comes", strict=True)
+def test_by_guarantee_room_that_idle_work_left_for_one_ask_is_given_to_no_third() -> None:
+    """`mine` would be stopped at once for `daemon`, which requires the node; `small` has its turn before that."""
+    c = PriorityCluster(rule="guarantee")
+    c.fill("idle", 4, queue="root.b", idle=True)
+    c.submit("mine", 4)
+    assert c.run() == ([], ["idle"])
+    c.submit("small", 2, 9)
+    c.submit("daemon", 4, 5, "root.b", tags=on("n1"))
+    c.gone("idle")
+    assert c.run()[0] in (["mine@n1"], ["daemon@n1"])
