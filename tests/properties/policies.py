@@ -156,7 +156,7 @@ def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
     leaves = (queue("a", queue("x"), queue("y")), queue("b", queue("z")), queue("c"))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
     rule = PreemptionSpec(
-        rule=mixture.rule or chance.choice(["priority", "guarantee", "both"]),
+        rule=mixture.rule or chance.choice(["priority", "guarantee"]),
         enabled=chance.random() < 0.9,
         quota_enabled=chance.random() < 0.3,
     )

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ class Course(SettlingCourse):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
+        if number % 3 == 2 and not self.mixture.rule:
+            self.mixture = replace(self.mixture, rule="both")
         spec = world(self.chance, self.mixture)
         self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
         self.steps = 0
