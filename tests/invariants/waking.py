@@ -75,7 +75,9 @@ def _check_seeking(partition: Partition) -> None:
     for shape, since_ms in partition.nodes.seekable.items() if not partition.reserving.of else ():
         for demand in partition.demands_of(shape):
             batches = [b for app in demand.leaf.applications.values() for b in app.batches.values()]
-            waiting = [a for b in batches if b.demand is demand and b.stamp and not b.task_group for a in b.asks]
+            own = [b for b in batches if b.demand is demand and b.stamp and not b.task_group]
+            # What is put in its place anew is looked at anew.
+            waiting = [a for b in own if b not in b.app.out_of_line for a in b.asks]
             waits = [a.created_ms for a in waiting if a.reserved_on is None and a.nomination is None]
             if waits and demand.obstacle is None and not shape.required_node:
                 name = f"{demand.leaf.path}: {demand.key}"
