@@ -17,6 +17,8 @@ stopped (YuniKorn's rule, see `promises`).
 
 from __future__ import annotations
 
+from properties.standing import stands_above
+
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
@@ -61,7 +63,9 @@ def _is_driven_off(partition: Partition, ask: Ask, later: list[Decision]) -> boo
     """
     lost = {d.node for d in later if isinstance(d, Unreserved) and (d.application, d.key) == (ask.app.id, ask.key)}
     if ask.app.queue.by_rank:
-        return any(isinstance(d, Reserved) and d.node in lost and d.application != ask.app.id for d in later)
+        claims = [d for d in later if isinstance(d, Reserved) and d.node in lost]
+        takers = [partition.applications[d.application].asks[d.key] for d in claims]
+        return any(t is not ask and stands_above(t, ask) for t in takers)
     nodes = [partition.nodes.nodes[name] for name in lost if ask.reserved_on is not partition.nodes.nodes[name]]
     return ask.reserved_on is not None and any(a.required_node == n.id for n in nodes for a in n.reservations)
 

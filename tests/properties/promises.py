@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from properties.standing import may_be_owed, standings
+from properties.standing import stands_above
 from reference.constrained import meets, puts_up_with
 
 from fairlead.core.books.applications import Application
@@ -228,8 +228,7 @@ def _may_take(taker: Ask, ask: Ask, order: Evict, where: str) -> bool:
     if not ask.app.queue.by_rank:
         # It would be stopped for the taker as soon as it had started.
         return taker.required_node == where and (order.rule == "guarantee" or taker.priority >= ask.priority)
-    mine, theirs = standings(taker, ask)
-    return mine > theirs or may_be_owed(taker)
+    return stands_above(taker, ask)
 
 
 def _has_no_place(queue: Queue, app: Application) -> bool:

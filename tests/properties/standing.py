@@ -29,3 +29,9 @@ def may_be_owed(ask: Ask) -> bool:
     names = {name for name, amount in ask.items if amount > 0}
     lineage = ask.app.queue.lineage
     return lineage[-1].owes and any(names & {*(queue.guaranteed or {})} for queue in lineage)
+
+
+def stands_above(left: Ask, right: Ask) -> bool:
+    """Whether the one may take the place of the other where rank decides: by priority, or by a guarantee."""
+    mine, theirs = standings(left, right)
+    return mine > theirs or may_be_owed(left)

@@ -2,8 +2,9 @@
 
 Each law is worked out from the decisions and the books in the plainest way. Two schedulers get the same events: one
 schedules in one go, the other a placement at a time, and that one is restarted from what the first wrote down now and
-then; they have to decide the same. Whenever nothing more is decided, a third one is made of what the first would write
-down: it knows nothing of who was looked at before, and must not find anything to do either.
+then; they have to decide the same. Some calls end with the first placement, and other things happen before the next.
+Whenever nothing more is decided, a third one is made of what the first would write down: it knows nothing of who was
+looked at before, and must not find anything to do either.
 """
 
 from __future__ import annotations
@@ -304,11 +305,14 @@ class Course(SettlingCourse):
         (affinity, spread), who waited behind the kept turn of such a one, which ends when that starts, and who finds
         the room that gathered for it elsewhere.
         """
+        given_up = [d for d in decisions if isinstance(d, Unreserved)]
+        choosy = (d.node for d in given_up if (a := self.known(d.application, d.key)) is not None and is_choosy(a))
+        left = {*choosy}
         asks = [ask for d in decisions if isinstance(d, Allocated) and (ask := self.known(d.application, d.key))]
-        gathering = [ask for d in decisions if isinstance(d, Reserved) and (ask := self.known(d.application, d.key))]
-        if any(is_choosy(ask) for ask in gathering):
-            return
-        idle = [ask.spec.idle for ask in asks if ask.spec.idle or not (is_choosy(ask) or ask.app.queue in turns)]
+        excepted = (
+            is_choosy(ask) or ask.app.queue in turns or (ask.node is not None and ask.node.id in left) for ask in asks
+        )
+        idle = [ask.spec.idle for ask, is_free in zip(asks, excepted, strict=True) if ask.spec.idle or not is_free]
         assert idle == sorted(idle), f"idle work was placed before others: {decisions}"
 
     def no_idle_while_a_turn_is_kept(self, decisions: list[Decision], kept: set[Ask]) -> None:
