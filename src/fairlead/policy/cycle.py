@@ -78,6 +78,10 @@ class Cycle:
             return MOVED if outcome is RESERVED else PLACED
         if partition.unseen:
             decide_groups(partition)
+        # What is kept no longer (a turn, a node, room that gathers), or was told to stop, may let something start that
+        # had its turn before.
+        if partition.books_version != before:
+            return MOVED
         # 4. What waits for the turn of another starts where it delays nothing.
         if partition.reserving.of and backfill_one(partition) is not None:
             return PLACED
@@ -89,9 +93,6 @@ class Cycle:
             return MOVED
         # 7. Applications with too many asks that fit nowhere rest.
         if partition.uncounted and rest_all(partition):
-            return MOVED
-        # What is kept no longer (a turn, a node, room that gathers) may let something start that had its turn before.
-        if partition.books_version != before:
             return MOVED
         partition.rested_at = (partition.news, partition.books_version)
         return EMPTY

@@ -68,8 +68,7 @@ def withdraw(partition: Partition, ask: Ask) -> None:
         if ask.batch is None:
             waiting_asks.line_up(partition, ask)
         else:
-            ask.batch.demand.seek_ms = 0
-            partition.nodes.seeks(ask.batch.key[0], ask.created_ms)
+            partition.nodes.seeks(ask.batch.demand, ask.created_ms)
         ask.app.queue.touch_app(ask.app)
         if ask.app.queue in partition.reserving.bounded:
             partition.reserving.overdue[ask.app.queue] = None  # It may have waited for `wait.max` meanwhile.

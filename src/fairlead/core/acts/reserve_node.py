@@ -52,8 +52,7 @@ def unreserve(partition: Partition, ask: Ask) -> None:
         ask.app.may_preempt_again(ask)
     # Another node may be set aside for it.
     if ask.batch is not None:
-        ask.batch.demand.seek_ms = 0
-        partition.nodes.seeks(ask.batch.key[0], ask.created_ms)
+        partition.nodes.seeks(ask.batch.demand, ask.created_ms)
     ask.app.queue.touch_app(ask.app)
 
 

@@ -19,8 +19,9 @@ def line_up(partition: Partition, ask: Ask) -> None:
     app, shape, group = ask.app, ask.shape, line_group(ask)
     assert shape is not None
     batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
-    app.join(ask, partition.demand_for(app, shape, group) if batch is None else batch.demand, group)
-    partition.nodes.seeks(shape, ask.created_ms)
+    demand = partition.demand_for(app, shape, group) if batch is None else batch.demand
+    app.join(ask, demand, group)
+    partition.nodes.seeks(demand, ask.created_ms)
     if group:
         gangs.look_again(partition, app)
 

@@ -206,7 +206,6 @@ class Application:
         if batch.head is ask or attempt_ms < batch.attempt_ms:
             batch.attempt_ms = min(batch.attempt_ms, attempt_ms)
             self.out_of_line[batch] = None
-        demand.seek_ms = 0
         demand.tried = -1
 
     def leave(self, ask: Ask) -> None:

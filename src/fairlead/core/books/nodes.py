@@ -24,6 +24,7 @@ from fairlead.core.model.specs import AskSpec, NodeSortSpec
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand
 
 
 AT_ONCE = -(2**62)
@@ -254,8 +255,10 @@ class NodeTable:
         shape.may_reserve = False
         self.seekable.pop(shape, None)
 
-    def seeks(self, shape: Shape, created_ms: int) -> None:
-        """An ask of this age may have a node set aside, if any may; one that requires its node, at once."""
+    def seeks(self, demand: Demand, created_ms: int) -> None:
+        """An ask of this demand and age may have a node set aside, if any may; one that requires its node, at once."""
+        demand.seek_ms = 0
+        shape = demand.shape
         since_ms = created_ms if not shape.required_node else AT_ONCE
         if self.seekable.get(shape, AT_ONCE) > since_ms:
             self._seek(shape, since_ms)

@@ -111,8 +111,7 @@ class Lines:
             demand = self._refile(batch)
         demand.put(batch_key(batch), app.queue.next_stamp(), batch)
         demand.tried = -1
-        demand.seek_ms = 0
-        self.partition.nodes.seeks(demand.shape, batch.oldest_ms)
+        self.partition.nodes.seeks(demand, batch.oldest_ms)
         if batch.task_group and self.partition.reserving.bounded:
             look_at_late(self.partition, batch)
         if app.queue.by_rank:

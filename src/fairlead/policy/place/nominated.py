@@ -29,7 +29,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     """Place the first nominated ask, in the order of nominations, whose space is free by now; None when there is none.
 
     So it is in YuniKorn's walk, where room is kept only for what takes it back from idle work or waited too long. None
-    starts where one that requires the node would stop it in this call; nothing is kept for it there any longer.
+    starts where one that requires the node would stop it in this call: that takes the room in its own turn.
     """
     for ask in list(partition.nominations):
         nomination = ask.nomination
@@ -37,8 +37,6 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
             continue
         node = place_for(partition, ask)
         if node is not None and would_be_stopped(partition, lines, ask, node):
-            if node is nomination.node:
-                nominate.withdraw(partition, ask)
             continue
         if node is not None:
             allocations.place(partition, ask, node)

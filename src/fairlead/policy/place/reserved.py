@@ -18,7 +18,7 @@ from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
-from fairlead.policy.eligibility.max_wait import gathers_room, waits_for_turn
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
 from fairlead.policy.order.keys import batch_key, first_in_walk
 from fairlead.policy.preemption.required_node import preempt_on_required_node, would_stop
@@ -55,17 +55,22 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
         return None
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - DELAY_MS
     next_ms = NEVER_MS
+    found: tuple[Key, Batch, Ask] | None = None
     lines.bring_up(demand)
-    for entry in demand.entries():
-        batch = entry[2]
+    for entry_key, _, batch in demand.entries():
+        if found is not None and found[0] < entry_key:
+            break  # It comes behind its entry, if anything, and so does what follows.
         if not lines.is_eligible(batch):
             continue
         ask, waits_ms = _first_due(partition, batch, latest)
-        if ask is not None:
-            return (*batch_key(batch)[:-1], ask.line_key), batch, ask
         next_ms = min(next_ms, waits_ms + DELAY_MS)
-    demand.seek_ms = next_ms
-    return None
+        if ask is not None:
+            key = (*batch_key(batch)[:-1], ask.line_key)
+            if found is None or key < found[0]:
+                found = key, batch, ask
+    if found is None:
+        demand.seek_ms = next_ms
+    return found
 
 
 def look_later(partition: Partition) -> None:
@@ -202,7 +207,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     while stuck:
         ask = _first(stuck)
         node = stuck.pop(ask)
-        if take_gathering_room(partition, ask, node):
+        if take_kept_room(partition, ask, node):
             ask.attempted = True
             allocations.place(partition, ask, node)
             return ask
@@ -214,8 +219,8 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     return None
 
 
-def take_gathering_room(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Give an ask that requires the node the room that gathers there for others, if it then fits; True when it does.
+def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Give an ask that requires the node the room that is kept there for others, if it then fits; True when it does.
 
     Only of those whose work it may stop: it would be absurd to stop that, and leave the room unused meanwhile.
     """
@@ -223,8 +228,8 @@ def take_gathering_room(partition: Partition, ask: Ask, node: Node) -> bool:
     taken: list[Ask] = []
     if _above(partition, ask) is not None:
         return False
-    gathering = [a for a in node.held if a.priority <= ask.priority and gathers_room(partition, a)]
-    for other in sorted(gathering, key=lambda a: (a.priority, -a.seq)):
+    nominees = [a for a in node.held if a.nomination is not None and a.priority <= ask.priority]
+    for other in sorted(nominees, key=lambda a: (a.priority, -a.seq)):
         add_to(free, other.items)
         taken.append(other)
         if fits_in(ask.items, free) and partition.nodes.suits(ask, node):

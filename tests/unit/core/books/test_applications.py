@@ -33,7 +33,7 @@ def wait(app: Application, demand: Demand, key: str, **spec: Any) -> Ask:
 def remembered(app: Application, demand: Demand) -> None:
     """Everything was looked at in vain."""
     app.out_of_line.clear()
-    demand.seek_ms, demand.tried = 2**62, 7
+    demand.tried = 7
     for batch in app.batches.values():
         batch.attempt_ms = 2**62
 
@@ -56,12 +56,12 @@ def test_batches_stand_by_their_first_asks() -> None:
 
 
 def test_what_comes_is_looked_at_whatever_was_known_before() -> None:
-    """Another one of its kind may be old enough to have a node set aside, or may stop what this one may not."""
+    """It may stop what the others of its kind may not."""
     app, demand = app_and_demand()
     first = wait(app, demand, "first", priority=5)
     remembered(app, demand)
     wait(app, demand, "second")
-    assert (demand.seek_ms, demand.tried) == (0, -1)
+    assert demand.tried == -1
     assert first.batch is not None
     assert list(app.out_of_line) == [first.batch], "it may try earlier than the first"
 

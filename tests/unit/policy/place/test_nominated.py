@@ -276,7 +276,6 @@ def on_host(name: str) -> tuple[Requirement, ...]:
     return (Requirement(HOSTNAME, "In", (name,)),)
 
 
-@pytest.mark.xfail(reason="what requires the node has the claim withdrawn before its own turn comes", strict=True)
 def test_by_guarantee_room_that_idle_work_left_for_one_ask_is_given_to_no_third() -> None:
     """`mine` would be stopped at once for `daemon`, which requires the node; `small` has its turn before that."""
     c = PriorityCluster(rule="guarantee")
@@ -287,3 +286,19 @@ def test_by_guarantee_room_that_idle_work_left_for_one_ask_is_given_to_no_third(
     c.submit("daemon", 4, 5, "root.b", tags=on("n1"))
     c.gone("idle")
     assert c.run()[0] in (["mine@n1"], ["daemon@n1"])
+
+
+def test_idle_work_waits_until_nothing_else_moves() -> None:
+    """`mine` may start only once `daemon` has had other work stopped; idle work on another node starts after it."""
+    c = PriorityCluster(nodes={"n1": 3, "n2": 3}, rule="guarantee")
+    there = Constraints(selector=on_host("n1"))
+    c.fill("low", 2, where=there)
+    c.fill("idle", 1, queue="root.b", idle=True, where=there)
+    c.fill("full", 3)
+    c.submit("mine", 1, -1, where=there)
+    assert c.run() == ([], ["idle"])
+    c.submit("daemon", 2, 5, "root.b", tags=on("n1"))
+    c.submit("left", 1, idle=True)
+    c.gone("idle")
+    c.finished("full")
+    assert c.run() == (["mine@n1", "left@n2"], ["low"])

@@ -242,6 +242,28 @@ def test_a_batch_does_not_jump_the_line_of_its_application() -> None:
     assert c.run() == [Reserved("m", "m0", "n1"), Allocated("m", "m1", "n0")]
 
 
+def test_one_that_fell_back_in_line_does_not_get_a_node_before_those_that_it_is_behind_now() -> None:
+    """The first of its application, with which it was like, has gone."""
+    c = busy(4)
+    c.ask("first", 4, priority=5)
+    c.do(AddAsks((AskSpec(application="first", key="least", resources=Resources({"vcore": 4})),)))
+    c.ask("second", 4, priority=3)
+    assert c.run() == []
+    c.end("first")
+    assert c.run(DELAY_MS) == [Reserved("second", "second", "n0")]
+
+
+def test_the_best_of_those_that_wait_long_enough_gets_a_node() -> None:
+    """Those that may have others stopped and those that may not stand apart; the first of either is not what counts."""
+    c = busy(4)
+    c.ask("least", 4)
+    four = Resources({"vcore": 4})
+    c.do(AddAsks((AskSpec(application="least", key="better", resources=four, priority=3, allow_preempt_other=False),)))
+    c.now += DELAY_MS
+    c.do(AddAsks((AskSpec(application="least", key="young", resources=four, priority=5),)))
+    assert c.run() == [Reserved("least", "better", "n0")]
+
+
 def test_a_node_that_is_drained_goes_back() -> None:
     """Ordinary new work is not placed there any longer, so it is not kept for any."""
     c = busy(4, 4)
