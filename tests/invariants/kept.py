@@ -154,12 +154,12 @@ def _check_obstacle(partition: Partition, demand: Demand) -> None:
         waits = ask.app.gives_way_to is not None or not may_run(ask.app)
         assert waits, f"{ask} waits for a place to run in {known}, and may run"
     elif known is not None:
-        short = known.lacks(ask.items) or queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None
+        short = known.lacks(ask.items) or queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is not None
         short = short or limit_short_of_kept(partition, ask) is not None
         assert short, f"{ask} waits for room in {known}, which has it"
     for queue in demand.leaf.lineage:
         if known is None and demand.shape in queue.full:
-            short = queue.lacks(ask.items) or queue_short_of_kept(partition, queue, ask.items, ask) is not None
+            short = queue.lacks(ask.items) or queue_short_of_kept(partition, queue, ask.items, (ask,)) is not None
             assert short, f"{ask} waits for room in {queue.path}, which has it"
 
 

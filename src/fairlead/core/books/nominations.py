@@ -98,25 +98,27 @@ class Nominations:
             self.keep_room(nomination)
 
 
-def kept_under(partition: Partition, place: Queue | Ceiling, but: Ask | None = None) -> Book:
-    """What nominated asks under this queue or limit will need, `but` one."""
+def kept_under(partition: Partition, place: Queue | Ceiling, but: tuple[Ask, ...] = ()) -> Book:
+    """What nominated asks under this queue or limit will need, but for some."""
     if place is partition.root:
         return _kept_of_nodes(partition, but)
     kept = partition.nominations.kept.get(place)
-    if kept is None or but is None or but.nomination is None or place not in but.nomination.places:
-        return kept or {}
-    book = dict(kept)
-    take_from(book, but.items)
-    return book
+    if kept is None:
+        return {}
+    for ask in but:
+        if ask.nomination is not None and place in ask.nomination.places:
+            kept = dict(kept)
+            take_from(kept, ask.items)
+    return kept
 
 
-def _kept_of_nodes(partition: Partition, but: Ask | None) -> Book:
+def _kept_of_nodes(partition: Partition, but: tuple[Ask, ...]) -> Book:
     """What such asks will need of all nodes together. As long as no node uses more than it has, the single nodes say
     enough; what one uses beyond is missing in the sum. Room that only gathers is promised to none.
     """
     book: Book = {}
     for ask, nomination in partition.nominations.of.items() if is_overdrawn(partition) else ():
-        if ask is not but and not nomination.gathers:
+        if ask not in but and not nomination.gathers:
             add_to(book, ask.items)
     return book
 
@@ -131,11 +133,11 @@ def is_overdrawn(partition: Partition) -> bool:
     return False
 
 
-def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: Ask | None = None) -> Queue | None:
+def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: tuple[Ask, ...] = ()) -> Queue | None:
     """The first queue from `leaf` up that has no room for this amount beside what is kept there for nominated asks.
 
-    What was told to stop for them counts as gone already: its room under the maximum is kept for them too. `but` is the
-    ask itself, which may be one of them.
+    What was told to stop for them counts as gone already: its room under the maximum is kept for them too. What is kept
+    for `but` does not count: the ask itself may be one of them.
     """
     for queue in leaf.lineage:
         if queue.max is None or not (book := kept_under(partition, queue, but)):
@@ -163,11 +165,11 @@ def something_leaves(partition: Partition, ask: Ask) -> bool:
     return (ask.nomination is not None and ask.nomination.is_coming) or gets_room_above(partition, ask)
 
 
-def limit_short_of_kept(partition: Partition, ask: Ask) -> Ceiling | None:
-    """The first limit of its user or group without room for this ask beside other asks that are nominated."""
+def limit_short_of_kept(partition: Partition, ask: Ask, but: tuple[Ask, ...] = ()) -> Ceiling | None:
+    """The first limit of its user or group without room for this ask beside other asks that are nominated, but some."""
     allowance = ask.app.allowance
     for ceiling in allowance.ceilings if allowance is not None else ():
-        if ceiling.max is not None and (book := dict(kept_under(partition, ceiling, ask))):
+        if ceiling.max is not None and (book := dict(kept_under(partition, ceiling, (ask, *but)))):
             add_to(book, tuple(ceiling.used.items()))
             if lacks(ceiling.max, book, ask.items):
                 return ceiling

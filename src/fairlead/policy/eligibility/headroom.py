@@ -33,7 +33,7 @@ def is_short(partition: Partition, demand: Demand, ask: Ask) -> bool:
     shape, leaf = demand.shape, demand.leaf
     full = leaf.short_of_room(shape.items)
     if full is None and partition.nominations.of:
-        full = queue_short_of_kept(partition, leaf, shape.items, ask)
+        full = queue_short_of_kept(partition, leaf, shape.items, (ask,))
         if full is None and (ceiling := limit_short_of_kept(partition, ask)) is not None:
             demand.block(ceiling)
             return True

@@ -164,7 +164,7 @@ def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
         return None
-    if nominations.queue_short_of_kept(partition, leaf, ask.items, ask) is not None:
+    if nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,)) is not None:
         return None
     if nominations.limit_short_of_kept(partition, ask) is not None:
         return None

@@ -123,7 +123,8 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
         guaranteed = queue.guaranteed
         if guaranteed is None:
             continue
-        kept = kept_under(beside, queue, ask) if beside is not None and beside.nominations else NOTHING
+        own = (ask,) if ask is not None else ()
+        kept = kept_under(beside, queue, own) if beside is not None and beside.nominations else NOTHING
         for name, amount in items:
             if amount > 0 and name in guaranteed:
                 nearest = min(nearest, distance)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
@@ -69,7 +70,12 @@ def _unlike(batch: Batch) -> list[Ask]:
 
 
 def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]) -> Node | None:
-    """The first node in order where the ask fits now and delays none of the expected starts."""
+    """The first node in order where the ask fits now and delays none of the expected starts.
+
+    What is kept under a maximum or limit stays so, but for those whose starts are expected: `_has_room` looks at them.
+    """
+    if partition.nominations and _is_kept_from(partition, ask, tuple(holder for holder, _ in starts)):
+        return None
     if full_ceiling(ask.app, ask.items) is not None or ask.app.queue.short_of_room(ask.items) is not None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
@@ -80,6 +86,13 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
         if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
             return node
     return None
+
+
+def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
+    """Whether a maximum or limit has no room for it beside what is kept there for nominated asks without a turn."""
+    if queue_short_of_kept(partition, ask.app.queue, ask.items, holders) is not None:
+        return True
+    return limit_short_of_kept(partition, ask, holders) is not None
 
 
 def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:

@@ -55,15 +55,17 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     if not _may_run(partition, ask):
         return None
     node = nomination.node
-    if node.schedulable and _has_room(node, ask) and partition.nodes.suits(ask, node):
-        return node
+    suits = partition.nodes.suits
+    if node.schedulable and _has_room(node, ask):
+        if suits(ask, node) or suits(ask, node, _behind(partition, ask)):
+            return node
     shape = ask.shape
     assert shape is not None
     if shape.required_node:
         return None
     if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
         return kept
-    if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, ask) is not None:
+    if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is not None:
         return None
     if partition.nodes.only_room_counts(shape):
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
@@ -90,6 +92,14 @@ def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
 
 def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
     return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+
+
+def _behind(partition: Partition, ask: Ask) -> list[Ask]:
+    """The nominated asks for which the place was kept after it was for this one, and which are no stronger."""
+    nominated = list(partition.nominations)
+    later = nominated[nominated.index(ask) + 1 :]
+    by_rank = ask.app.queue.by_rank
+    return [other for other in later if not (by_rank and is_stronger(other, ask))]
 
 
 def yield_room(partition: Partition, node: Node) -> None:
@@ -149,4 +159,4 @@ def _may_run(partition: Partition, ask: Ask) -> bool:
     # Room that only gathered is taken where that leaves enough for those for which work was stopped.
     if ask.nomination is None or not ask.nomination.gathers:
         return True
-    return nominations.queue_short_of_kept(partition, partition.root, ask.items, ask) is None
+    return nominations.queue_short_of_kept(partition, partition.root, ask.items, (ask,)) is None

@@ -307,7 +307,7 @@ def _above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
     app, items = ask.app, ask.items
     above = closed_gate(app) or full_ceiling(app, items) or app.queue.short_of_room(items)
     if above is None and partition.nominations.of:
-        above = queue_short_of_kept(partition, app.queue, items, ask) or limit_short_of_kept(partition, ask)
+        above = queue_short_of_kept(partition, app.queue, items, (ask,)) or limit_short_of_kept(partition, ask)
     if above is None and not partition.nodes.sum_has_room(items):
         return partition.root
     return above

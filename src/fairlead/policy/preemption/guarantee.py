@@ -98,7 +98,7 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
         return False
     snapshots = QueueSnapshots(ask.app.queue)
     for queue in ask.app.queue.lineage:
-        add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, ask).items()))
+        add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, (ask,)).items()))
     for running in partition.idle.every():
         if running.evict_cause is None:
             snapshots.remove(snapshots.of(payer(running)), running.items)

@@ -158,7 +158,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
     above = group_of(app.queue).lineage
     for full in (
         app.queue.short_of_room(ask.items),
-        nominations.queue_short_of_kept(partition, app.queue, ask.items, ask) if partition.nominations else None,
+        nominations.queue_short_of_kept(partition, app.queue, ask.items, (ask,)) if partition.nominations else None,
     ):
         if full is not None and full not in above:
             return False
@@ -246,7 +246,7 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
     """
     needs: list[Need] = []
     for queue in group_of(ask.app.queue).lineage:
-        others = nominations.kept_under(partition, queue, ask) if partition.nominations else {}
+        others = nominations.kept_under(partition, queue, (ask,)) if partition.nominations else {}
         missing: Book = {}
         for name, amount in ask.items:
             if queue.max is None or name not in queue.max or amount <= 0:

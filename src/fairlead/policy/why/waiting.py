@@ -127,7 +127,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     if full is not None:
         return _queue_full(full, ask)
     if partition.nominations:
-        full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, ask)
+        full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
         if full is not None:
             return _queue_promised(partition, full, ask)
         if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:

@@ -17,15 +17,18 @@ EASY = {"backfill": "easy"}
 
 
 def kept(
-    count: int = 4, *, properties: dict[str, str] | None = None, most: int = 8
+    count: int = 4, *, properties: dict[str, str] | None = None, most: int = 8, idle: int = 0
 ) -> tuple[PriorityCluster, Partition]:
     """Two nodes of four cores, each with one free; what runs on n1 ends at 1,000 ms. The turn of `big` is kept, which
-    waits for `count` cores and has the highest priority.
+    waits for `count` cores and has the highest priority. With `idle`, n1 has so many
+    more cores, which idle work uses.
     """
     queue = QueueSpec(name="a", properties=EASY if properties is None else properties, max=cores(most))
-    c = PriorityCluster(queue, nodes={"n1": 4, "n2": 4}, enabled=False)
+    c = PriorityCluster(queue, nodes={"n1": 4 + idle, "n2": 4}, enabled=False)
     c.fill("one", 3, time_limit_ms=999, tags=on("n1"))
     c.fill("two", 3, time_limit_ms=9_000, tags=on("n2"))
+    if idle:
+        c.fill("idle", idle, idle=True, tags=on("n1"))
     c.submit("big", count, 9)
     assert c.run() == ([], [])
     c.handle(ReserveAsk("big", "big", on=True))
@@ -63,6 +66,16 @@ def test_the_maximum_of_the_queue_is_kept_free_for_it() -> None:
     c, _ = kept(most=7)
     assert small(c) == []
     assert small(c, "short", time_limit_ms=500) == ["short@n1"]
+
+
+def test_what_is_kept_under_a_maximum_for_others_is_not_taken() -> None:
+    """`mine` comes before `big`, and had idle work stopped: of nine cores six are used, and three are promised."""
+    c, _ = kept(most=9, idle=3)
+    c.submit("mine", 3, 10, tags=on("n1"))
+    assert c.run() == ([], ["idle"])
+    assert small(c, time_limit_ms=500, tags=on("n2")) == []
+    c.gone("idle")
+    assert c.run()[0] == ["mine@n1"]
 
 
 def test_without_the_property_nothing_passes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores, labelled, on
 
-from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement, SpreadTerm
 from fairlead.core.model.decisions import Unreserved
 from fairlead.core.model.events import AddAsks, Cause, DrainNode, RemoveNode, SetPriority, UpdateNode
 from fairlead.core.model.resources import Resources
@@ -286,6 +286,25 @@ def test_by_guarantee_room_that_idle_work_left_for_one_ask_is_given_to_no_third(
     c.submit("daemon", 4, 5, "root.b", tags=on("n1"))
     c.gone("idle")
     assert c.run()[0] in (["mine@n1"], ["daemon@n1"])
+
+
+@pytest.mark.parametrize("rule", ["priority", "guarantee"])
+def test_what_is_kept_for_a_later_one_does_not_shut_the_earlier_one_out(rule: str) -> None:
+    """`spread` may be where `first` will be only as long as as many run elsewhere, which end."""
+    c = PriorityCluster(QueueSpec(name="a"), nodes={"n1": 4, "n2": 1}, rule=rule)
+    here, labels = on_host("n1"), {"tier": "x"}
+    evenly = SpreadTerm((Requirement("tier", "In", ("x",)),), HOSTNAME, 1, only_selected=False)
+    c.fill("other", 1, where=Constraints(selector=on_host("n2")), labels=labels)
+    for name in ("idle1", "idle2"):
+        c.fill(name, 2, idle=True, where=Constraints(selector=here))
+    c.submit("first", 2, where=Constraints(selector=here), labels=labels)
+    c.submit("spread", 2, where=Constraints(selector=here, spread=(evenly,)), labels=labels)
+    assert sorted(c.run()[1]) == ["idle1", "idle2"]
+    c.finished("other")
+    c.gone("idle1")
+    assert c.run()[0] == ["first@n1"]
+    c.gone("idle2")
+    assert "spread@n1" not in c.run()[0]
 
 
 def test_idle_work_waits_until_nothing_else_moves() -> None:
