@@ -126,7 +126,6 @@ class Scheduler:
             return
         configure(self.cluster, spec)
         self._note_news()
-        self._cycles.clear()  # What stands for what when room is to be made may be something else now.
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster

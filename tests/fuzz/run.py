@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fuzz.bounds import STANDSTILL_S, TooLong, bounded
@@ -59,7 +60,7 @@ def without(target: str, seconds: int, first: int) -> int:
 
 
 def main() -> int:
-    """Fuzz each target that is meant, in a process of its own; 1 if something was found."""
+    """Fuzz each target that is meant, in a process of its own (one for each processor); 1 if something was found."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--target", default="")
     parser.add_argument("--seconds", type=int, default=60)
@@ -71,7 +72,9 @@ def main() -> int:
         print(f"there is no target {given.target!r}; there are {', '.join(names)}", file=sys.stderr)
         return 2
     if not given.here:
-        return max([_apart(name, given.seconds, given.first) for name in names if given.target in ("", name)])
+        meant = [name for name in names if given.target in ("", name)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return max(pool.map(lambda name: _apart(name, given.seconds, given.first), meant))
     try:
         with_atheris(given.target, given.seconds)
     except ModuleNotFoundError as missing:
@@ -85,8 +88,9 @@ def main() -> int:
 
 def _apart(target: str, seconds: int, first: int) -> int:
     words = ["--here", "--target", target, "--seconds", str(seconds), "--first", str(first)]
-    print(f"== {target}, {seconds} s", flush=True)
-    done = subprocess.run([sys.executable, "-m", "fuzz.run", *words], check=False, env={**os.environ})
+    command = [sys.executable, "-m", "fuzz.run", *words]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(f"== {target}, {seconds} s\n{done.stdout.decode(errors='replace')}", flush=True)
     return 1 if done.returncode else 0
 
 

@@ -149,8 +149,8 @@ class Promises:
                 self.of_node.pop(name, None)
             if ask is None or not ask.pending or (overfull and name in self.of_node):
                 del self.open[name]
-            elif ask.held_on is not None and ask.held_on.id != order.node and not ask.victims:
-                # It gathers room elsewhere by now: what was stopped for it went to a better one, or it is still open.
+            elif ask.held_on is not None and not ask.victims:
+                # Room gathers for it by now: what was stopped for it went to a better one, or it is still open.
                 better = [t for t in takers if t is not ask and _may_take(t, ask, order, order.node)]
                 if any(t.held_on is not None and t.held_on.id == order.node for t in better):
                     self.counts["promises taken"] += 1

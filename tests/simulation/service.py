@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import random
 import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -312,23 +315,33 @@ class Course:
             raise Broken(f"replay differs: {again.difference}")
 
 
-def run(first: int, steps: int, each: int = STEPS) -> tuple[Counter[str], list[str]]:
+def run(first: int, steps: int, each: int = STEPS, processes: int = 1) -> tuple[Counter[str], list[str]]:
     """So many steps in courses from this seed on; what came up, and what broke a promise."""
+    seeds = range(first, first + -(-steps // each))
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    for seed in range(first, first + -(-steps // each)):
-        with tempfile.TemporaryDirectory(prefix="fl-sim") as directory:
-            course = Course(seed, Path(directory), counts)
-            try:
-                course.go(each)
-            except Exception as fault:
-                failures.append(
-                    f"make simulate-service SEED={seed}: step {course.steps}: {type(fault).__name__}: {fault}"
-                )
-                if course.runtime is not None:
-                    course.runtime.journal.close()
-            counts["steps"] += course.steps
+    with ExitStack() as stack:
+        apart = stack.enter_context(ProcessPoolExecutor(processes)) if processes > 1 else None
+        for came_up, failure in (apart.map if apart is not None else map)(take, seeds, repeat(each)):
+            counts += came_up
+            failures += [failure] if failure else []
     return counts, failures
+
+
+def take(seed: int, steps: int) -> tuple[Counter[str], str]:
+    """One course: what came up, and what broke a promise ("": nothing)."""
+    counts: Counter[str] = Counter()
+    failure = ""
+    with tempfile.TemporaryDirectory(prefix="fl-sim") as directory:
+        course = Course(seed, Path(directory), counts)
+        try:
+            course.go(steps)
+        except Exception as fault:
+            failure = f"make simulate-service SEED={seed}: step {course.steps}: {type(fault).__name__}: {fault}"
+            if course.runtime is not None:
+                course.runtime.journal.close()
+        counts["steps"] += course.steps
+    return counts, failure
 
 
 def main() -> int:
@@ -339,7 +352,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this course alone, with the log")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL if given.seed is None else logging.NOTSET)
-    counts, failures = run(given.first, given.steps) if given.seed is None else run(given.seed, STEPS)
+    alone = given.seed is not None
+    counts, failures = run(given.seed, STEPS) if alone else run(given.first, given.steps, processes=os.cpu_count() or 1)
     last = given.first + -(-given.steps // STEPS) - 1
     which = f"seeds {given.first} to {last}" if given.seed is None else f"seed {given.seed}"
     print(f"{which}, {len(failures)} failures: " + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items())))

@@ -35,6 +35,7 @@ class Shape:
 
     __slots__ = (
         "blocked_by_root",
+        "held_up",
         "is_plain",
         "items",
         "key",
@@ -68,6 +69,8 @@ class Shape:
         """No ask that waits with it was created before this time."""
         self.unfit = False
         """No node had room when last looked, and none that could take it gained room since."""
+        self.held_up = False
+        """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
         self.blocked_by_root = False
         """It was unfit because of the sum of all nodes, not because of each single one."""
         self.may_reserve = False
@@ -209,6 +212,7 @@ class Demand:
         elif self.live:
             self.leaf.offer_no_more(self)
         self.obstacle = obstacle
+        self.shape.held_up = True
         (obstacle.gated if at_gate else obstacle.waiting)[self] = None
 
     def unblock(self) -> None:

@@ -60,3 +60,4 @@ def _remember(demand: Demand, full: Queue) -> None:
         demand.block(full)
     else:
         full.full[demand.shape] = None
+        demand.shape.held_up = True

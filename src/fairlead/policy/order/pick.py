@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.idle_work import group_of
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
+from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
 from fairlead.policy.order.effective_priority import NOT_OWED, owed_by
 from fairlead.policy.order.keys import application_key, batch_key, child_entry
 from fairlead.policy.order.victim_index import Stoppable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Batch
     from fairlead.core.books.demand import Demand, Entry, Shape
@@ -38,12 +41,12 @@ FEW_SHAPES = 8
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("classes", "partition", "stoppable")
+    __slots__ = ("partition", "stoppable", "waiting")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.classes: dict[Class, dict[Demand, None]] = {}
-        """Where rank decides, demands that stand for each other when room is to be made (`class_of`)."""
+        self.waiting: dict[Shape, dict[Demand, None]] = {}
+        """Where rank decides, demands that room may be made for, by shape."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -115,18 +118,26 @@ class Lines:
         if batch.task_group and self.partition.reserving.bounded:
             look_at_late(self.partition, batch)
         if app.queue.by_rank:
-            self.classes.setdefault(class_of(demand), {})[demand] = None
+            self.waiting.setdefault(demand.shape, {})[demand] = None
         else:
             note_attempt(self.partition, batch)
 
-    def those_waiting(self) -> list[list[Demand]]:
-        """Where rank decides: demands that stand for each other; those that nothing waits with are forgotten."""
-        for of_class, demands in list(self.classes.items()):
+    def those_held_up(self) -> Iterator[Demand]:
+        """Where rank decides: what is in line with a shape that no node takes, or that something above may be in the
+        way of; demands that nothing waits with are forgotten.
+        """
+        for shape, demands in list(self.waiting.items()):
+            if not (shape.unfit or shape.held_up) and len(demands) <= 2 * shape.pending:
+                continue
             for demand in [demand for demand in demands if not demand.pending]:
                 del demands[demand]
             if not demands:
-                del self.classes[of_class]
-        return [list(demands) for demands in self.classes.values()]
+                del self.waiting[shape]
+                continue
+            if not shape.unfit:
+                shape.held_up = any(demand.obstacle is not None or is_full_above(demand) for demand in demands)
+            if shape.unfit or shape.held_up:
+                yield from [demand for demand in demands if demand.live]
 
     def bring_up(self, demand: Demand) -> None:
         """Put anew what comes earlier in the line of a demand than its entries say."""

@@ -55,10 +55,8 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     if not _may_run(partition, ask):
         return None
     node = nomination.node
-    suits = partition.nodes.suits
-    if node.schedulable and _has_room(node, ask):
-        if suits(ask, node) or suits(ask, node, _behind(partition, ask)):
-            return node
+    if node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
+        return node
     shape = ask.shape
     assert shape is not None
     if shape.required_node:
@@ -94,12 +92,15 @@ def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
     return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
 
 
-def _behind(partition: Partition, ask: Ask) -> list[Ask]:
-    """The nominated asks for which the place was kept after it was for this one, and which are no stronger."""
+def _suits(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether nothing but room keeps it off its node. What was kept later for others that are no stronger does not."""
+    if partition.nodes.suits(ask, node):
+        return True
     nominated = list(partition.nominations)
     later = nominated[nominated.index(ask) + 1 :]
     by_rank = ask.app.queue.by_rank
-    return [other for other in later if not (by_rank and is_stronger(other, ask))]
+    behind = [other for other in later if not (by_rank and is_stronger(other, ask))]
+    return partition.nodes.suits(ask, node, behind)
 
 
 def yield_room(partition: Partition, node: Node) -> None:

@@ -23,11 +23,13 @@ from fairlead.policy.order.effective_priority import (
     EVERYBODY,
     NOBODY,
     Reach,
+    is_owed,
     is_stronger,
     path_of,
     standing_by_queue,
     strength,
 )
+from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
 from fairlead.policy.preemption.plan import Search
@@ -37,7 +39,7 @@ from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_o
 from fairlead.policy.preemption.victims import on_behalf_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Demand
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.reasons import Reason
     from fairlead.policy.order.effective_priority import Path, Rank
-    from fairlead.policy.order.pick import Lines
+    from fairlead.policy.order.pick import Class, Lines
     from fairlead.policy.order.victim_index import Group, Stoppable
     from fairlead.policy.preemption.plan import Plan
 
@@ -71,9 +73,8 @@ class Attempts:
         """
         partition = self.partition
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for demands in self.lines.those_waiting():
-            waiting = [d for d in demands if d.live and not is_tried(partition, d) and self._may_look(d)]
-            found = self._of_class(waiting, path) if waiting else None
+        for demands in self._untried():
+            found = self._of_class(demands, path)
             if found is not None and (best is None or found[0] < best[0]):
                 best = found
         if best is None or (path is not None and not best[0] < path):
@@ -83,6 +84,14 @@ class Attempts:
         else:
             self._carry_out(best[1])
         return True
+
+    def _untried(self) -> Collection[list[Demand]]:
+        """Demands for which it is not known that nothing can be stopped; each list stands for each other."""
+        classes: dict[Class, list[Demand]] = {}
+        for demand in self.lines.those_held_up():
+            if not is_tried(self.partition, demand) and self._may_look(demand):
+                classes.setdefault(class_of(demand), []).append(demand)
+        return classes.values()
 
     def _may_look(self, demand: Demand) -> bool:
         """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
@@ -151,9 +160,9 @@ class Attempts:
         return sorted((path_of(ask), ask) for batch in batches for ask in batch.asks)
 
     def _is_below_all(self, ask: Ask) -> bool:
-        """Whether nothing runs, and nothing is kept for anything, that stands below it."""
+        """Whether nothing runs, and nothing is kept for anything, that stands below it or may be taken back for it."""
         partition = self.partition
-        if partition.idle.running or partition.disruption.leave_by or ask.app.queue.lineage[-1].owes:
+        if partition.idle.running or partition.disruption.leave_by or is_owed(ask.app.queue, ask.items):
             return False
         if self._floors is None:
             self.lines.stoppable.keep_up(self.partition)
@@ -249,9 +258,13 @@ class Floors:
         self.lowest: dict[Queue, int] = {}
         """By queue the lowest standing, as seen there, of what could be taken from below it."""
         self._of: dict[Queue, int] = {}
+        least: dict[Queue, int] = {}
         nominated = [(a.app.queue, a.priority) for a in partition.nominations]
         running = (g for g in table.running_groups() if g[0].properties.preemption_policy != "disabled")
         for leaf, priority in (*running, *nominated):
+            if priority < least.get(leaf, EVERYBODY):
+                least[leaf] = priority
+        for leaf, priority in least.items():
             for queue, standing in standing_by_queue(leaf, priority).items():
                 if standing < self.lowest.get(queue, EVERYBODY):
                     self.lowest[queue] = standing
