@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fairlead.collector import collector_off
-from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -64,11 +64,13 @@ class Case:
 # -- clusters -----------------------------------------------------------------------------------------------------
 
 
-def cluster(queues: Iterable[QueueSpec], node_policy: str = "fair") -> Scheduler:
-    """A scheduler with these queues below root and no preemption."""
+def cluster(queues: Iterable[QueueSpec], node_policy: str = "fair", rule: str = "") -> Scheduler:
+    """A scheduler with these queues below root, and no preemption but by the rule."""
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=tuple(queues))
     partition = PartitionSpec(
-        root=root, node_sort=NodeSortSpec(policy=node_policy), preemption=PreemptionSpec(enabled=False)
+        root=root,
+        node_sort=NodeSortSpec(policy=node_policy),
+        preemption=PreemptionSpec(rule=rule) if rule else PreemptionSpec(enabled=False),
     )
     scheduler = Scheduler()
     scheduler.handle(Configure(ClusterSpec(partitions=(partition,))), 0)
@@ -116,9 +118,10 @@ def built(
     nodes: tuple[int, int, int],
     work: Iterable[tuple[str, str, Iterable[tuple[Resources, int]]]],
     node_policy: str = "fair",
+    rule: str = "",
 ) -> Scheduler:
     """A cluster with so many nodes of so much (`vcore`, `memory`), and applications: name, queue, sizes."""
-    scheduler = cluster(queues, node_policy)
+    scheduler = cluster(queues, node_policy, rule)
     add_nodes(scheduler, *nodes)
     for each in work:
         add_work(scheduler, *each)
@@ -132,24 +135,34 @@ def flat() -> Scheduler:
     return built(queues, (5000, 3000, 30), [(f"app-{name}", f"root.{name}", [(ONE, 0)] * 5000) for name in amounts])
 
 
-def tree(per_app: int = 10, vcore: int = 64_000, memory: int = 256_000) -> Scheduler:
+def tree(per_app: int = 10, vcore: int = 64_000, memory: int = 256_000, rule: str = "") -> Scheduler:
     """64 leaves, 1,000 nodes, 1,000 applications with mixed asks."""
     rng = random.Random(1)
     paths = [f"root.a{n % 4}.b{n // 4 % 4}.c{n // 16 % 4}" for n in range(1000)]
     work = [(f"app-{n:04d}", path, mixed(rng, per_app)) for n, path in enumerate(paths)]
-    return built(tree_of_64(), (1000, vcore, memory), work)
+    return built(tree_of_64(), (1000, vcore, memory), work, rule=rule)
 
 
-def full() -> Scheduler:
+def full(rule: str = "") -> Scheduler:
     """The tree with twice as much asked for as there is."""
-    return tree(20, 10_000, 40_000)
+    return tree(20, 10_000, 40_000, rule)
 
 
-def filled() -> Scheduler:
+def filled(rule: str = "") -> Scheduler:
     """The full tree after everything that fits has been placed."""
-    scheduler = full()
+    scheduler = full(rule)
     scheduler.schedule(0)
     return scheduler
+
+
+def ranked() -> Scheduler:
+    """The same tree to be filled where rank decides, and guarantees count for it."""
+    return full("both")
+
+
+def ranked_and_filled() -> Scheduler:
+    """The same once everything that fits has been placed."""
+    return filled("both")
 
 
 def many_leaves() -> Scheduler:
@@ -209,12 +222,14 @@ def restart(scheduler: Scheduler) -> Sample:
     return Sample(asks, seconds)
 
 
-def turnover(scheduler: Scheduler) -> Sample:
-    """Work of changing priorities comes and goes on a full cluster: one ends, one comes, one starts."""
+def turnover(scheduler: Scheduler, turns: int = 5000) -> Sample:
+    """Work of changing priorities comes and goes on a full cluster: one ends, one comes, one starts. What is told to
+    stop is gone before the next turn.
+    """
     rng = random.Random(5)
     applications = scheduler.cluster.partitions["default"].applications.values()
     running = [(ask.spec.application, ask.key) for app in applications for ask in app.allocated_asks()]
-    turns, placed = 5000, 0
+    placed = 0
     with collector_off():
         began = time.perf_counter()
         for i in range(turns):
@@ -228,10 +243,18 @@ def turnover(scheduler: Scheduler) -> Sample:
                 if isinstance(d, Allocated):
                     running.append((d.application, d.key))
                     placed += 1
+                elif isinstance(d, Evict):
+                    running.remove((d.application, d.key))
+                    scheduler.handle(Release(d.application, d.key, d.cause), 0)
         seconds = time.perf_counter() - began
     if placed < turns // 4:
         raise RuntimeError(f"the churn benchmark placed only {placed} in {turns} turns")
     return Sample(turns, seconds)
+
+
+def ranked_turnover(scheduler: Scheduler) -> Sample:
+    """The same, fewer turns of it: where rank decides one takes longer."""
+    return turnover(scheduler, 200)
 
 
 CASES = (
@@ -242,6 +265,8 @@ CASES = (
     Case("one-queue", "1 leaf, 2,000 nodes, 100,000 mixed asks", "allocation", one_queue, place_all),
     Case("binpacking", "5,000 nodes, 20,000 mixed asks, fullest node first", "allocation", binpacking, place_all),
     Case("churn", "a full cluster: one ends, one of any priority comes, one starts", "turn", filled, turnover),
+    Case("ranked", "the full tree, preemption.rule: both", "allocation", ranked, place_all),
+    Case("ranked-churn", "churn, preemption.rule: both", "turn", ranked_and_filled, ranked_turnover),
     Case("idle", "a full cluster: a call that places nothing", "call", filled, idle_cycles),
     Case("restart", "a full cluster: save, load, first call", "ask", filled, restart),
 )

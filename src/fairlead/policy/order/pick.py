@@ -118,23 +118,28 @@ class Lines:
         if batch.task_group and self.partition.reserving.bounded:
             look_at_late(self.partition, batch)
         if app.queue.by_rank:
-            self.waiting.setdefault(demand.shape, {})[demand] = None
+            self._note_waiting(demand)
         else:
             note_attempt(self.partition, batch)
 
+    def _note_waiting(self, demand: Demand) -> None:
+        """Room may be made for it. What nothing waits with any longer is forgotten in time."""
+        shape, nodes = demand.shape, self.partition.nodes
+        demands = self.waiting.get(shape)
+        if demands is None:
+            if len(self.waiting) > 2 * (len(nodes.fitting) + len(nodes.unfit)):
+                self.waiting = {known: own for known, own in self.waiting.items() if known.pending}
+            demands = self.waiting[shape] = {}
+        demands[demand] = None
+        if len(demands) > 2 * shape.pending:
+            self.waiting[shape] = {known: None for known in demands if known.pending}
+
     def those_held_up(self) -> Iterator[Demand]:
         """Where rank decides: what is in line with a shape that no node takes, or that something above may be in the
-        way of; demands that nothing waits with are forgotten.
+        way of.
         """
-        for shape, demands in list(self.waiting.items()):
-            if not (shape.unfit or shape.held_up) and len(demands) <= 2 * shape.pending:
-                continue
-            for demand in [demand for demand in demands if not demand.pending]:
-                del demands[demand]
-            if not demands:
-                del self.waiting[shape]
-                continue
-            if not shape.unfit:
+        for shape, demands in self.waiting.items():
+            if shape.held_up and not shape.unfit:
                 shape.held_up = any(demand.obstacle is not None or is_full_above(demand) for demand in demands)
             if shape.unfit or shape.held_up:
                 yield from [demand for demand in demands if demand.live]

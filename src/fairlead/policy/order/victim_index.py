@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to
-from fairlead.policy.order.effective_priority import rank
+from fairlead.policy.order.effective_priority import EVERYBODY, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -65,6 +65,10 @@ class Stoppable:
         self._group_of: dict[Group, int] = {}
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
+        self._ranks: list[int] = []
+        """The priority of each group as seen at the root; `EVERYBODY` where nothing may be stopped."""
+        self._work_at: dict[int, int] = {}
+        """Work of each such priority."""
         self._nodes: list[Node] = []
         self._row: dict[Node, int] = {}
         self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
@@ -109,7 +113,7 @@ class Stoppable:
         self._open[row] = node.is_open
         start, end = self._spans[row]
         for at in range(start, end):
-            self._counts[self._entry_group[at]] -= 1
+            self._count(int(self._entry_group[at]), -1)
             self._entry_group[at] = CROSSED_OUT
         self._live -= end - start
         free = dict(node.free)
@@ -140,7 +144,16 @@ class Stoppable:
             found = self._group_of[group] = len(self.groups)
             self.groups.append(group)
             self._counts.append(0)
+            leaf = group[0]
+            self._ranks.append(rank(*group)[0] if leaf.properties.preemption_policy != "disabled" else EVERYBODY)
         return found
+
+    def _count(self, group: int, change: int) -> None:
+        self._counts[group] += change
+        seen, at = self._ranks[group], self._work_at
+        at[seen] = at.get(seen, 0) + change
+        if not at[seen]:
+            del at[seen]
 
     def _append(self, row: int, group: int, book: dict[str, int]) -> None:
         at = self._used
@@ -154,7 +167,7 @@ class Stoppable:
                 self._amounts[name] = np.zeros(len(self._entry_row))
         for name, column in self._amounts.items():
             column[at] = book.get(name, 0)
-        self._counts[group] += 1
+        self._count(group, 1)
         self._used += 1
 
     # -- asking ---------------------------------------------------------------------------------------------------
@@ -162,6 +175,10 @@ class Stoppable:
     def running_groups(self) -> Iterator[Group]:
         """Leaves and priorities of which something runs that was not told to stop."""
         return (group for group, count in zip(self.groups, self._counts, strict=True) if count)
+
+    def lowest(self) -> int:
+        """The lowest priority, as seen at the root, of what may be stopped; `EVERYBODY`: nothing may."""
+        return min(self._work_at, default=EVERYBODY)
 
     def need(self, name: str, amount: int, given_up: Mapping[Node, Iterable[Ask]]) -> Need:
         """What an ask of this amount misses on each node, as things are. `given_up`: asks that hold space for now."""

@@ -64,7 +64,7 @@ class Walk:
                 return outcome
         if partition.nodes.seekable and is_on(partition):
             look_later(partition)
-        if partition.idle.running and reclaim_before(partition, self.lines, None):
+        if self._reclaim_before(None):
             return RESERVED
         return RESERVED if self.attempts.put_off else None
 
@@ -105,18 +105,24 @@ class Walk:
                     continue
             if first is None:
                 return None
+            # What comes before it has its turn before this one takes its node from what that is set aside for.
+            if first.key[0].required_node and self._reclaim_before(first):
+                return RESERVED
             node = node_for(partition, first)
             if node is None and first.key[0].required_node and self._reserve_at_once(first):
                 return RESERVED
             if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
                 self.lines.settle()
                 continue
-            if partition.idle.running and reclaim_before(partition, self.lines, first):
+            if not first.key[0].required_node and self._reclaim_before(first):
                 return RESERVED
             ask = first.head
             ask.attempted = True
             allocations.place(partition, ask, node)
             return ask
+
+    def _reclaim_before(self, batch: Batch | None) -> bool:
+        return bool(self.partition.idle.running) and reclaim_before(self.partition, self.lines, batch)
 
     def _reserve_at_once(self, batch: Batch) -> bool:
         """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""

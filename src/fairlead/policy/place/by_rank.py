@@ -90,6 +90,8 @@ class Turns:
     def _first(self) -> Found | None:
         """The first batch in order that may fit on some node and under every maximum: those within guarantees first."""
         root = self.partition.root
+        if not self.lines.may_offer(root):
+            return None
         owed = self._first_below(root, owed=True) if root.owes else None
         found = owed or self._first_below(root, owed=False)
         if found is not None:

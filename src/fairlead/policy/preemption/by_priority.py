@@ -72,6 +72,8 @@ class Attempts:
         end); True when it was done.
         """
         partition = self.partition
+        if self._nothing_is_below():
+            return False
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
         for demands in self._untried():
             found = self._of_class(demands, path)
@@ -85,12 +87,32 @@ class Attempts:
             self._carry_out(best[1])
         return True
 
+    def _nothing_is_below(self) -> bool:
+        """Whether nothing has to be looked at: all fits somewhere, or no work stands below the first that waits."""
+        partition, root = self.partition, self.partition.root
+        if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
+            return True
+        if root.owes or root.has_fence or partition.nominations or partition.idle.running:
+            return False
+        if partition.disruption.leave_by:
+            return False
+        self.lines.stoppable.keep_up(partition)
+        return root.raw_priority <= self.lines.stoppable.lowest()
+
     def _untried(self) -> Collection[list[Demand]]:
         """Demands for which it is not known that nothing can be stopped; each list stands for each other."""
+        partition, lines = self.partition, self.lines
         classes: dict[Class, list[Demand]] = {}
-        for demand in self.lines.those_held_up():
-            if not is_tried(self.partition, demand) and self._may_look(demand):
+        hopeless: list[Demand] = []
+        for demand in lines.those_held_up():
+            if is_tried(partition, demand) or not self._may_look(demand):
+                continue
+            first = lines.first(demand)
+            if first is not None and self._is_below_all(first[2].head):
+                hopeless.append(demand)
+            elif first is not None:
                 classes.setdefault(class_of(demand), []).append(demand)
+        note_tried(partition, hopeless)
         return classes.values()
 
     def _may_look(self, demand: Demand) -> bool:
@@ -115,9 +137,6 @@ class Attempts:
         top = max(ask.priority for ask in firsts)
         strongest = [ask for ask in firsts if ask.priority == top]
         if path is not None and strength(strongest[0]) > path[0]:
-            return None
-        if self._is_below_all(strongest[0]):
-            note_tried(partition, demands)
             return None
         one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
         plan, is_common = self._plan(one, firsts)
@@ -162,12 +181,12 @@ class Attempts:
     def _is_below_all(self, ask: Ask) -> bool:
         """Whether nothing runs, and nothing is kept for anything, that stands below it or may be taken back for it."""
         partition = self.partition
-        if partition.idle.running or partition.disruption.leave_by or is_owed(ask.app.queue, ask.items):
+        if partition.idle.running or partition.disruption.leave_by:
             return False
         if self._floors is None:
-            self.lines.stoppable.keep_up(self.partition)
-            self._floors = Floors(self.partition, self.lines.stoppable)
-        return ask.priority <= self._floors.of(ask.app.queue)
+            self.lines.stoppable.keep_up(partition)
+            self._floors = Floors(partition, self.lines.stoppable)
+        return ask.priority <= self._floors.of(ask.app.queue) and not is_owed(ask.app.queue, ask.items)
 
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""

@@ -27,7 +27,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import waits_for_turn
-from fairlead.policy.order.effective_priority import is_owed, search_root
+from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
@@ -105,9 +105,7 @@ def _has_room(partition: Partition, ask: Ask) -> bool:
 
 def is_tried(partition: Partition, demand: Demand) -> bool:
     """Whether it is known that nothing can be stopped for what waits with this demand."""
-    if demand.tried == -2 - partition.room_stamp:
-        return partition.nodes.only_room_counts(demand.shape) and partition.passes_over_still(demand.tried_in)
-    return demand.tried == partition.books_version and partition.passes_over_still(demand.tried_in)
+    return demand.tried == _stamp(partition, demand) and partition.passes_over_still(demand.tried_in)
 
 
 def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
@@ -121,13 +119,11 @@ def note_tried(partition: Partition, demands: list[Demand], passed_young: bool =
 
 def _stamp(partition: Partition, demand: Demand) -> int:
     """What stays the same as long as nothing changes that matters: where any work may be in the way, or may help, that
-    starts too; or where a queue may have more than its guarantee by it, and what waits may take that back. Numbers of
+    starts too; or where a queue may have more than its guarantee by it, so that work there may be stopped. Numbers of
     the two kinds are never equal.
     """
     is_plain = partition.nodes.only_room_counts(demand.shape)
-    if is_plain and not (partition.root.owes and is_owed(demand.leaf, demand.shape.items)):
-        return -2 - partition.room_stamp
-    return partition.books_version
+    return -2 - partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
 
 
 def _standing(victim: Ask) -> tuple[int, int, int]:

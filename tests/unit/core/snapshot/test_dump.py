@@ -25,7 +25,7 @@ APP_OTHER = """
     retried touched awaited_by gives_way_to
 """
 QUEUE_OTHER = """
-    name parent path state children applications lineage properties template allocating_accepted by_rank owes
+    name parent path state children applications lineage properties template allocating_accepted by_rank owes has_fence
     order_moves pending_sum improved
     promised priority_counts raw_priority reported demands ready full due due_below waiting gated reserved heap
     child_heap

@@ -9,7 +9,7 @@ from priority_clusters import PriorityCluster, on
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
-from fairlead.policy.order.effective_priority import Rank, Reach
+from fairlead.policy.order.effective_priority import EVERYBODY, Rank, Reach
 from fairlead.policy.order.victim_index import Group, Stoppable, leaves_for_others, rank_of
 
 Found = list[tuple[tuple[int, ...], list[str]]]
@@ -111,6 +111,32 @@ def test_the_table_follows_every_change() -> None:
             kept = levels(part, table, 4, 50)
             part.nodes.since_search.update(dict.fromkeys(part.nodes.nodes.values()))
             assert kept == levels(part, Stoppable(), 4, 50)
+
+
+def test_the_lowest_that_may_be_stopped_is_told_as_the_root_sees_it() -> None:
+    """It follows what starts, is told to stop, and ends; what may not be stopped is none."""
+    safe = QueueSpec(name="safe", properties={"preemption.policy": "disabled"})
+    b = QueueSpec(name="b", properties={"priority.offset": "10"})
+    c = PriorityCluster(QueueSpec(name="a"), b, safe, nodes={"n1": 4, "n2": 4}, enabled=False)
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+
+    def lowest() -> int:
+        table.keep_up(part)
+        return table.lowest()
+
+    assert lowest() == EVERYBODY
+    c.fill("safe", 1, -5, "root.safe")
+    assert lowest() == EVERYBODY
+    c.fill("b", 1, -3, "root.b")
+    assert lowest() == 7
+    c.fill("idle", 1, 2, idle=True)
+    c.fill("a", 1, 3)
+    assert lowest() == 2
+    c.submit("wide", 4, 9, tags=on("n1"))
+    c.finished("idle")
+    assert lowest() == 3
+    c.finished("a")
+    assert lowest() == 7
 
 
 def test_a_rank_is_worked_out_once() -> None:

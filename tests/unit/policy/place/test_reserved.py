@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from priority_clusters import PriorityCluster, on
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
@@ -438,6 +439,23 @@ def test_a_node_that_another_one_is_about_to_take_over_goes_to_none_before() -> 
     c.end("r0")
     decided = [d for d in c.s.schedule(c.now, limit=1) if isinstance(d, Allocated | Unreserved)]
     assert decided == [Unreserved("big", "big", "n0"), Allocated("daemon", "daemon", "n0")]
+
+
+def test_a_node_that_one_takes_over_which_requires_it_is_claimed_by_none_before_it() -> None:
+    """`first` could have idle work stopped there only while it is set aside for none."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    c.fill("runs", 1, tags=on("n1"))
+    c.fill("idle", 2, idle=True, tags=on("n1"))
+    c.fill("full", 3, tags=on("n2"))
+    c.node("spare", 100)
+    c.handle(DrainNode("spare"))
+    c.submit("aside", 4, 9)
+    c.run()
+    c.run(DELAY_MS)
+    assert [d.node for d in c.decided if isinstance(d, Reserved)] == ["n1"]
+    c.submit("first", 2, 5)
+    c.submit("requires", 1, tags=on("n1"))
+    assert c.run()[0] == ["requires@n1"]
 
 
 def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:

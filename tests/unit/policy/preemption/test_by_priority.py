@@ -136,6 +136,15 @@ def test_a_fenced_queue_lends_its_work_the_fence_and_no_more() -> None:
     assert run(s, 1) == ([], ["proud"])
 
 
+def test_inside_a_fence_the_stronger_stops_the_weaker_though_both_count_the_same_outside() -> None:
+    leaves = (QueueSpec(name="x"), QueueSpec(name="y"))
+    s = cluster(QueueSpec(name="b", parent=True, properties={"priority.policy": "fence"}, queues=leaves))
+    submit(s, "low", 4, 1, "root.b.x")
+    run(s)
+    submit(s, "high", 4, 5, "root.b.y", now=1)
+    assert run(s, 1) == ([], ["low"])
+
+
 def test_a_preemption_fence_keeps_the_preemptor_inside() -> None:
     """With `preemption.policy: fence` only work below the fence may go."""
     s = cluster(QueueSpec(name="a", properties={"preemption.policy": "fence"}), QueueSpec(name="b"))

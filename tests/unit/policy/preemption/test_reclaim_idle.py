@@ -170,7 +170,9 @@ def test_idle_work_of_the_same_group_does_not_count_as_use_of_its_guarantee() ->
 
 
 def test_a_count_of_what_made_room_is_never_taken_for_one_of_all_changes() -> None:
-    """Nothing could be stopped at the fifth change, which says nothing of the fifth change that made room."""
+    """Where guarantees count, nothing could be stopped at the fifth change. Where they do not, that says nothing of the
+    fifth change that made room.
+    """
     c = PriorityCluster(rule="both")
     c.fill("runs", 4, 0)
     c.submit("waits", 4, 0)
@@ -178,28 +180,11 @@ def test_a_count_of_what_made_room_is_never_taken_for_one_of_all_changes() -> No
     part = c.s.cluster.partitions["default"]
     demand = part.applications["waits"].asks["waits"].batch.demand  # type: ignore[union-attr]
     part.root.owes, part.books_version, part.tightened = True, 5, 0
-    demand.leaf.guaranteed = {"vcore": 8000}
     note_tried(part, [demand])
     assert is_tried(part, demand)
-    part.books_version, part.tightened = 7, 2
+    part.root.owes, part.books_version, part.tightened = False, 7, 2
     assert part.room_stamp == 5
     assert not is_tried(part, demand)
-
-
-def test_work_that_starts_lets_only_what_is_within_its_guarantee_look_again() -> None:
-    """A queue may have more than its guarantee by it, which nothing else may take back."""
-    c = PriorityCluster(rule="both")
-    c.fill("runs", 4, 0)
-    c.submit("waits", 4, 0)
-    c.run()
-    part = c.s.cluster.partitions["default"]
-    demand = part.applications["waits"].asks["waits"].batch.demand  # type: ignore[union-attr]
-    part.root.owes = True
-    for guaranteed, tried in (({"vcore": 4000}, True), ({"vcore": 8000}, False)):
-        demand.leaf.guaranteed = guaranteed
-        note_tried(part, [demand])
-        part.books_version, part.tightened = part.books_version + 1, part.tightened + 1
-        assert is_tried(part, demand) == tried
 
 
 def test_it_moves_on_twice_and_then_after_an_hour() -> None:
