@@ -321,7 +321,8 @@ def run(first: int, steps: int, each: int = STEPS, processes: int = 1) -> tuple[
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with ExitStack() as stack:
-        apart = stack.enter_context(ProcessPoolExecutor(processes)) if processes > 1 else None
+        quiet = {"initializer": logging.disable, "initargs": (logging.CRITICAL,)}
+        apart = stack.enter_context(ProcessPoolExecutor(processes, **quiet)) if processes > 1 else None
         for came_up, failure in (apart.map if apart is not None else map)(take, seeds, repeat(each)):
             counts += came_up
             failures += [failure] if failure else []
