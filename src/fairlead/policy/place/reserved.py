@@ -232,7 +232,7 @@ def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
     for other in sorted(nominees, key=lambda a: (a.priority, -a.seq)):
         add_to(free, other.items)
         taken.append(other)
-        if fits_in(ask.items, free) and partition.nodes.suits(ask, node):
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
             for each in taken:
                 nominate.withdraw(partition, each)
             return True

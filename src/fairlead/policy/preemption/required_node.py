@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations
+from fairlead.core.acts import allocations, nominate
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.preemption.victims import on_behalf_of, reluctance
@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 
 
 def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask.
+    """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask. Where that is not
+    enough, what is kept there for others goes too: they would be stopped as soon as they had started.
 
     Returns True when victims were told to stop; False when the ask fits already, when stopping everything that may be
     stopped is not enough, or when it was done before.
     """
     if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
         return False
-    victims = _victims(partition, ask, node)
+    nominees = [each for each in node.held if each.nomination is not None]
+    victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees)
     for victim in victims:
+        if victim in nominees:
+            nominate.withdraw(partition, victim)
+            continue
         allocations.evict(
             partition,
             victim,

@@ -288,6 +288,34 @@ def test_by_guarantee_room_that_idle_work_left_for_one_ask_is_given_to_no_third(
     assert c.run()[0] in (["mine@n1"], ["daemon@n1"])
 
 
+def test_what_requires_the_node_takes_the_room_of_one_that_it_must_not_be_beside() -> None:
+    """Neither would start otherwise: `mine` would be stopped for `daemon`, which is kept off by what `mine` keeps."""
+    c = PriorityCluster(rule="guarantee")
+    c.fill("idle", 4, queue="root.b", idle=True)
+    c.submit("mine", 4, labels={"app": "web"})
+    assert c.run() == ([], ["idle"])
+    apart = AffinityTerm(labelled("web"), HOSTNAME)
+    c.submit("daemon", 4, 5, "root.b", tags=on("n1"), where=Constraints(anti_affinity=(apart,)))
+    c.gone("idle")
+    assert c.run()[0] == ["daemon@n1"]
+
+
+def test_what_requires_the_node_takes_the_room_of_others_and_has_work_stopped_too() -> None:
+    """Neither alone would be enough for `daemon`, and `mine` would be stopped for it at once."""
+    c = PriorityCluster(rule="guarantee")
+    c.node("n2", 8)
+    c.handle(DrainNode("n2"))
+    c.fill("low", 2)
+    c.fill("idle", 2, queue="root.b", idle=True)
+    c.submit("mine", 2, -1)
+    assert c.run() == ([], ["idle"])
+    c.submit("daemon", 4, 5, "root.b", tags=on("n1"))
+    c.gone("idle")
+    assert c.run() == ([], ["low"])
+    c.gone("low")
+    assert c.run()[0] == ["daemon@n1"]
+
+
 @pytest.mark.parametrize("rule", ["priority", "guarantee"])
 def test_what_is_kept_for_a_later_one_does_not_shut_the_earlier_one_out(rule: str) -> None:
     """`spread` may be where `first` will be only as long as as many run elsewhere, which end."""
