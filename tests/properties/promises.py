@@ -158,7 +158,7 @@ class Promises:
             elif ask.held_on is None and ask.reserved_on is None:
                 where = self.claimed[name]
                 others = (a for app in self.apps().values() for a in app.asks.values())
-                claiming = [a for a in others if a.held_on is not None and a.held_on.id == where]
+                claiming = [a for a in others if any(n and n.id == where for n in (a.held_on, a.reserved_on))]
                 better = [t for t in (*takers, *placed, *claiming) if t is not ask and _may_take(t, ask, order, where)]
                 assert better or self._is_kept_off(ask, order.node), f"{ask} lost what was stopped for it by {order}"
                 self.counts["promises taken" if better else "promises lost"] += 1
