@@ -29,6 +29,9 @@ from fairlead.wire.fields import Shape, Wrong
 
 log = logging.getLogger("fairlead.service")
 
+NO_THREAD = "can't start new thread"
+"""Python's words, in a RuntimeError, where the kernel refuses one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -137,6 +140,13 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         return _from_http(request, error)
+
+    @app.exception_handler(RuntimeError)
+    async def without_thread(request: Request, error: RuntimeError) -> Response:
+        if str(error) != NO_THREAD:
+            raise error
+        message = "this machine has no memory for a thread, or no more threads; nothing was done: ask again"
+        return from_refusal(Refusal("unavailable", message), request.url.path)
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:

@@ -1,0 +1,62 @@
+"""What goes wrong inside: a machine without another thread is asked again, a fault of ours is a fault."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from starlette.concurrency import run_in_threadpool
+
+from fairlead.service.http import errors
+
+
+def asked(path: str) -> tuple[int, dict[str, str], str]:
+    """The status, the problem and when to ask again."""
+    app = FastAPI()
+    errors.install(app)
+
+    @app.get("/thread")
+    @app.get("/ws/thread")
+    async def thread() -> None:
+        await run_in_threadpool(lambda: None)
+
+    @app.get("/fault")
+    async def fault() -> None:
+        raise RuntimeError("something else")
+
+    said = TestClient(app, raise_server_exceptions=False).get(path)
+    return said.status_code, said.json(), said.headers.get("Retry-After", "")
+
+
+@pytest.fixture
+def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel refuses further worker threads, as Python says it."""
+    start = threading.Thread.start
+
+    def refused(self: threading.Thread) -> None:
+        if "WorkerThread" in type(self).__name__:
+            raise RuntimeError(errors.NO_THREAD)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_where_no_thread_can_be_had_it_is_to_be_asked_again() -> None:
+    status, problem, again = asked("/thread")
+    assert (status, problem["code"], again) == (503, "unavailable", "1")
+    assert "ask again" in problem["detail"]
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_apache_yunikorns_shape_has_it_too() -> None:
+    status, problem, again = asked("/ws/thread")
+    assert (status, again) == (503, "1")
+    assert "thread" in problem["message"]
+
+
+def test_any_other_is_a_fault() -> None:
+    status, problem, _ = asked("/fault")
+    assert (status, problem["code"]) == (500, "internal")
