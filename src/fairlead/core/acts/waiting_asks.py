@@ -115,6 +115,8 @@ def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
         line_up(partition, ask)
     if ask.nomination is not None:
         partition.books_version += 1  # What stands above it may be something else now.
+        # So may what takes the room that is kept for it because it requires the node.
+        partition.nodes.reserved_again |= dict.fromkeys(ask.nomination.node.reservations)
     _priority_may_have_changed(app)
     app.queue.touch_app(app)
     if app.queue in partition.reserving.of:

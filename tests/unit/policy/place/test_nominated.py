@@ -316,6 +316,21 @@ def test_what_requires_the_node_takes_the_room_of_others_and_has_work_stopped_to
     assert c.run()[0] == ["daemon@n1"]
 
 
+def test_what_requires_the_node_takes_the_room_of_one_that_has_a_lower_priority_from_now_on() -> None:
+    c = PriorityCluster(rule="guarantee")
+    c.node("n2", 8)
+    c.handle(DrainNode("n2"))
+    for name in ("idle1", "idle2"):
+        c.fill(name, 2, queue="root.b", idle=True)
+    c.submit("mine", 4, 9)
+    assert sorted(c.run()[1]) == ["idle1", "idle2"]
+    c.gone("idle1")
+    c.submit("daemon", 2, 5, "root.b", tags=on("n1"))
+    assert c.run() == ([], [])
+    c.handle(SetPriority("mine", "mine", 0))
+    assert c.run()[0] == ["daemon@n1"]
+
+
 @pytest.mark.parametrize("rule", ["priority", "guarantee"])
 def test_what_is_kept_for_a_later_one_does_not_shut_the_earlier_one_out(rule: str) -> None:
     """`spread` may be where `first` will be only as long as as many run elsewhere, which end."""
