@@ -123,6 +123,8 @@ class Trial:
             return "stopped before it began" if self.stops and marks == 0 else self._raise(f"never begun: {report}")
         if self.stops and report.signal is not None:
             return "stopped"
+        if (self.fault.what, self.fault.call, report.signal, marks) == ("KILL", "dup2", signal.SIGKILL, 0):
+            return "killed itself"  # The process of the job alone calls dup2, before its program: that is its own end.
         if marks != 1 or report.exit_code != self.status:
             raise Failed(f"another end than its own ({marks} marks): {report}")
         return "ended after another start" if self.again else "ended"
