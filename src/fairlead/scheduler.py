@@ -126,7 +126,7 @@ class Scheduler:
             return
         configure(self.cluster, spec)
         self._note_news()
-        self._cycles.clear()  # What runs may stand elsewhere now.
+        self._cycles.clear()  # What may be stopped may be something else now.
 
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster

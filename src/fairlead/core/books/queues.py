@@ -40,7 +40,6 @@ class Queue(QueueLine):
         "allocating_accepted",
         "by_rank",
         "guaranteed",
-        "has_fence",
         "managed",
         "max",
         "max_applications",
@@ -60,6 +59,7 @@ class Queue(QueueLine):
         "running",
         "seq",
         "share_terms",
+        "shifts_priority",
         "state",
         "submit_acl",
         "template",
@@ -100,8 +100,8 @@ class Queue(QueueLine):
         # Kept orders (policy.line), and what waits for room here.
         self.by_rank: bool = parent.by_rank if parent is not None else False
         """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
-        self.has_fence = False
-        """Here or below priorities are fenced, or were: two of them do not compare everywhere as at the root."""
+        self.shifts_priority = False
+        """Here or below priorities are fenced or get an offset, or did: elsewhere they do not count as they are."""
         self.owes = False
         """Some queue here or below has a guarantee, and guarantees count for the rank (`preemption.rule: both`)."""
         self.share_terms: tuple[tuple[str, int], ...] | None = None
@@ -168,9 +168,9 @@ class Queue(QueueLine):
     def set_properties(self, raw: Mapping[str, str]) -> None:
         """Its properties are these from now on."""
         self.properties = QueueProperties.of(raw, self.is_leaf)
-        if self.properties.priority_fence:
+        if self.properties.priority_fence or self.properties.priority_offset:
             for queue in self.lineage:
-                queue.has_fence = True
+                queue.shifts_priority = True
         self.order_moves = self.properties.sort_policy == "fair" or self.properties.backoff_threshold > 0
         """Of a leaf: what its applications use counts for their order, or they may have to rest."""
 

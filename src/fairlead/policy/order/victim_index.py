@@ -65,10 +65,8 @@ class Stoppable:
         self._group_of: dict[Group, int] = {}
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
-        self._ranks: list[int] = []
-        """The priority of each group as seen at the root; `EVERYBODY` where nothing may be stopped."""
         self._work_at: dict[int, int] = {}
-        """Work of each such priority."""
+        """Work of each priority, as far as it may be stopped."""
         self._nodes: list[Node] = []
         self._row: dict[Node, int] = {}
         self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
@@ -144,16 +142,16 @@ class Stoppable:
             found = self._group_of[group] = len(self.groups)
             self.groups.append(group)
             self._counts.append(0)
-            leaf = group[0]
-            self._ranks.append(rank(*group)[0] if leaf.properties.preemption_policy != "disabled" else EVERYBODY)
         return found
 
     def _count(self, group: int, change: int) -> None:
         self._counts[group] += change
-        seen, at = self._ranks[group], self._work_at
-        at[seen] = at.get(seen, 0) + change
-        if not at[seen]:
-            del at[seen]
+        leaf, priority = self.groups[group]
+        if leaf.properties.preemption_policy == "disabled":
+            return
+        self._work_at[priority] = self._work_at.get(priority, 0) + change
+        if not self._work_at[priority]:
+            del self._work_at[priority]
 
     def _append(self, row: int, group: int, book: dict[str, int]) -> None:
         at = self._used
@@ -177,7 +175,7 @@ class Stoppable:
         return (group for group, count in zip(self.groups, self._counts, strict=True) if count)
 
     def lowest(self) -> int:
-        """The lowest priority, as seen at the root, of what may be stopped; `EVERYBODY`: nothing may."""
+        """The lowest priority of what may be stopped, as it is in its own leaf; `EVERYBODY`: nothing may be."""
         return min(self._work_at, default=EVERYBODY)
 
     def need(self, name: str, amount: int, given_up: Mapping[Node, Iterable[Ask]]) -> Need:

@@ -93,7 +93,7 @@ class Attempts:
         partition, root = self.partition, self.partition.root
         if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
             return True
-        if root.owes or root.has_fence or partition.nominations or partition.idle.running:
+        if root.owes or root.shifts_priority or partition.nominations or partition.idle.running:
             return False
         if partition.disruption.leave_by:
             return False

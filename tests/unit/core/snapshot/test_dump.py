@@ -25,8 +25,8 @@ APP_OTHER = """
     retried touched awaited_by gives_way_to
 """
 QUEUE_OTHER = """
-    name parent path state children applications lineage properties template allocating_accepted by_rank owes has_fence
-    order_moves pending_sum improved
+    name parent path state children applications lineage properties template allocating_accepted by_rank owes
+    shifts_priority order_moves pending_sum improved
     promised priority_counts raw_priority reported demands ready full due due_below waiting gated reserved heap
     child_heap
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms

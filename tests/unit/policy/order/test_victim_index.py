@@ -113,11 +113,10 @@ def test_the_table_follows_every_change() -> None:
             assert kept == levels(part, Stoppable(), 4, 50)
 
 
-def test_the_lowest_that_may_be_stopped_is_told_as_the_root_sees_it() -> None:
+def test_the_lowest_that_may_be_stopped_is_told() -> None:
     """It follows what starts, is told to stop, and ends; what may not be stopped is none."""
     safe = QueueSpec(name="safe", properties={"preemption.policy": "disabled"})
-    b = QueueSpec(name="b", properties={"priority.offset": "10"})
-    c = PriorityCluster(QueueSpec(name="a"), b, safe, nodes={"n1": 4, "n2": 4}, enabled=False)
+    c = PriorityCluster(QueueSpec(name="a"), QueueSpec(name="b"), safe, nodes={"n1": 4, "n2": 4}, enabled=False)
     part, table = c.s.cluster.partitions["default"], Stoppable()
 
     def lowest() -> int:
@@ -127,7 +126,7 @@ def test_the_lowest_that_may_be_stopped_is_told_as_the_root_sees_it() -> None:
     assert lowest() == EVERYBODY
     c.fill("safe", 1, -5, "root.safe")
     assert lowest() == EVERYBODY
-    c.fill("b", 1, -3, "root.b")
+    c.fill("b", 1, 7, "root.b")
     assert lowest() == 7
     c.fill("idle", 1, 2, idle=True)
     c.fill("a", 1, 3)

@@ -145,6 +145,15 @@ def test_inside_a_fence_the_stronger_stops_the_weaker_though_both_count_the_same
     assert run(s, 1) == ([], ["low"])
 
 
+def test_where_an_offset_leaves_no_higher_number_the_stronger_still_stops_the_weaker() -> None:
+    """A queue reports at most 2^31 - 1, for both of them."""
+    s = cluster(QueueSpec(name="a", properties={"priority.offset": "1000000000"}), QueueSpec(name="b"))
+    submit(s, "low", 4, 1_500_000_000)
+    run(s)
+    submit(s, "high", 4, 2_000_000_000, now=1)
+    assert run(s, 1) == ([], ["low"])
+
+
 def test_a_preemption_fence_keeps_the_preemptor_inside() -> None:
     """With `preemption.policy: fence` only work below the fence may go."""
     s = cluster(QueueSpec(name="a", properties={"preemption.policy": "fence"}), QueueSpec(name="b"))
