@@ -16,6 +16,7 @@ from invariants.waking import check_waking
 
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import counts_as_gone, line_group
+from fairlead.core.books.guarantees import may_be_owed
 from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.resources import Book, add_to, pruned, take_from
@@ -294,3 +295,5 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     raw = max(below, default=NO_PRIORITY)
     assert queue.raw_priority == raw, f"{queue.path}: priority {queue.raw_priority}, highest below is {raw}"
     assert queue.reported == queue.adjust(raw), f"{queue.path}: reports {queue.reported}"
+    owed = {child.path for child in children if may_be_owed(child)}
+    assert {child.path for child in queue.owed_below} == owed, f"{queue.path}: {queue.owed_below} kept, {owed} are owed"

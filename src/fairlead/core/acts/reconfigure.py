@@ -22,6 +22,7 @@ from fairlead.core.acts import (
 )
 from fairlead.core.acts.limit_groups import limits_changed
 from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.books.guarantees import find_guarantees, find_owed
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
 from fairlead.core.model.decisions import AskRejected, Configured, DeclarationChanged
@@ -99,7 +100,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
 def _set_order(partition: Partition) -> None:
     """Whether rank decides which ask has its turn, or YuniKorn's walk: what waits is put in line accordingly."""
     by_rank = partition.spec.preemption.rule != "guarantee"
-    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     if partition.root.by_rank == by_rank:
         return
     for queue in partition.root.walk():
@@ -112,13 +113,6 @@ def _set_order(partition: Partition) -> None:
             ask.place_in_line()
         for ask in in_line:
             waiting_asks.line_up(partition, ask)
-
-
-def find_owing(queue: Queue, counts: bool) -> bool:
-    """Work out below which queues there are guarantees that count for the rank."""
-    below = [find_owing(child, counts) for child in queue.children.values()]
-    queue.owes = counts and (any(below) or queue.guaranteed is not None)
-    return queue.owes
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
@@ -261,4 +255,5 @@ def recount_priorities(queue: Queue) -> int:
     queue.priority_counts = counts
     queue.raw_priority = max(counts, default=NO_PRIORITY)
     queue.reported = queue.adjust(queue.raw_priority)
+    find_owed(queue)
     return queue.reported

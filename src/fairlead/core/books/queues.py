@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import Batch
+from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
 from fairlead.core.model.resources import Book, Items, Limits, add_to
@@ -45,6 +46,7 @@ class Queue(QueueLine):
         "max_applications",
         "name",
         "order_moves",
+        "owed_below",
         "owes",
         "path",
         "pending_sum",
@@ -63,6 +65,7 @@ class Queue(QueueLine):
         "state",
         "submit_acl",
         "template",
+        "under_guarantee",
     )
 
     def __init__(self, name: str, parent: Queue | None, seq: int, *, leaf: bool, managed: bool) -> None:
@@ -104,6 +107,10 @@ class Queue(QueueLine):
         """Here or below priorities are fenced or get an offset, or did: elsewhere they do not count as they are."""
         self.owes = False
         """Some queue here or below has a guarantee, and guarantees count for the rank (`preemption.rule: both`)."""
+        self.under_guarantee = False
+        """It or a queue above has a guarantee, and guarantees count for the rank."""
+        self.owed_below: dict[Queue, None] = {}
+        """Children for which `guarantees.may_be_owed` holds."""
         self.share_terms: tuple[tuple[str, int], ...] | None = None
         if parent is not None:
             parent.children[self.name] = self
@@ -237,6 +244,8 @@ class Queue(QueueLine):
             for name, amount in items:
                 book[name] = book.get(name, 0) + amount
             queue.touch()
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
 
     def take_allocated(self, items: Items) -> None:
         """This much is free again; what waits for room under one of these maxima is woken when it fits."""
@@ -245,6 +254,8 @@ class Queue(QueueLine):
             for name, amount in items:
                 book[name] -= amount
             queue.touch()
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
         self.loosened()
 
     def start(self, items: Items) -> None:
@@ -263,6 +274,8 @@ class Queue(QueueLine):
             if not queue.touched and queue.parent is not None:
                 queue.touched = True
                 queue.parent.changed_children.append(queue)
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
@@ -274,6 +287,8 @@ class Queue(QueueLine):
                     book[name] = left
                 else:
                     book.pop(name, None)
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
 
     def lacks(self, items: Items) -> bool:
         """Whether this maximum has no room for the amount."""
@@ -344,7 +359,10 @@ class Queue(QueueLine):
                 raw = max(counts, default=NO_PRIORITY)
             if raw == queue.raw_priority:
                 return
+            began_or_ended = NO_PRIORITY in (raw, queue.raw_priority)
             queue.raw_priority = raw
+            if began_or_ended and queue.lineage[-1].owes:
+                note_owed(queue)
             old, new = queue.reported, queue.adjust(raw)
             queue.reported = new
             if old != new:

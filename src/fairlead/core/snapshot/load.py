@@ -10,12 +10,13 @@ from typing import Any
 
 from fairlead.core.acts import gangs, infeasible, reserve_turn, room_changes, waiting_asks
 from fairlead.core.acts.nominate import enter
-from fairlead.core.acts.reconfigure import find_owing, recount_priorities
+from fairlead.core.acts.reconfigure import recount_priorities
 from fairlead.core.acts.shapes import shape_of
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.eviction_history import Disruption
+from fairlead.core.books.guarantees import find_guarantees
 from fairlead.core.books.held_asks import HeldAsks
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
@@ -66,7 +67,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     root, spec = next(iter(queues.values())), from_plain(state["spec"])
     for queue in queues.values():
         queue.by_rank = spec.preemption.rule != "guarantee"
-    find_owing(root, spec.preemption.rule == "both")
+    find_guarantees(root, spec.preemption.rule == "both")
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
     cluster.partitions[partition.name] = partition

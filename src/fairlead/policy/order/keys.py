@@ -43,18 +43,6 @@ def fair_share(queue: Queue) -> float:
     return share
 
 
-def may_be_owed(queue: Queue) -> bool:
-    """Whether some ask here or below may be within the guarantee of this queue, if it has one."""
-    guaranteed = queue.guaranteed
-    if guaranteed is None:
-        return True
-    used = queue.allocated
-    for name, due in guaranteed.items():
-        if used.get(name, 0) < due + queue.preempting.get(name, 0):
-            return True
-    return False
-
-
 def share_terms(guaranteed: Mapping[str, int] | None, fair_max: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """For each resource what a share of it is measured against: the guarantee, else the fair maximum."""
     return tuple(sorted((dict(fair_max) | dict(guaranteed or {})).items()))

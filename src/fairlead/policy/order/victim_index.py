@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to
-from fairlead.policy.order.effective_priority import EVERYBODY, rank
+from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -62,6 +62,8 @@ class Stoppable:
 
     def _forget(self) -> None:
         self.groups: list[Group] = []
+        self._ranks: list[Rank] = []
+        """That of each group; it stays as it is until the next configuration, which has a table of its own."""
         self._group_of: dict[Group, int] = {}
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
@@ -141,6 +143,7 @@ class Stoppable:
         if found is None:
             found = self._group_of[group] = len(self.groups)
             self.groups.append(group)
+            self._ranks.append(rank(*group))
             self._counts.append(0)
         return found
 
@@ -190,8 +193,9 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
-    def by_level(self, reach: Reach, needs: Iterable[Need], ranks: dict[Group, Rank]) -> Iterator[Level]:
-        """Open nodes on which the needs could be met, those first where the highest that has to go is lowest.
+    def by_level(self, reach: Reach | None, needs: Iterable[Need]) -> Iterator[Level]:
+        """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
+        where the highest that has to go is lowest.
 
         The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
         """
@@ -204,7 +208,7 @@ class Stoppable:
         open_still = self._open.copy()
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
-        for place, entries in self._levels(reach, ranks):
+        for place, entries in self._levels(reach):
             rows = self._entry_row[entries]
             for need, rest, helping in zip(needs, left, helps, strict=True):
                 column = self._amounts.get(need.name)
@@ -228,10 +232,10 @@ class Stoppable:
         rows = np.flatnonzero(met)
         return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
 
-    def _levels(self, reach: Reach, ranks: dict[Group, Rank]) -> list[tuple[Rank, Rows]]:
+    def _levels(self, reach: Reach | None) -> list[tuple[Rank, Rows]]:
         """Every rank of which something may be stopped, in order, each with its rows of the table."""
-        if self._sorted is None or self._sorted.ranks is not ranks:
-            self._sorted = Sorted(self.groups, self._counts, self._entry_group[: self._used], ranks)
+        if self._sorted is None:
+            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
         return self._sorted.within(reach)
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
@@ -246,12 +250,11 @@ class Stoppable:
 
 
 class Sorted:
-    """The rows by the rank of their groups: the same for all that look in one turn before the table changes."""
+    """The rows by the rank of their groups: the same for all that look before the table changes."""
 
-    def __init__(self, groups: list[Group], counts: list[int], entry_group: Rows, ranks: dict[Group, Rank]) -> None:
-        self.ranks = ranks
+    def __init__(self, groups: list[Group], ranks: list[Rank], counts: list[int], entry_group: Rows) -> None:
         there = [i for i, count in enumerate(counts) if count]
-        places = [rank_of(ranks, groups[i]) for i in there]
+        places = [ranks[i] for i in there]
         self._places = sorted(dict.fromkeys(places))
         number = {place: i for i, place in enumerate(self._places)}
         level_of = np.full(len(groups) + 1, -1, dtype=np.int64)
@@ -267,17 +270,19 @@ class Sorted:
         self._leaves = list(leaves)
         self._groups = np.array(there, dtype=np.int64)
         self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
-        self._within: dict[tuple[Queue, int, int], list[tuple[Rank, Rows]]] = {}
+        self._within: dict[tuple[Queue, int, int] | None, list[tuple[Rank, Rows]]] = {}
 
-    def within(self, reach: Reach) -> list[tuple[Rank, Rows]]:
+    def within(self, reach: Reach | None) -> list[tuple[Rank, Rows]]:
         """By rank, in order, the rows of what may be stopped: asks that reach equally far share them."""
-        found = self._within.get(reach.key)
+        key = reach.key if reach is not None else None
+        found = self._within.get(key)
         if found is None:
-            found = self._within[reach.key] = list(self._find_within(reach))
+            found = self._within[key] = list(self._find_within(reach))
         return found
 
-    def _find_within(self, reach: Reach) -> Iterator[tuple[Rank, Rows]]:
-        limits = np.array([reach.below(leaf) for leaf in self._leaves], dtype=np.int64)
+    def _find_within(self, reach: Reach | None) -> Iterator[tuple[Rank, Rows]]:
+        below = reach.below if reach is not None else _most
+        limits = np.array([below(leaf) for leaf in self._leaves], dtype=np.int64)
         allowed = self._priorities < limits[self._leaf_of]
         if not allowed.any():
             return
@@ -289,9 +294,6 @@ class Sorted:
             yield self._places[levels[start]], rows[start:end]
 
 
-def rank_of(ranks: dict[Group, Rank], group: Group) -> Rank:
-    """The rank of a group, worked out once for each turn."""
-    found = ranks.get(group)
-    if found is None:
-        found = ranks[group] = rank(*group)
-    return found
+def _most(leaf: Queue) -> int:
+    """Work of a leaf of a lower priority than this may be stopped by somebody."""
+    return EVERYBODY if leaf.properties.preemption_policy != "disabled" else NOBODY

@@ -22,7 +22,7 @@ from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
-from fairlead.policy.order.keys import batch_key, may_be_owed
+from fairlead.policy.order.keys import batch_key, queue_key
 from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
 from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
 from fairlead.policy.preemption.by_priority import Attempts
@@ -92,29 +92,23 @@ class Turns:
         root = self.partition.root
         if not self.lines.may_offer(root):
             return None
-        owed = self._first_below(root, owed=True) if root.owes else None
-        found = owed or self._first_below(root, owed=False)
+        owed = self._first_owed_below(root) if root.owed_below else None
+        found = owed or self._first_below(root)
         if found is not None:
             found.path = ((found.nearest, -found.seen), *found.path)
         return found
 
-    def _first_below(self, queue: Queue, owed: bool) -> Found | None:
-        """The first of one queue and below; of those within guarantees only if `owed`.
+    def _first_below(self, queue: Queue) -> Found | None:
+        """The first of one queue and below.
 
         The key of a child says the best that can be hoped for below it; once what was found is at least as good, the
         rest need not be looked at.
         """
-        if owed and not may_be_owed(queue):
-            return None
         lines = self.lines
         if queue.is_leaf:
-            batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
-            if batch is None:
-                return None
-            head = batch.head
-            return Found(batch, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (batch_key(batch),))
+            batch = lines.first_that_may_fit(queue)
+            return Found(batch, batch.head.priority, NOT_OWED, (batch_key(batch),)) if batch is not None else None
         heap = lines.children(queue)
-        hoped = 0 if owed else NOT_OWED
         aside = []
         best: Found | None = None
         while heap:
@@ -123,18 +117,29 @@ class Turns:
             if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if best is not None and best.nearest == hoped and best.path[0] <= top[:4]:
+            if best is not None and best.path[0] <= top[:4]:
                 break
-            found = self._first_below(child, owed) if lines.may_offer(child) else None
-            if found is not None:
-                found.seen = child.adjust(found.seen)
-                level = (-found.seen, *top[1:4])
-                found.path = (level, *found.path)
-                if best is None or (found.nearest, level) < (best.nearest, best.path[0]):
-                    best = found
+            found = self._first_below(child) if lines.may_offer(child) else None
+            best = _better(best, found, child, top[1:4])
             aside.append(heappop(heap))
         for top in aside:
             heappush(heap, top)
+        return best
+
+    def _first_owed_below(self, queue: Queue) -> Found | None:
+        """The same, of those within guarantees: first that with the nearest."""
+        lines = self.lines
+        if queue.is_leaf:
+            batch = lines.first_owed(queue)
+            if batch is None:
+                return None
+            return Found(batch, batch.head.priority, owed_by(queue, batch.head.items), (batch_key(batch),))
+        best: Found | None = None
+        for key, child in sorted((queue_key(child), child) for child in queue.owed_below):
+            if best is not None and best.nearest == 0 and best.path[0] <= key:
+                break
+            found = self._first_owed_below(child) if lines.may_offer(child) else None
+            best = _better(best, found, child, key[1:])
         return best
 
     def _first_nominee(self, found: Found | None) -> tuple[Ask, Node] | None:
@@ -162,3 +167,13 @@ class Turns:
                 nominate.withdraw(partition, ask)
                 note_fruitless(partition, ask, nomination.node)
         self.lines.settle()
+
+
+def _better(best: Found | None, found: Found | None, child: Queue, rest_of_key: tuple[object, ...]) -> Found | None:
+    """The first of what was found so far and what was found below a child, which takes its place among its siblings."""
+    if found is None:
+        return best
+    found.seen = child.adjust(found.seen)
+    level = (-found.seen, *rest_of_key)
+    found.path = (level, *found.path)
+    return found if best is None or (found.nearest, level) < (best.nearest, best.path[0]) else best

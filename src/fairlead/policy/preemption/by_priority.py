@@ -20,19 +20,11 @@ from fairlead.core.model import reasons
 from fairlead.core.model.events import Cause
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import (
-    EVERYBODY,
-    NOBODY,
-    Reach,
-    is_owed,
-    is_stronger,
-    path_of,
-    standing_by_queue,
-    strength,
-)
+from fairlead.policy.order.effective_priority import Reach, is_stronger, path_of, strength
 from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
+from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
 from fairlead.policy.preemption.protection import spared_until
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
@@ -40,17 +32,15 @@ from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_o
 from fairlead.policy.preemption.victims import on_behalf_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
     from fairlead.core.model.reasons import Reason
-    from fairlead.policy.order.effective_priority import Path, Rank
+    from fairlead.policy.order.effective_priority import Path
     from fairlead.policy.order.pick import Class, Lines
-    from fairlead.policy.order.victim_index import Group, Stoppable
     from fairlead.policy.preemption.plan import Plan
 
 RULE = "priority"
@@ -59,11 +49,10 @@ RULE = "priority"
 class Attempts:
     """The attempts of one run to make room for asks that have their turn."""
 
-    __slots__ = ("_floors", "_ranks", "_young_seq", "lines", "partition")
+    __slots__ = ("_floors", "_young_seq", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
-        self._ranks: dict[Group, Rank] = {}
         self._floors: Floors | None = None
         self._young_seq = NONE_YOUNG
         """When the first of the work started that the last search passed over because it is young."""
@@ -105,11 +94,14 @@ class Attempts:
         partition, lines = self.partition, self.lines
         classes: dict[Class, list[Demand]] = {}
         hopeless: list[Demand] = []
-        for demand in lines.those_held_up():
+        if self._floors is None:
+            self._floors = Floors(partition, lines.stoppable)
+        floors = self._floors
+        for demand in floors.those_above(lines):
             if is_tried(partition, demand) or not self._may_look(demand):
                 continue
             first = lines.first(demand)
-            if first is not None and self._is_below_all(first[2].head):
+            if first is not None and floors.is_below(first[2].head, demand.shape):
                 hopeless.append(demand)
             elif first is not None:
                 classes.setdefault(class_of(demand), []).append(demand)
@@ -179,16 +171,6 @@ class Attempts:
         batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
         return sorted((path_of(ask), ask) for batch in batches for ask in batch.asks)
 
-    def _is_below_all(self, ask: Ask) -> bool:
-        """Whether nothing runs, and nothing is kept for anything, that stands below it or may be taken back for it."""
-        partition = self.partition
-        if partition.idle.running or partition.disruption.leave_by:
-            return False
-        if self._floors is None:
-            self.lines.stoppable.keep_up(partition)
-            self._floors = Floors(partition, self.lines.stoppable)
-        return ask.priority <= self._floors.of(ask.app.queue) and not is_owed(ask.app.queue, ask.items)
-
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
         partition = self.partition
@@ -206,7 +188,7 @@ class Attempts:
             return None, ask.spec.allow_preempt_other
         budgets = partition.admission.budgets
         left = budgets.left(partition) if budgets and may_stop else {}
-        search = Search(partition, ask, Reach(partition, ask), weaker, left, self._ranks, may_stop)
+        search = Search(partition, ask, Reach(partition, ask), weaker, left, may_stop)
         plan = search.best(self.lines.stoppable)
         self._young_seq = min(self._young_seq, search.candidates.young_seq)
         is_common = not search.candidates.has_history and ask.spec.allow_preempt_other
@@ -249,7 +231,7 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
         return None
     budgets = partition.admission.budgets
     left = budgets.left(partition) if budgets else {}
-    return Search(partition, ask, Reach(partition, ask), [], left, {}, may_stop=True).on_node(node)
+    return Search(partition, ask, Reach(partition, ask), [], left, may_stop=True).on_node(node)
 
 
 def why_not(partition: Partition, ask: Ask) -> Reason | None:
@@ -267,46 +249,3 @@ def why_not(partition: Partition, ask: Ask) -> Reason | None:
     below = [a for a in running if a.priority < reach.below(a.app.queue)]
     spared = sum(spared_until(partition, ask, a) is not None for a in below)
     return reasons.PreemptionDoesNotHelp(ask.priority, len(below), spared)
-
-
-class Floors:
-    """Below which priority nobody of a leaf stands above anything: those need not be looked at."""
-
-    __slots__ = ("_of", "lowest")
-
-    def __init__(self, partition: Partition, table: Stoppable) -> None:
-        self.lowest: dict[Queue, int] = {}
-        """By queue the lowest standing, as seen there, of what could be taken from below it."""
-        self._of: dict[Queue, int] = {}
-        least: dict[Queue, int] = {}
-        nominated = [(a.app.queue, a.priority) for a in partition.nominations]
-        running = (g for g in table.running_groups() if g[0].properties.preemption_policy != "disabled")
-        for leaf, priority in (*running, *nominated):
-            if priority < least.get(leaf, EVERYBODY):
-                least[leaf] = priority
-        for leaf, priority in least.items():
-            for queue, standing in standing_by_queue(leaf, priority).items():
-                if standing < self.lowest.get(queue, EVERYBODY):
-                    self.lowest[queue] = standing
-
-    def of(self, leaf: Queue) -> int:
-        """Only a priority above this stands above anything."""
-        found = self._of.get(leaf)
-        if found is None:
-            found = self._of[leaf] = min(self._floors(leaf), default=EVERYBODY)
-        return found
-
-    def _floors(self, leaf: Queue) -> Iterator[int]:
-        offset, fenced = 0, False
-        for queue in leaf.lineage:
-            lowest = self.lowest.get(queue)
-            if lowest is not None:
-                if not fenced:
-                    yield lowest - offset
-                elif offset > lowest:
-                    yield NOBODY
-            rules = queue.properties
-            if rules.priority_fence:
-                offset, fenced = rules.priority_offset, True
-            else:
-                offset += rules.priority_offset

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.budgets import violated
-from fairlead.policy.order.victim_index import rank_of
+from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import is_spared, protected_ms, within_guarantees
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
     from fairlead.policy.order.effective_priority import Rank, Reach
-    from fairlead.policy.order.victim_index import Group
 
 
 NONE_YOUNG = 2**62
@@ -40,12 +39,11 @@ class Candidates:
         reach: Reach,
         above: list[Bound],
         budgets_left: Book,
-        ranks: dict[Group, Rank],
     ) -> None:
         self.partition, self.ask, self.reach = partition, ask, reach
         self.above = above
         """Maxima of queues that have no room for the ask: work on any node may make it."""
-        self.budgets_left, self.ranks = budgets_left, ranks
+        self.budgets_left = budgets_left
         self.young_seq = NONE_YOUNG
         """When the first of the work started that was passed over because it is young."""
         self.has_history = partition.disruption.has_history(ask)
@@ -124,7 +122,7 @@ class Candidates:
 
     def rank(self, ask: Ask) -> Rank:
         """The place of work among all work."""
-        return rank_of(self.ranks, (ask.app.queue, ask.priority))
+        return rank(ask.app.queue, ask.priority)
 
 
 def _room_within(queue: Queue, ask: Ask) -> Book:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
-    from fairlead.policy.order.effective_priority import Rank, Reach
-    from fairlead.policy.order.victim_index import Group, Level, Need, Stoppable
+    from fairlead.policy.order.effective_priority import Reach
+    from fairlead.policy.order.victim_index import Level, Need, Stoppable
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
@@ -69,10 +69,9 @@ class Search:
         reach: Reach,
         weaker: list[Ask],
         budgets_left: Book,
-        ranks: dict[Group, Rank],
         may_stop: bool,
     ) -> None:
-        self.partition, self.ask, self.reach, self.ranks = partition, ask, reach, ranks
+        self.partition, self.ask, self.reach = partition, ask, reach
         self.weaker = weaker
         """Nominated asks whose space it may take."""
         self.budgets_left = budgets_left
@@ -101,7 +100,7 @@ class Search:
         self._bounds = self._binding_bounds()
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, reach, above, budgets_left, ranks)
+        self.candidates = Candidates(partition, ask, reach, above, budgets_left)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -194,7 +193,7 @@ class Search:
                 if left < 0:
                     assert bound.place is not None
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
-        levels = table.by_level(self.reach, needs, self.ranks)
+        levels = table.by_level(self.reach, needs)
         yield next(levels)
         if self.may_stop:
             yield from levels

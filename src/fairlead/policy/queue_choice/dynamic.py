@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import infeasible, queue_removal, room_changes
-from fairlead.core.acts.reconfigure import find_owing
+from fairlead.core.books.guarantees import find_guarantees
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
 
@@ -70,7 +70,7 @@ def create_path(partition: Partition, path: str) -> Queue:
         queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
         queue.configure_dynamic(template)
         queue_removal.queue_changed(partition, queue, "added")
-    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     return queue
 
 
@@ -105,7 +105,7 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
-    find_owing(partition.root, partition.spec.preemption.rule == "both")
+    find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
     room_changes.wake_leaf(leaf)
     leaf.loosened()

@@ -9,8 +9,8 @@ from priority_clusters import PriorityCluster, on
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
-from fairlead.policy.order.effective_priority import EVERYBODY, Rank, Reach
-from fairlead.policy.order.victim_index import Group, Stoppable, leaves_for_others, rank_of
+from fairlead.policy.order.effective_priority import EVERYBODY, Reach
+from fairlead.policy.order.victim_index import Stoppable, leaves_for_others
 
 Found = list[tuple[tuple[int, ...], list[str]]]
 
@@ -29,8 +29,7 @@ def levels(part: Partition, table: Stoppable, cores: int, priority: int) -> Foun
     assert (ask.priority, ask.items) == (priority, (("vcore", cores * 1000),))
     table.keep_up(part)
     needs = [table.need("vcore", cores * 1000, {})]
-    ranks: dict[Group, Rank] = {}
-    return [(level, [n.id for n in nodes]) for level, nodes in table.by_level(Reach(part, ask), needs, ranks) if nodes]
+    return [(level, [n.id for n in nodes]) for level, nodes in table.by_level(Reach(part, ask), needs) if nodes]
 
 
 def test_nodes_come_at_the_level_of_the_highest_that_has_to_go() -> None:
@@ -138,10 +137,15 @@ def test_the_lowest_that_may_be_stopped_is_told() -> None:
     assert lowest() == 7
 
 
-def test_a_rank_is_worked_out_once() -> None:
-    _, part, _ = world()
-    [leaf] = [q for q in part.root.walk() if q.path == "root.b"]
-    ranks: dict[Group, Rank] = {}
-    assert rank_of(ranks, (leaf, 3)) == (13, 3)
-    ranks[leaf, 3] = (99, 99)
-    assert rank_of(ranks, (leaf, 3)) == (99, 99)
+def test_all_that_may_be_stopped_by_anybody_is_offered_by_its_rank() -> None:
+    safe = QueueSpec(name="safe", properties={"preemption.policy": "disabled"})
+    b = QueueSpec(name="b", properties={"priority.offset": "10"})
+    c = PriorityCluster(QueueSpec(name="a"), b, safe, nodes={"n1": 4, "n2": 4, "n3": 4}, enabled=False)
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+    c.fill("safe", 4, -5, "root.safe", tags=on("n3"))
+    c.fill("b", 4, 1, "root.b", tags=on("n2"))
+    c.fill("a", 4, 3, tags=on("n1"))
+    table.keep_up(part)
+    needs = [table.need("vcore", 4000, {})]
+    found = [(level, [n.id for n in nodes]) for level, nodes in table.by_level(None, needs) if nodes]
+    assert found == [((3, 3), ["n1"]), ((11, 1), ["n2"])]

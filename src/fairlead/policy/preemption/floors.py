@@ -1,0 +1,178 @@
+"""Floors: which waiting asks need no search, since nothing that stands below them could make room for them.
+
+Decides from standing and room on nodes alone; guarantees and protection would only leave less. Never chooses nodes or
+victims (`plan`). Invariant: a search for an ask that is at or below a floor would find no plan; one for an ask above
+may find none either.
+
+There are two. What a leaf stands above at all, as work or by what is kept for weaker asks: a minimum. And, where no
+offset or fence is on the way to the root, how high that has to be which makes room for a shape on some node: mostly
+little work of a low priority runs, and stopping all of that makes room for nothing that waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
+from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_owed, rank, standing_by_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.demand import Demand, Shape
+    from fairlead.core.books.node import Node
+    from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Items
+    from fairlead.policy.order.pick import Lines
+    from fairlead.policy.order.victim_index import Stoppable
+
+ON_GROUND = NOBODY + 1
+NO_ROOF = EVERYBODY + 1
+
+
+class Floors:
+    """The floors of one partition, for as long as nothing starts, is told to stop, or is nominated."""
+
+    __slots__ = ("_kept", "_least_kept", "_of_leaf", "_of_shape", "_standing", "_tops", "partition", "table")
+
+    def __init__(self, partition: Partition, table: Stoppable) -> None:
+        table.keep_up(partition)
+        self.partition, self.table = partition, table
+        self._kept: dict[Node, list[Ask]] = {}
+        """Asks for which room is kept, by node."""
+        self._least_kept = EVERYBODY
+        """The lowest of those, as seen at the root."""
+        for ask in partition.nominations:
+            assert ask.nomination is not None
+            self._kept.setdefault(ask.nomination.node, []).append(ask)
+            self._least_kept = min(self._least_kept, rank(ask.app.queue, ask.priority)[0])
+        self._standing = self._lowest_by_queue() if partition.root.shifts_priority else {}
+        self._of_leaf: dict[Queue, int] = {}
+        self._of_shape: dict[Shape, int] = {}
+        self._tops: dict[Queue, int] = {}
+        """How high the floor of a shape has to be for a leaf, as far as it was asked (`_top_of`)."""
+
+    def those_above(self, lines: Lines) -> Iterator[Demand]:
+        """What is in line and has room nowhere, or is held back, and may be above a floor."""
+        root = self.partition.root
+        is_low = not root.shifts_priority and root.raw_priority <= self.of_leaf(root)
+        if is_low and not self.partition.disruption.leave_by:
+            promised = (ask.app.queue for ask in self.partition.nominations)
+            for leaf in dict.fromkeys((*owed_leaves(root), *promised)):
+                for demand in leaf.every_demand():
+                    if demand.live and (demand.shape.unfit or demand.shape.held_up):
+                        yield demand
+            return
+        for demand in lines.those_held_up():
+            if not self.is_all_below(demand):
+                yield demand
+
+    def is_all_below(self, demand: Demand) -> bool:
+        """Whether all that waits in the leaf of a demand, and has its shape, is at or below a floor."""
+        top = self._tops.get(demand.leaf)
+        if top is None:
+            top = self._tops[demand.leaf] = self._top_of(demand.leaf)
+        if top == ON_GROUND:
+            return not self._may_take_what_leaves(demand.shape)
+        return top <= self.of_shape(demand.shape)
+
+    def _top_of(self, leaf: Queue) -> int:
+        """The highest priority that waits in a leaf; `ON_GROUND`: none stands above anything; `NO_ROOF`: some may be
+        owed something, or take idle work back, or has room kept for it, or counts for something else at the root.
+        """
+        if self.partition.idle.running or leaf.promised or is_owed_leaf(leaf):
+            return NO_ROOF
+        if leaf.raw_priority <= self.of_leaf(leaf):
+            return ON_GROUND
+        return leaf.raw_priority if not _is_shifted(leaf) else NO_ROOF
+
+    def is_below(self, ask: Ask, shape: Shape) -> bool:
+        """Whether an ask of this shape is at or below a floor."""
+        partition, leaf = self.partition, ask.app.queue
+        if partition.idle.running or is_owed(leaf, ask.items):
+            return False
+        if ask.nomination is not None:
+            # What is kept for it it may exchange for what others leave.
+            return ask.priority <= self.of_leaf(leaf) and not partition.disruption.leave_by
+        if ask.priority <= self.of_leaf(leaf):
+            return not self._may_take_what_leaves(shape)
+        return ask.priority <= self.of_shape(shape) and not _is_shifted(leaf)
+
+    def of_leaf(self, leaf: Queue) -> int:
+        """Only a priority above this stands above anything."""
+        if self.partition.idle.running:
+            return NOBODY
+        if not self.partition.root.shifts_priority:
+            return min(self.table.lowest(), self._least_kept)
+        found = self._of_leaf.get(leaf)
+        if found is None:
+            found = self._of_leaf[leaf] = min(self._as_seen_in(leaf), default=EVERYBODY)
+        return found
+
+    def of_shape(self, shape: Shape) -> int:
+        """Only a standing above this, as seen at the root, may have room made for the shape somewhere; `NOBODY`: some
+        node has it, or will once what was told to stop is gone.
+        """
+        found = self._of_shape.get(shape)
+        if found is None:
+            found = self._lowest_that_helps(shape.items, {})
+            if self._least_kept < found:
+                found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._kept)))
+            self._of_shape[shape] = found
+        return found
+
+    def _lowest_that_helps(self, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
+        """The lowest work that makes room for this much together with all below it."""
+        highest = self.partition.root.raw_priority
+        needs = [self.table.need(name, amount, given_up) for name, amount in items if amount > 0]
+        for place, nodes in self.table.by_level(None, needs):
+            if nodes:
+                return place[0] if place else NOBODY
+            if place and place[0] >= highest:
+                return highest
+        return EVERYBODY
+
+    def _may_take_what_leaves(self, shape: Shape) -> bool:
+        """Whether work that was told to stop may leave more room than is kept for others, and enough for the shape."""
+        return bool(self.partition.disruption.leave_by) and self.of_shape(shape) == NOBODY
+
+    # -- offsets and fences ---------------------------------------------------------------------------------------
+
+    def _lowest_by_queue(self) -> dict[Queue, int]:
+        """By queue the lowest standing, as seen there, of what could be taken from below it."""
+        least: dict[Queue, int] = {}
+        nominated = [(a.app.queue, a.priority) for a in self.partition.nominations]
+        running = (g for g in self.table.running_groups() if g[0].properties.preemption_policy != "disabled")
+        for leaf, priority in (*running, *nominated):
+            if priority < least.get(leaf, EVERYBODY):
+                least[leaf] = priority
+        lowest: dict[Queue, int] = {}
+        for leaf, priority in least.items():
+            for queue, standing in standing_by_queue(leaf, priority).items():
+                if standing < lowest.get(queue, EVERYBODY):
+                    lowest[queue] = standing
+        return lowest
+
+    def _as_seen_in(self, leaf: Queue) -> Iterator[int]:
+        offset, fenced = 0, False
+        for queue in leaf.lineage:
+            lowest = self._standing.get(queue)
+            if lowest is not None:
+                if not fenced:
+                    yield lowest - offset
+                elif offset > lowest:
+                    yield NOBODY
+            rules = queue.properties
+            if rules.priority_fence:
+                offset, fenced = rules.priority_offset, True
+            else:
+                offset += rules.priority_offset
+
+
+def _is_shifted(leaf: Queue) -> bool:
+    """Whether a priority counts for something else on the way from a leaf to the root."""
+    if not leaf.lineage[-1].shifts_priority:
+        return False
+    return any(queue.properties.priority_fence or queue.properties.priority_offset for queue in leaf.lineage[:-1])
