@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -45,6 +45,8 @@ class Size:
     queues: int = 10
     waiting: int = 10_000
     rule: str = "guarantee"
+    guaranteed: int = 0
+    """So many cores for each queue."""
 
 
 GROWTH = {
@@ -52,12 +54,14 @@ GROWTH = {
     "nodes": (Size(), Size(nodes=5_000), Size(nodes=50_000)),
     "queues": (Size(), Size(queues=100), Size(queues=10_000)),
     "queues, by priority": tuple(Size(queues=count, rule="priority") for count in (10, 100, 10_000)),
+    "queues, by both": tuple(Size(queues=count, rule="both", guaranteed=1) for count in (10, 100, 10_000)),
 }
 
 
 def filled(size: Size) -> tuple[Scheduler, list[tuple[str, str]]]:
     """A full cluster of this size, and what runs on it."""
-    leaves = tuple(QueueSpec(name=f"q{n}") for n in range(size.queues))
+    guaranteed = Limits({"vcore": size.guaranteed}) if size.guaranteed else None
+    leaves = tuple(QueueSpec(name=f"q{n}", guaranteed=guaranteed) for n in range(size.queues))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
     partition = PartitionSpec(root=root, preemption=PreemptionSpec(rule=size.rule))
     scheduler = Scheduler(ClusterSpec(partitions=(partition,)))

@@ -51,15 +51,23 @@ def find_owed(queue: Queue) -> None:
     queue.owed_below = {child: None for child in queue.children.values() if may_be_owed(child)}
 
 
-def find_guarantees(queue: Queue, counts: bool, above: bool = False) -> bool:
-    """Work out below and above which queues there are guarantees; whether there is one here or below. They count for
-    rank or not (`preemption.rule: both`).
+def find_guarantees(queue: Queue, counts: bool) -> None:
+    """Work out below and above which queues there are guarantees, from this queue down, and what follows for those
+    above. They count for rank or not (`preemption.rule: both`).
     """
-    queue.under_guarantee = counts and (above or queue.guaranteed is not None)
-    below = [find_guarantees(child, counts, queue.under_guarantee) for child in queue.children.values()]
-    queue.owes = counts and (any(below) or queue.guaranteed is not None)
+    _find_below(queue, counts)
+    for above in queue.lineage[1:]:
+        above.owes = above.owes or queue.owes
+    note_owed(queue)
+
+
+def _find_below(queue: Queue, counts: bool) -> None:
+    is_above = queue.parent is not None and queue.parent.under_guarantee
+    queue.under_guarantee = counts and (is_above or queue.guaranteed is not None)
+    for child in queue.children.values():
+        _find_below(child, counts)
+    queue.owes = counts and (queue.guaranteed is not None or any(child.owes for child in queue.children.values()))
     find_owed(queue)
-    return queue.owes
 
 
 def owed_leaves(queue: Queue) -> Iterator[Queue]:

@@ -106,7 +106,7 @@ class Queue(QueueLine):
         self.shifts_priority = False
         """Here or below priorities are fenced or get an offset, or did: elsewhere they do not count as they are."""
         self.owes = False
-        """Some queue here or below has a guarantee, and guarantees count for the rank (`preemption.rule: both`)."""
+        """A queue here or below has a guarantee, or had one, and guarantees count for the rank (rule `both`)."""
         self.under_guarantee = False
         """It or a queue above has a guarantee, and guarantees count for the rank."""
         self.owed_below: dict[Queue, None] = {}

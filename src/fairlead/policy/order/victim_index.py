@@ -10,6 +10,7 @@ that changed since the last search are written anew; their old rows are crossed 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ Group = tuple["Queue", int]
 """A leaf and a priority."""
 Level = tuple[tuple[int, ...], list["Node"]]
 """The rank of the highest work that has to go (nothing: none has to), and the nodes."""
+Most = Callable[["Queue", str], float]
+"""How much of a resource all work of a leaf may give at most."""
 CROSSED_OUT = -1
 ROUNDING = 1e-9
 """Sums of floating-point numbers may be wrong by such a part: a node is rather looked at in vain."""
@@ -193,9 +196,9 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
-    def by_level(self, reach: Reach | None, needs: Iterable[Need]) -> Iterator[Level]:
+    def by_level(self, reach: Reach | None, needs: Iterable[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
-        where the highest that has to go is lowest.
+        where the highest that has to go is lowest. `most`: no leaf gives more than that.
 
         The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
         """
@@ -208,13 +211,16 @@ class Stoppable:
         open_still = self._open.copy()
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
+        bounds = [self._at_most(need, most) if most is not None else None for need in needs]
         for place, entries in self._levels(reach):
             rows = self._entry_row[entries]
-            for need, rest, helping in zip(needs, left, helps, strict=True):
+            for need, rest, helping, bound in zip(needs, left, helps, bounds, strict=True):
                 column = self._amounts.get(need.name)
                 if column is None:
                     continue
                 given = column[entries]
+                if bound is not None:
+                    given = np.minimum(given, bound[self._entry_group[entries]])
                 if helping is not None:
                     # Under a maximum it helps wherever it runs.
                     rest -= given[helping[self._entry_group[entries]]].sum()
@@ -237,6 +243,14 @@ class Stoppable:
         if self._sorted is None:
             self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
         return self._sorted.within(reach)
+
+    def _at_most(self, need: Need, most: Most) -> Numbers:
+        """For each group how much its work may give at most for the need."""
+        known: dict[Queue, float] = {}
+        for leaf, _ in self.groups:
+            if leaf not in known:
+                known[leaf] = most(leaf, need.name)
+        return np.array([*(known[leaf] for leaf, _ in self.groups), 0.0])
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
         """For each group whether its work counts for the need; None: all of it does."""

@@ -105,21 +105,23 @@ class Walk:
                     continue
             if first is None:
                 return None
-            # What comes before it has its turn before this one takes its node from what that is set aside for.
-            if first.key[0].required_node and self._reclaim_before(first):
-                return RESERVED
-            node = node_for(partition, first)
-            if node is None and first.key[0].required_node and self._reserve_at_once(first):
-                return RESERVED
-            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
+            node, takes_it_at_once = node_for(partition, first), bool(first.key[0].required_node)
+            rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
+            if rests or (node is None and not takes_it_at_once):
                 self.lines.settle()
                 continue
-            if not first.key[0].required_node and self._reclaim_before(first):
+            # What comes before it has its turn before this one takes its node from what that is set aside for.
+            if self._reclaim_before(first):
                 return RESERVED
-            ask = first.head
-            ask.attempted = True
-            allocations.place(partition, ask, node)
-            return ask
+            if node is not None:
+                ask = first.head
+                ask.attempted = True
+                if node.reservations:
+                    clear_for(partition, node)
+                allocations.place(partition, ask, node)
+                return ask
+            if self._reserve_at_once(first):
+                return RESERVED
 
     def _reclaim_before(self, batch: Batch | None) -> bool:
         return bool(self.partition.idle.running) and reclaim_before(self.partition, self.lines, batch)
@@ -179,11 +181,9 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
 
 
 def _required(partition: Partition, batch: Batch) -> Node | None:
-    """The node that the batch requires, if it has room. One that is set aside for others is cleared for it."""
+    """The node that the batch requires, if it has room. It may be set aside for others that do not require it."""
     shape = batch.demand.shape
     node = partition.nodes.nodes.get(shape.required_node)
-    if node is None or not partition.nodes.lets(shape, node):
+    if node is None or not partition.nodes.lets(shape, node) or not fits_in(shape.items, node.free):
         return None
-    if node.reservations and node.fits_total(shape.items) and any(a.nomination is None for a in batch.asks):
-        clear_for(partition, node)
-    return node if not node.reservations and fits_in(shape.items, node.free) else None
+    return node if all(not holder.required_node for holder in node.reservations) else None

@@ -22,9 +22,10 @@ from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
-from fairlead.policy.order.keys import batch_key, queue_key
+from fairlead.policy.order.keys import batch_key, child_entry
 from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
 from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
+from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import Attempts
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.policy.order.pick import Lines
+
+FEW = 8
+"""Where no more than one child in so many may be owed something, those are looked at by themselves."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,7 @@ class Turns:
                 continue
             ask = batch.head
             ask.attempted = True
+            clear_for(partition, node)
             self._place(ask, node)
             return ask
 
@@ -92,23 +97,30 @@ class Turns:
         root = self.partition.root
         if not self.lines.may_offer(root):
             return None
-        owed = self._first_owed_below(root) if root.owed_below else None
-        found = owed or self._first_below(root)
+        owed = self._first_below(root, owed=True) if root.owed_below else None
+        found = owed or self._first_below(root, owed=False)
         if found is not None:
             found.path = ((found.nearest, -found.seen), *found.path)
         return found
 
-    def _first_below(self, queue: Queue) -> Found | None:
-        """The first of one queue and below.
+    def _first_below(self, queue: Queue, owed: bool) -> Found | None:
+        """The first of one queue and below; of those within guarantees only if `owed`, first that with the nearest.
 
         The key of a child says the best that can be hoped for below it; once what was found is at least as good, the
         rest need not be looked at.
         """
         lines = self.lines
         if queue.is_leaf:
-            batch = lines.first_that_may_fit(queue)
-            return Found(batch, batch.head.priority, NOT_OWED, (batch_key(batch),)) if batch is not None else None
-        heap = lines.children(queue)
+            batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
+            if batch is None:
+                return None
+            head = batch.head
+            return Found(batch, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (batch_key(batch),))
+        if owed and FEW * len(queue.owed_below) < len(queue.children):
+            heap = sorted(child_entry(child, child.stamp) for child in queue.owed_below)
+        else:
+            heap = lines.children(queue)
+        hoped = 0 if owed else NOT_OWED
         aside = []
         best: Found | None = None
         while heap:
@@ -117,29 +129,19 @@ class Turns:
             if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if best is not None and best.path[0] <= top[:4]:
+            if best is not None and best.nearest == hoped and best.path[0] <= top[:4]:
                 break
-            found = self._first_below(child) if lines.may_offer(child) else None
-            best = _better(best, found, child, top[1:4])
+            is_worth_a_look = lines.may_offer(child) and (not owed or child in queue.owed_below)
+            found = self._first_below(child, owed) if is_worth_a_look else None
+            if found is not None:
+                found.seen = child.adjust(found.seen)
+                level = (-found.seen, *top[1:4])
+                found.path = (level, *found.path)
+                if best is None or (found.nearest, level) < (best.nearest, best.path[0]):
+                    best = found
             aside.append(heappop(heap))
         for top in aside:
             heappush(heap, top)
-        return best
-
-    def _first_owed_below(self, queue: Queue) -> Found | None:
-        """The same, of those within guarantees: first that with the nearest."""
-        lines = self.lines
-        if queue.is_leaf:
-            batch = lines.first_owed(queue)
-            if batch is None:
-                return None
-            return Found(batch, batch.head.priority, owed_by(queue, batch.head.items), (batch_key(batch),))
-        best: Found | None = None
-        for key, child in sorted((queue_key(child), child) for child in queue.owed_below):
-            if best is not None and best.nearest == 0 and best.path[0] <= key:
-                break
-            found = self._first_owed_below(child) if lines.may_offer(child) else None
-            best = _better(best, found, child, key[1:])
         return best
 
     def _first_nominee(self, found: Found | None) -> tuple[Ask, Node] | None:
@@ -167,13 +169,3 @@ class Turns:
                 nominate.withdraw(partition, ask)
                 note_fruitless(partition, ask, nomination.node)
         self.lines.settle()
-
-
-def _better(best: Found | None, found: Found | None, child: Queue, rest_of_key: tuple[object, ...]) -> Found | None:
-    """The first of what was found so far and what was found below a child, which takes its place among its siblings."""
-    if found is None:
-        return best
-    found.seen = child.adjust(found.seen)
-    level = (-found.seen, *rest_of_key)
-    found.path = (level, *found.path)
-    return found if best is None or (found.nearest, level) < (best.nearest, best.path[0]) else best

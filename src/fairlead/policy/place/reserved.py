@@ -116,10 +116,11 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
         return False
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is not None and (
-            not node.fits_total(shape.items) or any(not a.required_node for a in node.reservations)
-        ):
+        ordinary = node is not None and any(not holder.required_node for holder in node.reservations)
+        if node is None or not node.fits_total(shape.items) or (ordinary and not partition.nodes.lets(shape, node)):
             node = None
+        else:
+            clear_for(partition, node)
     else:
         node = tightest(partition, ask)
         if node is None and not partition.nodes.columns.open.any():
@@ -144,7 +145,7 @@ def tightest(partition: Partition, ask: Ask) -> Node | None:
 
 
 def clear_for(partition: Partition, node: Node) -> None:
-    """An ask that requires this node has its turn: ordinary asks for which it was set aside lose it."""
+    """An ask that requires this node takes it: ordinary asks for which it was set aside lose it."""
     for ask in [a for a in node.reservations if not a.required_node]:
         reserve_node.unreserve(partition, ask)
 

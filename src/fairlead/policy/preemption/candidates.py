@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.budgets import violated
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import is_spared, protected_ms, within_guarantees
+from fairlead.policy.preemption.protection import is_spared, least_above, protected_ms, within_guarantees
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
     from fairlead.policy.order.effective_priority import Rank, Reach
+    from fairlead.policy.order.victim_index import Most
 
 
 NONE_YOUNG = 2**62
@@ -58,6 +59,16 @@ class Candidates:
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
         return [Bound(queue, dict(room)) for queue, room in self._own.items()] if any(self._own.values()) else []
+
+    def bound_by_guarantees(self) -> Most | None:
+        """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
+        None: they are no bound. Idle work is within no guarantee.
+        """
+        lineage = self.ask.app.queue.lineage
+        return self._most if lineage[-1].owes and not self.partition.idle.running else None
+
+    def _most(self, leaf: Queue, name: str) -> float:
+        return least_above(self.partition, leaf, name, self.ask.app.queue.lineage, self._above)
 
     def on(self, node: Node, among_own: bool) -> list[Ask]:
         """Work on the node that may be stopped, what is to be given back first coming first."""

@@ -1,12 +1,13 @@
 """Floors: which waiting asks need no search, since nothing that stands below them could make room for them.
 
-Decides from standing and room on nodes alone; guarantees and protection would only leave less. Never chooses nodes or
-victims (`plan`). Invariant: a search for an ask that is at or below a floor would find no plan; one for an ask above
+Decides from standing, guarantees and room on nodes; what else protects work would only leave less. Never chooses nodes
+or victims (`plan`). Invariant: a search for an ask that is at or below a floor would find no plan; one for an ask above
 may find none either.
 
-There are two. What a leaf stands above at all, as work or by what is kept for weaker asks: a minimum. And, where no
-offset or fence is on the way to the root, how high that has to be which makes room for a shape on some node: mostly
-little work of a low priority runs, and stopping all of that makes room for nothing that waits.
+There are three. What a leaf stands above at all, as work or by what is kept for weaker asks: a minimum. Where no offset
+or fence is on the way to the root, how high that has to be which makes room for a shape on some node: mostly little of
+a low priority runs, and stopping all of that makes room for nothing that waits. And, for what is within a guarantee,
+whether any node has room for a shape once all is gone that no guarantee protects.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
-from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_owed, rank, standing_by_queue
+from fairlead.policy.order.effective_priority import (
+    EVERYBODY,
+    NOBODY,
+    is_owed,
+    is_stronger,
+    rank,
+    standing_by_queue,
+)
+from fairlead.policy.preemption.protection import least_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +44,18 @@ NO_ROOF = EVERYBODY + 1
 class Floors:
     """The floors of one partition, for as long as nothing starts, is told to stop, or is nominated."""
 
-    __slots__ = ("_kept", "_least_kept", "_of_leaf", "_of_shape", "_standing", "_tops", "partition", "table")
+    __slots__ = (
+        "_above",
+        "_beyond",
+        "_kept",
+        "_least_kept",
+        "_of_leaf",
+        "_of_shape",
+        "_standing",
+        "_tops",
+        "partition",
+        "table",
+    )
 
     def __init__(self, partition: Partition, table: Stoppable) -> None:
         table.keep_up(partition)
@@ -51,6 +71,9 @@ class Floors:
         self._standing = self._lowest_by_queue() if partition.root.shifts_priority else {}
         self._of_leaf: dict[Queue, int] = {}
         self._of_shape: dict[Shape, int] = {}
+        self._beyond: dict[Shape, bool] = {}
+        self._above: dict[Queue, dict[str, int]] = {}
+        """By how much queues are above their guarantees, as far as it was asked."""
         self._tops: dict[Queue, int] = {}
         """How high the floor of a shape has to be for a leaf, as far as it was asked (`_top_of`)."""
 
@@ -91,8 +114,10 @@ class Floors:
     def is_below(self, ask: Ask, shape: Shape) -> bool:
         """Whether an ask of this shape is at or below a floor."""
         partition, leaf = self.partition, ask.app.queue
-        if partition.idle.running or is_owed(leaf, ask.items):
+        if partition.idle.running:
             return False
+        if is_owed(leaf, ask.items):
+            return self._is_all_guarded(ask, shape)
         if ask.nomination is not None:
             # What is kept for it it may exchange for what others leave.
             return ask.priority <= self.of_leaf(leaf) and not partition.disruption.leave_by
@@ -122,6 +147,32 @@ class Floors:
                 found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._kept)))
             self._of_shape[shape] = found
         return found
+
+    def _is_all_guarded(self, ask: Ask, shape: Shape) -> bool:
+        """Whether all that an ask within a guarantee could take back is within guarantees itself, and makes no room.
+
+        Only where nothing stands below it, and only one queue on its way has a guarantee: what it may have stopped is
+        outside that queue then, and the same for all such asks.
+        """
+        leaf = ask.app.queue
+        if ask.nomination is not None or ask.priority > self.of_leaf(leaf):
+            return False
+        if sum(queue.guaranteed is not None for queue in leaf.lineage) > 1:
+            return False
+        if any(is_stronger(ask, other) for other in self.partition.nominations):
+            return False
+        return not self._has_room_beyond_guarantees(shape)
+
+    def _has_room_beyond_guarantees(self, shape: Shape) -> bool:
+        found = self._beyond.get(shape)
+        if found is None:
+            needs = [self.table.need(name, amount, {}) for name, amount in shape.items if amount > 0]
+            levels = self.table.by_level(None, needs, self._most)
+            found = self._beyond[shape] = any(nodes for _, nodes in levels)
+        return found
+
+    def _most(self, leaf: Queue, name: str) -> float:
+        return least_above(self.partition, leaf, name, (), self._above)
 
     def _lowest_that_helps(self, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
         """The lowest work that makes room for this much together with all below it."""

@@ -193,7 +193,7 @@ class Search:
                 if left < 0:
                     assert bound.place is not None
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
-        levels = table.by_level(self.reach, needs)
+        levels = table.by_level(self.reach, needs, self.candidates.bound_by_guarantees())
         yield next(levels)
         if self.may_stop:
             yield from levels

@@ -8,6 +8,7 @@ time is looked at again when that time is over.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
@@ -120,6 +121,21 @@ def within_guarantees(
                         left[queue][name] -= amount
             kept.append(victim)
     return kept
+
+
+def least_above(
+    partition: Partition, leaf: Queue, name: str, unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
+) -> float:
+    """How much of a resource work of a leaf may give at most without leaving a queue, but the `unguarded`, below its
+    guarantee. `known`: see `within_guarantees`.
+    """
+    least = math.inf
+    for queue in leaf.lineage:
+        if queue.guaranteed and name in queue.guaranteed and queue not in unguarded:
+            if queue not in known:
+                known[queue] = above_guarantee(partition, queue)
+            least = min(least, max(known[queue][name], 0))
+    return least
 
 
 def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:

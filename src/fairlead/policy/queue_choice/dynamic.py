@@ -65,12 +65,13 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
 def create_path(partition: Partition, path: str) -> Queue:
     """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made."""
     queue, missing = check_creatable(partition, path)
+    counts = partition.spec.preemption.rule == "both"
     for at, name in enumerate(missing):
         template = queue.template
         queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
         queue.configure_dynamic(template)
+        find_guarantees(queue, counts)
         queue_removal.queue_changed(partition, queue, "added")
-    find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     return queue
 
 
@@ -105,7 +106,7 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
-    find_guarantees(partition.root, partition.spec.preemption.rule == "both")
+    find_guarantees(leaf, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
     room_changes.wake_leaf(leaf)
     leaf.loosened()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from priority_clusters import PriorityCluster, on
@@ -149,3 +150,21 @@ def test_all_that_may_be_stopped_by_anybody_is_offered_by_its_rank() -> None:
     needs = [table.need("vcore", 4000, {})]
     found = [(level, [n.id for n in nodes]) for level, nodes in table.by_level(None, needs) if nodes]
     assert found == [((3, 3), ["n1"]), ((11, 1), ["n2"])]
+
+
+def test_no_leaf_gives_more_than_it_may() -> None:
+    c = PriorityCluster(QueueSpec(name="a"), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, enabled=False)
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+    c.fill("a", 4, 1, tags=on("n1"))
+    c.fill("b", 2, 2, "root.b", tags=on("n2"))
+    c.fill("also", 2, 3, tags=on("n2"))
+    table.keep_up(part)
+
+    def offered(cores_of_a: float) -> list[tuple[tuple[int, ...], list[str]]]:
+        needs = [table.need("vcore", 4000, {})]
+        levels = table.by_level(None, needs, lambda leaf, _: cores_of_a * 1000 if leaf.name == "a" else math.inf)
+        return [(level, [n.id for n in nodes]) for level, nodes in levels if nodes]
+
+    assert offered(math.inf) == [((1, 1), ["n1"]), ((3, 3), ["n2"])]
+    assert offered(3) == [((3, 3), ["n2"])]
+    assert offered(1) == []

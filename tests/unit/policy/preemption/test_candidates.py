@@ -80,3 +80,21 @@ def test_what_started_within_a_guarantee_stays_for_what_waited_then() -> None:
     c.node("n2", 1)
     c.fill("more", 1, 0, "root.b")
     assert c.run() == ([], [])
+
+
+def test_the_guarantee_of_its_own_queue_is_in_no_asks_way() -> None:
+    """It is within it then: others of its queue give it their place."""
+    c = PriorityCluster(QueueSpec(name="a", guaranteed=cores(4)), rule="both")
+    c.fill("low", 2, 0)
+    c.fill("lower", 2, -1)
+    c.submit("urgent", 2, 9)
+    assert c.run() == ([], ["lower"])
+
+
+def test_idle_work_is_within_no_guarantee() -> None:
+    """Not even that of its own queue: with other low work it makes room."""
+    c = PriorityCluster(QueueSpec(name="a"), QueueSpec(name="b", guaranteed=cores(4)), rule="both")
+    c.fill("low", 2, 0)
+    c.fill("idle", 2, 0, "root.b", idle=True)
+    c.submit("urgent", 4, 9)
+    assert sorted(c.run()[1]) == ["idle", "low"]
