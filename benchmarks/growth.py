@@ -54,7 +54,7 @@ GROWTH = {
     "nodes": (Size(), Size(nodes=5_000), Size(nodes=50_000)),
     "queues": (Size(), Size(queues=100), Size(queues=10_000)),
     "queues, by priority": tuple(Size(queues=count, rule="priority") for count in (10, 100, 10_000)),
-    "queues, by both": tuple(Size(queues=count, rule="both", guaranteed=1) for count in (10, 100, 10_000)),
+    "queues, by both": tuple(Size(nodes=2_500, queues=count, rule="both", guaranteed=1) for count in (10, 100, 10_000)),
 }
 
 
