@@ -128,7 +128,7 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
     wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
     if ask.reserved_on is not None:
         aside = ask.reserved_on
-        if wanted and _could_take(aside, ask):
+        if wanted and _could_take(aside, ask) and not _is_kept_off(partition, ask, aside):
             # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
             leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
             reserve_node.unreserve(partition, ask)

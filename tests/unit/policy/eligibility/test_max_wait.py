@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from invariants.books import check_books
+from priority_clusters import PriorityCluster, labelled, on
 
+from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import (
     AddApplication,
@@ -395,3 +397,18 @@ def test_what_placeholders_stood_in_for_too_long_has_its_turn_kept_once_it_is_in
     p.submit("late", 1)
     p.end("r")
     assert p.run() == ["g"]
+
+
+def test_what_work_elsewhere_keeps_off_its_only_node_comes_to_rest() -> None:
+    """The node is set aside for it at once, and no room gathers there besides: it has room, which does not help."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "1m"}), nodes={"n0": 1}, rule="guarantee")
+    for name in ("n1", "n2"):
+        c.node(name, 4, zone="z")
+    c.fill("web", 1, tags=on("n2"), labels={"app": "web"})
+    apart = Constraints(anti_affinity=(AffinityTerm(labelled("web"), "zone"),))
+    c.submit("apart", 1, tags=on("n1"), where=apart)
+    assert c.run() == ([], [])
+    assert c.run(2 * MINUTE) == ([], [])
+    assert c.nominated() == {}
+    c.finished("web")
+    assert c.run() == (["apart@n1"], [])
