@@ -53,7 +53,8 @@ def find_owed(queue: Queue) -> None:
 
 def find_guarantees(queue: Queue, counts: bool) -> None:
     """Work out below and above which queues there are guarantees, from this queue down, and what follows for those
-    above. They count for rank or not (`preemption.rule: both`).
+    above. They count for rank or not (`preemption.rule: both`). Where something waits below, the caller has the rest
+    worked out anew (`reconfigure.recount_priorities`).
     """
     _find_below(queue, counts)
     for above in queue.lineage[1:]:
@@ -67,7 +68,6 @@ def _find_below(queue: Queue, counts: bool) -> None:
     for child in queue.children.values():
         _find_below(child, counts)
     queue.owes = counts and (queue.guaranteed is not None or any(child.owes for child in queue.children.values()))
-    find_owed(queue)
 
 
 def owed_leaves(queue: Queue) -> Iterator[Queue]:

@@ -6,8 +6,9 @@ from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.books.guarantees import find_owed, is_owed_leaf, may_be_owed, owed_leaves
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.events import Configure, SetPriority
-from fairlead.core.model.specs import ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
+from fairlead.core.model.events import AddAsks, Configure, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, ClusterSpec, PartitionSpec, PreemptionSpec, QueueSpec
 
 A = QueueSpec(name="a", guaranteed=cores(2))
 B = QueueSpec(name="b")
@@ -48,6 +49,21 @@ def test_it_is_so_while_something_waits_and_the_guarantee_is_not_used_up() -> No
     assert owed(c) == []
     c.finished("two")
     assert owed(c) == ["a"]
+
+
+def test_what_starts_or_is_reported_uses_it_up_while_more_waits() -> None:
+    c = world(nodes=2)
+    c.submit("one", 2)
+    c.submit("two", 2)
+    assert owed(c) == ["a"]
+    assert c.run() == (["one@n1"], [])
+    assert owed(c) == []
+    other = world()
+    other.submit("waits", 9)
+    assert owed(other) == ["a"]
+    there = AskSpec(application="waits", key="there", resources=Resources({"vcore": 2000}), node="n1")
+    other.handle(AddAsks((there,)))
+    assert owed(other) == []
 
 
 def test_what_was_told_to_stop_counts_as_gone() -> None:

@@ -9,6 +9,7 @@ from invariants.books import check_books
 from placed_applications import GANG, NO_RULE, PARENT, place, scheduler
 
 from fairlead.config import load_text
+from fairlead.core.books.guarantees import owed_leaves
 from fairlead.core.model.decisions import Allocated, QueueChanged
 from fairlead.core.model.events import AddAsks, AddNode, Configure, DrainNode, RemoveApplication, UndrainNode
 from fairlead.core.model.resources import Resources
@@ -222,3 +223,31 @@ def test_the_share_of_a_queue_is_measured_against_its_guarantee_of_now() -> None
     s.handle(UndrainNode("n"), 0)
     place(s, "root.ns", id="b", tags={"namespace.resourceguaranteed": quota(vcore=100)})
     assert [d.key for d in s.schedule(0, 1) if isinstance(d, Allocated)] == ["ns-1"]
+
+
+def test_a_guarantee_that_a_made_queue_has_counts_for_the_rank() -> None:
+    """By its template, by the tags of an application, and no longer once those give none (`preemption.rule: both`)."""
+    template = {"resources": {"guaranteed": {"vcore": 2}}}
+    queues = [
+        {"name": "root", "submitacl": "*", "queues": [{"name": "par", "parent": True, "childtemplate": template}]}
+    ]
+    part = {"preemption": {"rule": "both"}, "placementrules": CREATE, "queues": queues}
+    s = Scheduler(load_text(json.dumps({"partitions": [part]})))
+
+    def owed() -> list[str]:
+        return [leaf.name for leaf in owed_leaves(s.cluster.partitions["default"].root)]
+
+    def submit(path: str, **tags: str) -> None:
+        name = path.rpartition(".")[2] + str(len(tags))
+        assert place(s, path, id=name, tags=tags) == path
+        s.handle(AddAsks((AskSpec(application=name, key=name, resources=Resources({"vcore": 1000})),)), 0)
+        check_books(s)
+
+    submit("root.par.x")
+    assert owed() == ["x"]
+    submit("root.y")
+    assert owed() == ["x"]
+    submit("root.y", **{"namespace.resourceguaranteed": quota(vcore=1000)})
+    assert owed() == ["x", "y"]
+    submit("root.y", **{"namespace.resourcequota": quota(vcore=4000), "other": "tag"})
+    assert owed() == ["x"]
