@@ -295,7 +295,7 @@ class Sorted:
         return found
 
     def _find_within(self, reach: Reach | None) -> Iterator[tuple[Rank, Rows]]:
-        below = reach.below if reach is not None else _most
+        below = reach.below if reach is not None else _below_for_anybody
         limits = np.array([below(leaf) for leaf in self._leaves], dtype=np.int64)
         allowed = self._priorities < limits[self._leaf_of]
         if not allowed.any():
@@ -308,6 +308,6 @@ class Sorted:
             yield self._places[levels[start]], rows[start:end]
 
 
-def _most(leaf: Queue) -> int:
+def _below_for_anybody(leaf: Queue) -> int:
     """Work of a leaf of a lower priority than this may be stopped by somebody."""
     return EVERYBODY if leaf.properties.preemption_policy != "disabled" else NOBODY

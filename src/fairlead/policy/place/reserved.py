@@ -116,11 +116,10 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
         return False
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        ordinary = node is not None and any(not holder.required_node for holder in node.reservations)
-        if node is None or not node.fits_total(shape.items) or (ordinary and not partition.nodes.lets(shape, node)):
-            node = None
-        else:
+        if node is not None and node.fits_total(shape.items) and _may_take(partition, shape, node):
             clear_for(partition, node)
+        else:
+            node = None
     else:
         node = tightest(partition, ask)
         if node is None and not partition.nodes.columns.open.any():
@@ -132,6 +131,11 @@ def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
     ask.attempted = True
     reserve_node.reserve(partition, ask, node)
     return True
+
+
+def _may_take(partition: Partition, shape: Shape, node: Node) -> bool:
+    """Whether what requires the node may have it set aside: from ordinary asks only if it suits as things are."""
+    return all(holder.required_node for holder in node.reservations) or partition.nodes.lets(shape, node)
 
 
 def tightest(partition: Partition, ask: Ask) -> Node | None:

@@ -6,8 +6,8 @@ without the placement it pays for. For partitions with `preemption.rule: priorit
 
 Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
 strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
-room is made somewhere, so that many asks that cannot be helped cost little. Nothing is looked at where all fits, or
-where no work stands below the first that waits.
+room is made somewhere, so that many asks that cannot be helped cost little. Where all fits nothing
+is looked at, and what is not worth a search says `floors`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Attempts:
         end); True when it was done.
         """
         partition = self.partition
-        if self._nothing_is_below():
-            return False
+        if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
+            return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
         for demands in self._untried():
             found = self._of_class(demands, path)
@@ -76,18 +76,6 @@ class Attempts:
         else:
             self._carry_out(best[1])
         return True
-
-    def _nothing_is_below(self) -> bool:
-        """Whether nothing has to be looked at: all fits somewhere, or no work stands below the first that waits."""
-        partition, root = self.partition, self.partition.root
-        if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
-            return True
-        if root.owes or root.shifts_priority or partition.nominations or partition.idle.running:
-            return False
-        if partition.disruption.leave_by:
-            return False
-        self.lines.stoppable.keep_up(partition)
-        return root.raw_priority <= self.lines.stoppable.lowest()
 
     def _untried(self) -> Collection[list[Demand]]:
         """Demands for which it is not known that nothing can be stopped; each list stands for each other."""

@@ -72,6 +72,7 @@ class Floors:
         self._of_leaf: dict[Queue, int] = {}
         self._of_shape: dict[Shape, int] = {}
         self._beyond: dict[Shape, bool] = {}
+        """Whether some node has room for a shape without what is within guarantees, as far as it was asked."""
         self._above: dict[Queue, dict[str, int]] = {}
         """By how much queues are above their guarantees, as far as it was asked."""
         self._tops: dict[Queue, int] = {}
