@@ -6,8 +6,8 @@ without the placement it pays for. For partitions with `preemption.rule: priorit
 
 Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
 strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
-room is made somewhere, so that many asks that cannot be helped cost little. Where all fits nothing
-is looked at, and what is not worth a search says `floors`.
+room is made somewhere, so that many asks that cannot be helped cost little. Where all fits nothing is
+looked at, and what is not worth a search says `floors`.
 """
 
 from __future__ import annotations
