@@ -13,6 +13,7 @@ looked at, and what is not worth a search says `floors`.
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate, reserve_node
@@ -78,9 +79,13 @@ class Attempts:
         return True
 
     def _untried(self) -> Collection[list[Demand]]:
-        """Demands for which it is not known that nothing can be stopped; each list stands for each other."""
+        """Demands for which it is not known that nothing can be stopped; each list stands for each other.
+
+        They are in the order of their age, since a search may report a loop: how they came into the lines is forgotten
+        with a restart.
+        """
         partition, lines = self.partition, self.lines
-        classes: dict[Class, list[Demand]] = {}
+        found: list[tuple[int, Demand]] = []
         hopeless: list[Demand] = []
         if self._floors is None:
             self._floors = Floors(partition, lines.stoppable)
@@ -92,8 +97,11 @@ class Attempts:
             if first is not None and floors.is_below(first[2].head, demand.shape):
                 hopeless.append(demand)
             elif first is not None:
-                classes.setdefault(class_of(demand), []).append(demand)
+                found.append((first[2].head.seq, demand))
         note_tried(partition, hopeless)
+        classes: dict[Class, list[Demand]] = {}
+        for _, demand in sorted(found, key=itemgetter(0)):
+            classes.setdefault(class_of(demand), []).append(demand)
         return classes.values()
 
     def _may_look(self, demand: Demand) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
-from fairlead.core.model.decisions import Allocated, Evict, Reserved
+from fairlead.core.model.decisions import Allocated, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -252,6 +253,23 @@ def test_many_that_cannot_be_helped_do_not_use_up_the_turn_of_one_that_can() -> 
         submit(s, f"large{i}", 10 + i, 50, now=1)
     submit(s, "small", 2, 40, now=2)
     assert run(s, 2) == ([], ["low"])
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_loops_are_reported_in_the_same_order_after_a_restart(rule: str) -> None:
+    """The later leaf's ask came first: lines that are made anew know them the other way round."""
+    s = cluster(nodes={"n1": 1}, rule=rule)
+    submit(s, "low", 1, 0, "root.b")
+    run(s)
+    submit(s, "first", 1, 5, "root.b")
+    submit(s, "second", 1, 5, "root.a")
+    part = s.cluster.partitions["default"]
+    for key in ("first", "second"):
+        part.disruption.note(part.applications[key].asks[key], part.applications["low"].asks["low"], 0)
+    again = Scheduler.load(s.dump())
+    reported = s.schedule(1)
+    assert [d.key for d in reported if isinstance(d, LoopBroken)] == ["first", "second"]
+    assert again.schedule(1) == reported
 
 
 def test_a_new_queue_file_tells_apart_what_stood_for_each_other() -> None:
