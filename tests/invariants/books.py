@@ -16,7 +16,6 @@ from invariants.waking import check_waking
 
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import counts_as_gone, line_group
-from fairlead.core.books.guarantees import may_be_owed
 from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.resources import Book, add_to, pruned, take_from
@@ -58,6 +57,7 @@ def check_partition(partition: Partition) -> None:
         _check_application(partition, app)
     for queue in partition.root.walk():
         _check_queue(queue, list(partition.idle.every()))
+    check_guarantees(partition)
     check_limits(partition)
     check_gangs(partition)
     check_reservations(partition)
@@ -91,6 +91,26 @@ def check_nominations(partition: Partition) -> None:
         asks = [a for a, n in book.of.items() if place is partition.root or place in n.places]
         count = {a.app: [other.app for other in asks].count(a.app) for a in asks}
         assert place.promised == count, f"{place} keeps places for {place.promised}, kept for {count}"
+
+
+def check_guarantees(partition: Partition) -> None:
+    """Assert that parents know the children below which waiting work is within each guarantee on its way."""
+    counts = partition.spec.preemption.rule == "both"
+    owed: dict[str, set[str]] = {}
+    for leaf in partition.root.walk():
+        is_under_one = any(queue.guaranteed for queue in leaf.lineage)
+        if not counts or not is_under_one or all(app.priority == NO_PRIORITY for app in leaf.applications.values()):
+            continue
+        for queue in leaf.lineage:
+            due = queue.guaranteed or {}
+            left = {n: v + queue.preempting.get(n, 0) - queue.allocated.get(n, 0) for n, v in due.items()}
+            if left and max(left.values()) <= 0:
+                break  # All of it is used up.
+            if queue.parent is not None:
+                owed.setdefault(queue.parent.path, set()).add(queue.path)
+    for queue in partition.root.walk():
+        kept, due_below = {child.path for child in queue.owed_below}, owed.get(queue.path, set())
+        assert kept == due_below, f"{queue.path} keeps {kept} as owed something, and it is {due_below}"
 
 
 def check_limits(partition: Partition) -> None:
@@ -295,5 +315,3 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     raw = max(below, default=NO_PRIORITY)
     assert queue.raw_priority == raw, f"{queue.path}: priority {queue.raw_priority}, highest below is {raw}"
     assert queue.reported == queue.adjust(raw), f"{queue.path}: reports {queue.reported}"
-    owed = {child.path for child in children if may_be_owed(child)}
-    assert {child.path for child in queue.owed_below} == owed, f"{queue.path}: {queue.owed_below} kept, {owed} are owed"
