@@ -12,7 +12,6 @@ from fairlead.core.acts import (
     nominate,
     quota_clocks,
     reserve_node,
-    shapes,
     terminating,
     waiting_asks,
 )
@@ -51,18 +50,9 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     """An allocation that exists already is taken into the books, over any limit if need be."""
     app = ask.app
     if ask.key not in app.asks:
-        shapes.meet(partition, ask.spec.where)
-        partition.disruption.news += ask.spec.attempt == 1
-        partition.admission.enter(ask)
-        if ask.spec.placeholder:
-            gangs.placeholder_asked(ask)
-    app.asks[ask.key] = ask
-    application_steps.grow_as_old_as(app, ask)
+        waiting_asks.take_in(partition, ask)
     if ask.pending:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-        waiting_asks.dequeue(partition, ask)
-        app.queue.add_pending(ask.items, -1)
+        waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
@@ -144,8 +134,6 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     partition.books_version += 1
     partition.nodes.gained(node)
     waiting_asks.forget_ask(partition, ask)
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder and not replaced:
         gangs.placeholder_ended(partition, ask)
 

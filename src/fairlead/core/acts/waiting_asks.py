@@ -28,16 +28,21 @@ def line_up(partition: Partition, ask: Ask) -> None:
 
 def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
     """Make an ask and put it in line."""
-    shapes.meet(partition, spec.where)
     ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
-    partition.disruption.news += spec.attempt == 1
-    app.asks[ask.key] = ask
-    partition.admission.enter(ask)
-    application_steps.grow_as_old_as(app, ask)
-    if spec.placeholder:
-        gangs.placeholder_asked(ask)
+    take_in(partition, ask)
     enqueue(partition, ask)
     return ask
+
+
+def take_in(partition: Partition, ask: Ask) -> None:
+    """Its application has this ask from now on, whether it waits or runs; `forget_ask` is the reverse."""
+    shapes.meet(partition, ask.spec.where)
+    partition.disruption.news += ask.spec.attempt == 1
+    ask.app.asks[ask.key] = ask
+    partition.admission.enter(ask)
+    application_steps.grow_as_old_as(ask.app, ask)
+    if ask.spec.placeholder:
+        gangs.placeholder_asked(ask)
 
 
 def enqueue(partition: Partition, ask: Ask) -> None:
@@ -89,6 +94,29 @@ def dequeue(partition: Partition, ask: Ask) -> None:
         app.queue.touch_app(app)
 
 
+def take_out(partition: Partition, ask: Ask) -> None:
+    """`ask` waits no longer, in no book, and nothing is kept for it: the reverse of `enqueue`."""
+    nominate.withdraw(partition, ask)
+    reserve_node.unreserve(partition, ask)
+    dequeue(partition, ask)
+    ask.app.queue.add_pending(ask.items, -1)
+
+
+def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
+    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays."""
+    if not ask.pending:
+        # Under way to a placeholder's place: whether it may be there, and fits, is looked at from the start.
+        ask.spec, ask.items = spec, spec.resources.items
+        gangs.wait_again(partition, ask)
+        return
+    kept = partition.reserving.take(ask)
+    take_out(partition, ask)
+    ask.spec, ask.items = spec, spec.resources.items
+    enqueue(partition, ask)
+    if kept is not None:
+        partition.reserving.put(ask, kept)
+
+
 def _priority_may_have_changed(app: Application) -> None:
     new = app.highest_priority()
     if new != app.priority:
@@ -130,8 +158,6 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     nominate.withdraw(partition, ask)
     reserve_node.unreserve(partition, ask)
     forget_ask(partition, ask)
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder:
         gangs.placeholder_withdrawn(ask)
 
@@ -142,3 +168,5 @@ def forget_ask(partition: Partition, ask: Ask) -> None:
     del app.asks[ask.key]
     if app.spec.at_once:
         partition.held_asks.freed[app.id] = None
+    partition.admission.leave(ask)
+    shapes.part(partition, ask.spec.where)
