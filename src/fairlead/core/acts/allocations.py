@@ -95,9 +95,7 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
         return
     state = app.state
     if state is State.ACCEPTED:
-        application_steps.advance(
-            partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
-        )
+        application_steps.begin(partition, app)
     elif state is State.STARTING or state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
 

@@ -150,10 +150,11 @@ def forget(partition: Partition, app: Application) -> None:
         partition.timers.cancel(partition.name, app.id, kind)
 
 
-def is_state_aware(partition: Partition, app: Application) -> bool:
-    """Whether the application takes the older step `Starting`: its tag decides, else the partition."""
+def begin(partition: Partition, app: Application) -> None:
+    """An accepted application begins to run. Its tag, else the partition, says whether it is `Starting` before."""
     tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
-    return partition.spec.state_aware if tag is None else tag.lower() == "false"
+    is_state_aware = partition.spec.state_aware if tag is None else tag.lower() == "false"
+    advance(partition, app, Step.START if is_state_aware else Step.RUN)
 
 
 def complete_if_idle(partition: Partition, app: Application, real_gone: bool = False) -> None:

@@ -68,9 +68,7 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
         if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _amount_of_standing(app):
-            application_steps.advance(
-                partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
-            )
+            application_steps.begin(partition, app)
         else:
             application_steps.join_accepted(app)
 
