@@ -49,11 +49,7 @@ def enqueue(partition: Partition, ask: Ask) -> None:
     """`ask` waits from now on: in its application's line, in the books of its queues, in their priorities."""
     app = ask.app
     queue = app.queue
-    shape = shapes.shape_of(partition, ask)
-    shape.pending += 1
-    if ask.created_ms < shape.oldest_ms:
-        shape.oldest_ms = ask.created_ms
-    ask.shape = shape
+    shapes.join(partition, ask)
     if ask.spec.labels:
         partition.nodes.terrain.label_keys.waits(ask)
     if app.limit_group is None:

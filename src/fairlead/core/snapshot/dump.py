@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.acts import infeasible
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.cluster import Cluster
@@ -103,8 +102,8 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "held_asks": partition.held_asks.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
-        "resting": infeasible.dump(partition),
-        "resting_in_leaves": infeasible.dump_in_leaves(partition),
+        "resting": [_name(batch.head) for shape in partition.nodes.oversize for batch in shape.resting],
+        "resting_in_leaves": [_name(batch.head) for queue in partition.root.walk() for batch in queue.resting],
     }
 
 
