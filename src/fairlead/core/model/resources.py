@@ -68,10 +68,7 @@ class Resources:
         return Resources(total)
 
     def __sub__(self, other: Resources) -> Resources:
-        total = dict(self.items)
-        for n, v in other.items:
-            total[n] = total.get(n, 0) - v
-        return Resources(total)
+        return self + other * -1
 
     def __mul__(self, factor: int) -> Resources:
         return Resources((n, v * factor) for n, v in self.items)
@@ -200,13 +197,5 @@ def fits_in(items: Items, room: Mapping[str, int]) -> bool:
     """Whether an amount fits into what is free; a name that is not there is 0 (`FitIn` of YuniKorn)."""
     for n, v in items:
         if v > 0 and v > room.get(n, 0):
-            return False
-    return True
-
-
-def fits_under(items: Items, room: Mapping[str, int]) -> bool:
-    """Whether an amount fits under a headroom; a name that is not there is unlimited (`FitInMaxUndef`)."""
-    for n, v in items:
-        if v > 0 and n in room and v > room[n]:
             return False
     return True
