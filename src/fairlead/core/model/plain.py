@@ -44,7 +44,7 @@ def to_brief(value: Any) -> dict[str, Any]:
     """A declared value as `to_plain` writes it, without the fields that hold their defaults."""
     row: dict[str, Any] = to_plain(value)
     defaults = _DEFAULTS[value.__class__]
-    return {name: part for name, part in row.items() if name == TAG or part != defaults.get(name, _REQUIRED)}
+    return {name: part for name, part in row.items() if part != defaults.get(name, _REQUIRED)}
 
 
 def from_plain(plain: Any) -> Any:
@@ -67,13 +67,6 @@ def from_plain(plain: Any) -> Any:
     return cls(**{k: v if v.__class__ in _ATOMS else from_plain(v) for k, v in plain.items() if k != TAG})
 
 
-def values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that gives these attributes of an object, all at once."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda thing: tuple(getattr(thing, name) for name in names)
-
-
 # -- how each type is written -------------------------------------------------------------------------------------
 
 
@@ -91,7 +84,8 @@ def _amounts(value: Resources | Limits) -> dict[str, Any]:
 
 def _declared(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     tag, names = cls.__name__, tuple(f.name for f in fields(cls))
-    parts_of = values_of(names)
+    # Of several attributes `attrgetter` gives all at once.
+    parts_of = attrgetter(*names) if len(names) > 1 else lambda thing: [getattr(thing, name) for name in names]
 
     def write(value: Any) -> dict[str, Any]:
         row: dict[str, Any] = {TAG: tag}

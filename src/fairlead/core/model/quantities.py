@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from fairlead.core.model.resources import INT64_MAX
 
-_GRAMMAR = re.compile(r"\s*(\d+)\s*(?:([kKMGTPE])|([kKMGTPE]i|[mk]i|m))?\s*", re.ASCII)
+_GRAMMAR = re.compile(r"\s*(\d+)\s*([kKMGTPE]i?|mi?)?\s*", re.ASCII)
 _DIGITS_MAX = 40
 """More digits than any 64-bit amount needs with any suffix; longer texts are not read at all."""
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -42,7 +42,7 @@ def parse_quantity(name: str, text: str) -> int:
         raise QuantityError(
             "invalid quantity", name, text, "write digits and an optional suffix, such as 500m, 2 or 10Gi"
         )
-    digits, suffix = match.group(1), match.group(2) or match.group(3) or ""
+    digits, suffix = match[1], match[2] or ""
     is_vcore = name == VCORE
     if suffix == "m":
         if not is_vcore:
