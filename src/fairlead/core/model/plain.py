@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any
 
 from fairlead.core.model import conditions, constraints, events, reasons, specs
@@ -83,14 +82,13 @@ def _amounts(value: Resources | Limits) -> dict[str, Any]:
 
 
 def _declared(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
-    tag, names = cls.__name__, tuple(f.name for f in fields(cls))
-    # Of several attributes `attrgetter` gives all at once.
-    parts_of = attrgetter(*names) if len(names) > 1 else lambda thing: [getattr(thing, name) for name in names]
+    tag, names = cls.__name__, [f.name for f in fields(cls)]
 
     def write(value: Any) -> dict[str, Any]:
         row: dict[str, Any] = {TAG: tag}
-        for name, part in zip(names, parts_of(value), strict=True):
-            row[name] = part if part.__class__ in _ATOMS else to_plain(part) if part != () else []
+        for name in names:
+            part = getattr(value, name)
+            row[name] = part if part.__class__ in _ATOMS else to_plain(part)
         return row
 
     return write
