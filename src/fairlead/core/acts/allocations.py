@@ -123,7 +123,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
         partition.idle.end(ask, node)
         pays = idle_work.payer(ask)
     if ask.evict_cause is not None:
-        terminating.end(partition, ask, pays)
+        terminating.end(partition, ask)
     app.uncount_allocated(ask)
     pays.take_allocated(ask.items)
     if app.pending_count:
@@ -161,7 +161,7 @@ def evict(
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
     if cause is Cause.PREEMPTED_BY_SCHEDULER:
-        terminating.begin(partition, ask, idle_work.payer(ask))
+        terminating.begin(partition, ask)
     elif cause is Cause.TIMEOUT:
         partition.disruption.timed_out[ask] = None
     where = (ask.app.id, ask.key, ask.node.id)

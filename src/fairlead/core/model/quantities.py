@@ -64,9 +64,9 @@ def format_quantity(name: str, value: int) -> str:
     if name == VCORE:
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if is_bytes(name):
-        for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
-            if value and value % _BINARY[suffix] == 0:
-                return f"{value // _BINARY[suffix]}{suffix}"
+        for suffix, size in reversed(_BINARY.items()):
+            if value and value % size == 0:
+                return f"{value // size}{suffix}"
     return str(value)
 
 
