@@ -16,7 +16,7 @@ from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Partition
+    from fairlead.core.books import Application, Partition
 
 TIMER, ENDED_TIMER = "application", "ended"
 COMPLETING_MS = 30_000
@@ -33,12 +33,6 @@ def admit(partition: Partition, app: Application) -> None:
     app.queue.applications[app.id] = app
     if partition.trackers is not None:
         partition.trackers.join(app)
-
-
-def grow_as_old_as(app: Application, ask: Ask) -> None:
-    """An application is as old as the oldest ask or allocation that it ever had; its place in line follows."""
-    if ask.created_ms < app.submitted_ms:
-        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
 
 
 def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:

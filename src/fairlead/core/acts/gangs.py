@@ -45,11 +45,6 @@ def timeout_ms(spec: ApplicationSpec, now_ms: int) -> int:
 # -- placeholders -------------------------------------------------------------------------------------------------
 
 
-def placeholder_asked(ask: Ask) -> None:
-    """A placeholder is known from now on: its task group has one more."""
-    ask.app.task_group(ask.spec.task_group).count_in(ask)
-
-
 def placeholder_withdrawn(ask: Ask) -> None:
     """A placeholder is gone and was not replaced; the last of a group lets its real asks go on as plain ones."""
     app = ask.app

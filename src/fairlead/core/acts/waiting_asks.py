@@ -6,7 +6,7 @@ that is neither idle nor nominated is in the line of its application.
 
 from __future__ import annotations
 
-from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.acts import gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.acts.limit_groups import come_under_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, line_group
@@ -26,23 +26,25 @@ def line_up(partition: Partition, ask: Ask) -> None:
         gangs.look_again(partition, app)
 
 
-def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
+def new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     """Make an ask and put it in line."""
     ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
     take_in(partition, ask)
     enqueue(partition, ask)
-    return ask
 
 
 def take_in(partition: Partition, ask: Ask) -> None:
     """Its application has this ask from now on, whether it waits or runs; `forget_ask` is the reverse."""
+    app = ask.app
     shapes.meet(partition, ask.spec.where)
     partition.disruption.news += ask.spec.attempt == 1
-    ask.app.asks[ask.key] = ask
+    app.asks[ask.key] = ask
     partition.admission.enter(ask)
-    application_steps.grow_as_old_as(ask.app, ask)
+    if ask.created_ms < app.submitted_ms:
+        # It is as old as the oldest that it ever had; its place in line follows.
+        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
     if ask.spec.placeholder:
-        gangs.placeholder_asked(ask)
+        app.task_group(ask.spec.task_group).count_in(ask)
 
 
 def enqueue(partition: Partition, ask: Ask) -> None:
