@@ -25,14 +25,13 @@ class Resources:
     `items` is sorted by name, so that equal amounts are equal tuples and every iteration has one order.
     """
 
-    __slots__ = ("_hash", "items")
+    __slots__ = ("items",)
 
     items: Items
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
         self.items = tuple(sorted((n, v) for n, v in pairs if v))
-        self._hash = hash(self.items)
 
     def __getitem__(self, name: str) -> int:
         for n, v in self.items:
@@ -53,7 +52,7 @@ class Resources:
         return self.items == other.items if isinstance(other, Resources) else NotImplemented
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.items)
 
     def __repr__(self) -> str:
         return f"Resources({dict(self.items)})"
