@@ -103,11 +103,11 @@ def keep_ended(partition: Partition) -> None:
 
 def drop_old(partition: Partition) -> None:
     """Forget the ended applications that were kept long enough, and see to it that the next one is forgotten too."""
-    latest_ms = partition.now_ms - ENDED_KEPT_MS
     for kept in (partition.ended, partition.rejected):
         for key, app in list(kept.items()):
-            if (app.finished_ms or 0) > latest_ms:
-                partition.timers.set_earlier((app.finished_ms or 0) + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+            due_ms = (app.finished_ms or 0) + ENDED_KEPT_MS
+            if due_ms > partition.now_ms:
+                partition.timers.set_earlier(due_ms, partition.name, "", ENDED_TIMER)
                 break
             app.advance(Step.EXPIRE, partition.now_ms)
             del kept[key]
