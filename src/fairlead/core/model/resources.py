@@ -88,20 +88,19 @@ NOTHING = Resources()
 class Limits:
     """An immutable ceiling or guarantee; an absent name is unlimited, a present 0 means none."""
 
-    __slots__ = ("_map", "items")
+    __slots__ = ("items",)
 
     items: Items
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
-        self._map = dict(sorted(dict(amounts).items()))
-        self.items = tuple(self._map.items())
+        self.items = tuple(sorted(dict(amounts).items()))
 
     def get(self, name: str) -> int | None:
         """The limit for `name`, or None where it is unlimited."""
-        return self._map.get(name)
+        return dict(self.items).get(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._map
+        return any(n == name for n, _ in self.items)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self.items)
@@ -116,14 +115,14 @@ class Limits:
         return hash(("Limits", self.items))
 
     def __repr__(self) -> str:
-        return f"Limits({self._map})"
+        return f"Limits({dict(self.items)})"
 
     def __reduce__(self) -> tuple[type[Limits], tuple[Items]]:
         return (Limits, (self.items,))
 
     def as_dict(self) -> dict[str, int]:
         """A fresh `{name: limit}`, sorted by name, explicit zeros kept."""
-        return dict(self._map)
+        return dict(self.items)
 
     @property
     def is_set(self) -> bool:
@@ -136,7 +135,7 @@ class Limits:
 
     def min_with(self, other: Limits) -> Limits:
         """The tighter of both for each name; a name on one side only takes that side's value."""
-        merged = dict(self._map)
+        merged = dict(self.items)
         for n, v in other.items:
             merged[n] = min(v, merged.get(n, v))
         return Limits(merged)
