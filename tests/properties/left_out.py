@@ -19,7 +19,7 @@ WAKING = frozenset(
     touch touch_app raised widened nodes_changed domain_lost reshare resized capacity_changed
     look look_again look_later look_at_late _look clear_unfit seeks _seek bring_up let_go yield_room
     line_up _line_up wait_again enter_next enter_if_met await_turn _await part_ways come_under_limits
-    limits_changed _limits_changed keep_anew rearm _rearm watch watch_all
+    limits_changed _limits_changed keep_anew rearm watch watch_all
     change_priority recount_priority recount_priorities _priority_may_have_changed
     note_change note_due note_attempt _note_waiting _wait_for_node moves_on may_preempt_again _let_try_again
     note_owed find_owed find_guarantees

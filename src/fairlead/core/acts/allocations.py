@@ -12,7 +12,6 @@ from fairlead.core.acts import (
     nominate,
     quota_clocks,
     reserve_node,
-    shapes,
     terminating,
     waiting_asks,
 )
@@ -51,18 +50,9 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     """An allocation that exists already is taken into the books, over any limit if need be."""
     app = ask.app
     if ask.key not in app.asks:
-        shapes.meet(partition, ask.spec.where)
-        partition.disruption.news += ask.spec.attempt == 1
-        partition.admission.enter(ask)
-        if ask.spec.placeholder:
-            gangs.placeholder_asked(ask)
-    app.asks[ask.key] = ask
-    application_steps.grow_as_old_as(app, ask)
+        waiting_asks.take_in(partition, ask)
     if ask.pending:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-        waiting_asks.dequeue(partition, ask)
-        app.queue.add_pending(ask.items, -1)
+        waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
@@ -105,9 +95,7 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
         return
     state = app.state
     if state is State.ACCEPTED:
-        application_steps.advance(
-            partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
-        )
+        application_steps.begin(partition, app)
     elif state is State.STARTING or state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
 
@@ -135,7 +123,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
         partition.idle.end(ask, node)
         pays = idle_work.payer(ask)
     if ask.evict_cause is not None:
-        terminating.end(partition, ask, pays)
+        terminating.end(partition, ask)
     app.uncount_allocated(ask)
     pays.take_allocated(ask.items)
     if app.pending_count:
@@ -144,8 +132,6 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     partition.books_version += 1
     partition.nodes.gained(node)
     waiting_asks.forget_ask(partition, ask)
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder and not replaced:
         gangs.placeholder_ended(partition, ask)
 
@@ -175,7 +161,7 @@ def evict(
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
     if cause is Cause.PREEMPTED_BY_SCHEDULER:
-        terminating.begin(partition, ask, idle_work.payer(ask))
+        terminating.begin(partition, ask)
     elif cause is Cause.TIMEOUT:
         partition.disruption.timed_out[ask] = None
     where = (ask.app.id, ask.key, ask.node.id)

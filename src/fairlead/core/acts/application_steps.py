@@ -16,7 +16,7 @@ from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Partition
+    from fairlead.core.books import Application, Partition
 
 TIMER, ENDED_TIMER = "application", "ended"
 COMPLETING_MS = 30_000
@@ -33,12 +33,6 @@ def admit(partition: Partition, app: Application) -> None:
     app.queue.applications[app.id] = app
     if partition.trackers is not None:
         partition.trackers.join(app)
-
-
-def grow_as_old_as(app: Application, ask: Ask) -> None:
-    """An application is as old as the oldest ask or allocation that it ever had; its place in line follows."""
-    if ask.created_ms < app.submitted_ms:
-        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
 
 
 def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
@@ -109,11 +103,11 @@ def keep_ended(partition: Partition) -> None:
 
 def drop_old(partition: Partition) -> None:
     """Forget the ended applications that were kept long enough, and see to it that the next one is forgotten too."""
-    latest_ms = partition.now_ms - ENDED_KEPT_MS
     for kept in (partition.ended, partition.rejected):
         for key, app in list(kept.items()):
-            if (app.finished_ms or 0) > latest_ms:
-                partition.timers.set_earlier((app.finished_ms or 0) + ENDED_KEPT_MS, partition.name, "", ENDED_TIMER)
+            due_ms = (app.finished_ms or 0) + ENDED_KEPT_MS
+            if due_ms > partition.now_ms:
+                partition.timers.set_earlier(due_ms, partition.name, "", ENDED_TIMER)
                 break
             app.advance(Step.EXPIRE, partition.now_ms)
             del kept[key]
@@ -150,10 +144,11 @@ def forget(partition: Partition, app: Application) -> None:
         partition.timers.cancel(partition.name, app.id, kind)
 
 
-def is_state_aware(partition: Partition, app: Application) -> bool:
-    """Whether the application takes the older step `Starting`: its tag decides, else the partition."""
+def begin(partition: Partition, app: Application) -> None:
+    """An accepted application begins to run. Its tag, else the partition, says whether it is `Starting` before."""
     tag = app.spec.tags.get(TAG_STATE_AWARE_DISABLE)
-    return partition.spec.state_aware if tag is None else tag.lower() == "false"
+    is_state_aware = partition.spec.state_aware if tag is None else tag.lower() == "false"
+    advance(partition, app, Step.START if is_state_aware else Step.RUN)
 
 
 def complete_if_idle(partition: Partition, app: Application, real_gone: bool = False) -> None:

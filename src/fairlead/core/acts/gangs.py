@@ -17,7 +17,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import LIVE, State, Step
-from fairlead.core.model.resources import add_to
+from fairlead.core.model.resources import Resources, add_to
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 if TYPE_CHECKING:
@@ -45,11 +45,6 @@ def timeout_ms(spec: ApplicationSpec, now_ms: int) -> int:
 # -- placeholders -------------------------------------------------------------------------------------------------
 
 
-def placeholder_asked(ask: Ask) -> None:
-    """A placeholder is known from now on: its task group has one more."""
-    ask.app.task_group(ask.spec.task_group).count_in(ask)
-
-
 def placeholder_withdrawn(ask: Ask) -> None:
     """A placeholder is gone and was not replaced; the last of a group lets its real asks go on as plain ones."""
     app = ask.app
@@ -67,23 +62,20 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
-        if app.spec.placeholder_ask and app.spec.placeholder_ask.as_dict() == _amount_of_standing(app):
-            application_steps.advance(
-                partition, app, Step.START if application_steps.is_state_aware(partition, app) else Step.RUN
-            )
+        if app.spec.placeholder_ask and app.spec.placeholder_ask == _amount_of_standing(app):
+            application_steps.begin(partition, app)
         else:
             application_steps.join_accepted(app)
 
 
-def _amount_of_standing(app: Application) -> dict[str, int]:
+def _amount_of_standing(app: Application) -> Resources:
     """What its placeholders hold together. One that was told to go does not count any more: with it the gang would run
     with a member missing.
     """
     book: dict[str, int] = {}
-    for group in app.groups.values():
-        for ask in group.standing:
-            add_to(book, ask.items)
-    return {name: amount for name, amount in book.items() if amount}
+    for ask in app.standing():
+        add_to(book, ask.items)
+    return Resources(book)
 
 
 def placeholder_told_to_go(ask: Ask) -> None:
@@ -273,6 +265,5 @@ def _say_dropped(partition: Partition, ask: Ask) -> None:
 
 def release_placeholders(partition: Partition, app: Application) -> None:
     """Tell every placeholder that nothing replaces to go."""
-    for group in app.groups.values():
-        for ask in list(group.standing):
-            allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")
+    for ask in app.standing():
+        allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message="placeholder timeout")

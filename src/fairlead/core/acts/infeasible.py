@@ -8,12 +8,12 @@ while a batch rests in its leaf, the maximum of the leaf or of a queue above it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.core.model.resources import lacks
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Batch, Node, NodeTable, Partition, Queue, Shape
+    from fairlead.core.books import Ask, Batch, Node, NodeTable, Queue, Shape
 
 ATTEMPT_EVERY_MS = 15_000
 """An ask that may cause others to be stopped tries that again after this time."""
@@ -90,32 +90,3 @@ def _catch_up(ask: Ask, delay_ms: int, now_ms: int) -> None:
 
 def _could_hold(node: Node, shape: Shape) -> bool:
     return node.schedulable and node.fits_total(shape.items)
-
-
-# -- as plain values ----------------------------------------------------------------------------------------------
-
-
-def dump(partition: Partition) -> list[Any]:
-    """Application and key of the first ask of each batch that rests."""
-    firsts = [batch.head for shape in partition.nodes.oversize for batch in shape.resting]
-    return [[ask.app.id, ask.key] for ask in firsts]
-
-
-def dump_in_leaves(partition: Partition) -> list[Any]:
-    """The same of each batch that rests in its leaf."""
-    firsts = [batch.head for queue in partition.root.walk() for batch in queue.resting]
-    return [[ask.app.id, ask.key] for ask in firsts]
-
-
-def load(partition: Partition, rows: list[Any], in_leaves: list[Any]) -> None:
-    """What `dump` and `dump_in_leaves` wrote down."""
-    for app, key in rows:
-        rest(partition.nodes, _batch_of(partition, app, key))
-    for app, key in in_leaves:
-        rest_in_leaf(_batch_of(partition, app, key))
-
-
-def _batch_of(partition: Partition, app: str, key: str) -> Batch:
-    batch = partition.applications[app].asks[key].batch
-    assert batch is not None, f"{app}/{key} is in no line"
-    return batch

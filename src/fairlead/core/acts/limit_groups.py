@@ -41,8 +41,8 @@ def decide_group(partition: Partition, app: Application) -> None:
 def limits_changed(partition: Partition) -> None:
     """The limits are what the partition's `spec` says from now on; what is in use counts under the new ones.
 
-    An application keeps its group until a limit of that group is dropped in one of its queues. That it counts for none
-    stands whatever limits are added. One that no scheduling run has come to since is looked at afresh.
+    That an application counts for no group stands whatever limits are added. One that no scheduling run has come to
+    since is looked at afresh.
     """
     before, after = partition.trackers, Trackers.of(partition.spec.root)
     if before is None and after is None:
@@ -58,13 +58,11 @@ def limits_changed(partition: Partition) -> None:
         app.allowance = None
         if after is not None:
             after.join(app)
-        rebind(partition, app)
+        _rebind(partition, app)
 
 
-def rebind(partition: Partition, app: Application) -> None:
-    """The limits that hold for an application changed: its batches wait with other demands, in no line yet (after a
-    reload all is put in line anew).
-    """
+def _rebind(partition: Partition, app: Application) -> None:
+    """Its batches wait with the demands of the new limits, in no line yet: after a reload all is put in line anew."""
     for batch in list(app.batches.values()):
         old = batch.demand
         demand = partition.demand_for(app, old.shape, batch.task_group)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, nominate, queue_removal, reserve_node, waiting_asks
+from fairlead.core.acts import application_steps, queue_removal, waiting_asks
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import LIVE
@@ -23,10 +23,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-        waiting_asks.dequeue(partition, ask)
-        old.add_pending(ask.items, -1)
+        waiting_asks.take_out(partition, ask)
     for ask in app.asks.values():
         partition.admission.leave(ask)
     was_allocating = app.id in old.allocating_accepted

@@ -21,8 +21,8 @@ Terms = tuple["Mapping[str, int] | None", int]
 
 
 def terms(root: Queue) -> dict[Queue, Terms]:
-    """What every queue is held to before a change."""
-    return {queue: _terms(queue) for queue in root.walk()}
+    """What every queue below the root is held to before a change."""
+    return {queue: _terms(queue) for queue in root.walk() if queue is not root}
 
 
 def _terms(queue: Queue) -> Terms:
@@ -31,21 +31,15 @@ def _terms(queue: Queue) -> Terms:
 
 def rearm(partition: Partition, before: Mapping[Queue, Terms]) -> None:
     """The configuration changed: start, shift or stop the clocks, by what each queue was held to before."""
-    for queue, old in before.items():
-        if queue.parent is not None:
-            _rearm(queue, old, partition.now_ms)
+    for queue, (old_max, old_delay) in before.items():
+        new_max, delay = _terms(queue)
+        if not delay or not queue.managed or not is_over(queue):
+            queue.quota_due_ms = None
+        elif queue.quota_due_ms is not None:
+            queue.quota_due_ms += delay - old_delay
+        elif _is_lower(new_max or {}, old_max) or not old_delay:
+            queue.quota_due_ms = partition.now_ms + delay
     set_timer(partition)
-
-
-def _rearm(queue: Queue, old: Terms, now_ms: int) -> None:
-    (old_max, old_delay), (new_max, delay) = old, _terms(queue)
-    if not delay or not queue.managed or not is_over(queue):
-        queue.quota_due_ms = None
-        return
-    if queue.quota_due_ms is not None:
-        queue.quota_due_ms += delay - old_delay
-    elif _is_lower(new_max or {}, old_max) or not old_delay:
-        queue.quota_due_ms = now_ms + delay
 
 
 def _is_lower(new: Mapping[str, int], old: Mapping[str, int] | None) -> bool:

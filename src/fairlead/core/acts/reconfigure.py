@@ -31,6 +31,8 @@ from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
 from fairlead.core.model.reasons import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books import Application, Cluster
     from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, TemplateSpec
 
@@ -54,28 +56,24 @@ def configure(cluster: Cluster, spec: ClusterSpec) -> None:
     cluster.out.append(Configured(spec.checksum))
 
 
-def in_the_way(cluster: Cluster, spec: ClusterSpec) -> list[str]:
+def in_the_way(cluster: Cluster, spec: ClusterSpec) -> Iterator[str]:
     """What keeps the file from being applied now, as sentences: applications in queues that would become parents."""
-    found: list[str] = []
     for part in spec.partitions:
         partition = cluster.partitions.get(part.name)
         if partition is not None:
-            found += _occupied_parents(partition.root, part.root)
-    return found
+            yield from _occupied_parents(partition.root, part.root)
 
 
-def _occupied_parents(queue: Queue, spec: QueueSpec) -> list[str]:
-    found: list[str] = []
+def _occupied_parents(queue: Queue, spec: QueueSpec) -> Iterator[str]:
     if queue.applications and not says_leaf(spec):
-        found.append(
+        yield (
             f"queue {queue.path} would become a parent, and {len(queue.applications)} applications are in it; move "
             f"them to other queues or wait for their end, or give the new queues another parent"
         )
     for child in spec.queues:
         known = queue.children.get(child.name.lower())
         if known is not None:
-            found += _occupied_parents(known, child)
-    return found
+            yield from _occupied_parents(known, child)
 
 
 def says_leaf(spec: QueueSpec) -> bool:

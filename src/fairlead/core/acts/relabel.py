@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, nominate, reserve_node, shapes, waiting_asks
+from fairlead.core.acts import shapes, waiting_asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,20 +30,8 @@ def relabel(
         partition.nodes.terrain.ended(old, ask.node)
         ask.spec = spec
         partition.nodes.terrain.started(spec, ask.node)
-    elif ask.pending:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-        kept = partition.reserving.take(ask)
-        waiting_asks.dequeue(partition, ask)
-        ask.app.queue.add_pending(ask.items, -1)
-        ask.spec = spec
-        waiting_asks.enqueue(partition, ask)
-        if kept is not None:
-            partition.reserving.put(ask, kept)
     else:
-        # Under way to a placeholder's place: whether it may be there is looked at from the start.
-        ask.spec = spec
-        gangs.wait_again(partition, ask)
+        waiting_asks.describe(partition, ask, spec)
     partition.admission.enter(ask)
     shapes.part(partition, old.where)
     partition.books_version += 1

@@ -21,16 +21,19 @@ TIMER = "wait"
 
 def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool = False) -> None:
     """Keep the turn of a waiting ask. Nodes that are set aside for those that wait for it now are given back."""
-    reservation = Reservation(partition.now_ms, who, why, by_itself)
-    partition.reserving.put(ask, reservation)
+    partition.reserving.put(ask, Reservation(partition.now_ms, who, why, by_itself))
     partition.books_version += 1
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, True, who, why, partition.name))
-    if not partition.reservations:
-        return
-    for app in ask.app.queue.applications.values():
-        for other in app.asks.values():
-            if other.reserved_on is not None and other is not ask and reservation.holds_back(ask, other):
-                reserve_node.unreserve(partition, other)
+    _give_nodes_back(partition, ask.app.queue)
+
+
+def _give_nodes_back(partition: Partition, leaf: Queue) -> None:
+    """What is held back in this leaf gives back the node that was set aside for it."""
+    if partition.reservations:
+        for app in leaf.applications.values():
+            for ask in app.asks.values():
+                if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
+                    reserve_node.unreserve(partition, ask)
 
 
 def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
@@ -50,11 +53,7 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
 
 def reordered(partition: Partition, leaf: Queue) -> None:
     """A priority in this leaf has changed: what is held back now gives back the node that was set aside for it."""
-    if partition.reservations:
-        for app in leaf.applications.values():
-            for ask in app.asks.values():
-                if ask.reserved_on is not None and partition.reserving.holder(ask) is not None:
-                    reserve_node.unreserve(partition, ask)
+    _give_nodes_back(partition, leaf)
     room_changes.wake_leaf(leaf)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, nominate, quota_clocks, reserve_node, waiting_asks
+from fairlead.core.acts import quota_clocks, waiting_asks
 from fairlead.core.books import asks, idle_work
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.resources import add_to, negative
@@ -23,31 +23,16 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     """An ask or allocation changes its size in place; a running one may go over any limit."""
     old, new = ask.items, spec.resources.items
     partition.admission.resized(ask, old, new)
-    app, queue = ask.app, ask.app.queue
     # Only the amount can change: what else the report says is not what it was submitted with.
     spec = replace(ask.spec, resources=spec.resources)
-    if ask.pending:
-        nominate.withdraw(partition, ask)
-        reserve_node.unreserve(partition, ask)
-        kept = partition.reserving.take(ask)
-        waiting_asks.dequeue(partition, ask)
-        queue.add_pending(old, -1)
-        ask.spec, ask.items = spec, new
-        waiting_asks.enqueue(partition, ask)
-        if kept is not None:
-            partition.reserving.put(ask, kept)
-        return
     if ask.node is None:
-        # Under way to a placeholder's place: its new size is looked at from the start.
-        ask.spec, ask.items = spec, new
-        gangs.wait_again(partition, ask)
+        waiting_asks.describe(partition, ask, spec)
         return
     ask.spec, ask.items = spec, new
-    queue = idle_work.payer(ask)
+    app, queue = ask.app, idle_work.payer(ask)
     if asks.counts_as_gone(ask):
         queue.add_preempting(old, -1)
         queue.add_preempting(new)
-    assert ask.node is not None
     ask.node.resize(old, new)
     partition.nodes.suspects[ask.node] = None
     book = app.placeholders if spec.placeholder else app.allocated

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
 
 
-def shape_of(partition: Partition, ask: Ask) -> Shape:
-    """The shape of an ask; one object for all equal ones."""
+def join(partition: Partition, ask: Ask) -> None:
+    """`ask` waits from now on with the shape that it has; one object for all equal ones."""
     windows = partition.admission.windows
     ask.where = windows.narrow(partition, ask) if windows else ask.spec.where
     if ask.where is ANYWHERE and not ask.spec.labels:
@@ -35,7 +35,10 @@ def shape_of(partition: Partition, ask: Ask) -> Shape:
         partition.nodes.meet_shape(found)
         if not found.is_plain:
             partition.nodes.terrain.need(found)
-    return found
+    found.pending += 1
+    if ask.created_ms < found.oldest_ms:
+        found.oldest_ms = ask.created_ms
+    ask.shape = found
 
 
 def forget(partition: Partition, shape: Shape) -> None:
@@ -71,9 +74,7 @@ def regroup(partition: Partition, ask: Ask) -> None:
     old.pending -= 1
     if not old.pending:
         forget(partition, old)
-    shape = ask.shape = shape_of(partition, ask)
-    shape.pending += 1
-    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
+    join(partition, ask)
     if ask.spec.idle:
         partition.idle.join(ask)
         return

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition, Queue
+    from fairlead.core.books import Ask, Partition
 
 GRACE_MS = 30_000
 """How long work has to stop where it does not say."""
@@ -22,8 +23,9 @@ MARGIN_MS = 60_000
 TIMER = "leaving"
 
 
-def begin(partition: Partition, ask: Ask, pays: Queue) -> None:
+def begin(partition: Partition, ask: Ask) -> None:
     """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
+    pays = payer(ask)
     pays.add_preempting(ask.items)
     if partition.nominations:
         pays.loosened()  # What leaves counts as gone where room is promised to others.
@@ -33,10 +35,10 @@ def begin(partition: Partition, ask: Ask, pays: Queue) -> None:
     partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
 
 
-def end(partition: Partition, ask: Ask, pays: Queue) -> None:
+def end(partition: Partition, ask: Ask) -> None:
     """It is gone."""
     if counts_as_gone(ask):
-        pays.add_preempting(ask.items, -1)
+        payer(ask).add_preempting(ask.items, -1)
     partition.disruption.leave_by.pop(ask, None)
     if not partition.disruption.leave_by:
         partition.timers.cancel(partition.name, "", TIMER)
@@ -51,10 +53,10 @@ def late(partition: Partition) -> list[Ask]:
     return [ask for ask, due_ms in partition.disruption.leave_by.items() if due_ms <= partition.now_ms]
 
 
-def give_up(partition: Partition, ask: Ask, pays: Queue) -> None:
+def give_up(partition: Partition, ask: Ask) -> None:
     """It has not left in its time: its room is counted on no more."""
     assert ask.node is not None
-    pays.add_preempting(ask.items, -1)
+    payer(ask).add_preempting(ask.items, -1)
     ask.overdue = True
     del partition.disruption.leave_by[ask]
     partition.disruption.overdue[ask] = None

@@ -6,7 +6,7 @@ that is neither idle nor nominated is in the line of its application.
 
 from __future__ import annotations
 
-from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.acts import gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.acts.limit_groups import come_under_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, line_group
@@ -26,29 +26,32 @@ def line_up(partition: Partition, ask: Ask) -> None:
         gangs.look_again(partition, app)
 
 
-def new_ask(partition: Partition, app: Application, spec: AskSpec) -> Ask:
+def new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     """Make an ask and put it in line."""
-    shapes.meet(partition, spec.where)
     ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
-    partition.disruption.news += spec.attempt == 1
+    take_in(partition, ask)
+    enqueue(partition, ask)
+
+
+def take_in(partition: Partition, ask: Ask) -> None:
+    """Its application has this ask from now on, whether it waits or runs; `forget_ask` is the reverse."""
+    app = ask.app
+    shapes.meet(partition, ask.spec.where)
+    partition.disruption.news += ask.spec.attempt == 1
     app.asks[ask.key] = ask
     partition.admission.enter(ask)
-    application_steps.grow_as_old_as(app, ask)
-    if spec.placeholder:
-        gangs.placeholder_asked(ask)
-    enqueue(partition, ask)
-    return ask
+    if ask.created_ms < app.submitted_ms:
+        # It is as old as the oldest that it ever had; its place in line follows.
+        app.submitted_ms, app.submitted_seq = ask.created_ms, 0
+    if ask.spec.placeholder:
+        app.task_group(ask.spec.task_group).count_in(ask)
 
 
 def enqueue(partition: Partition, ask: Ask) -> None:
     """`ask` waits from now on: in its application's line, in the books of its queues, in their priorities."""
     app = ask.app
     queue = app.queue
-    shape = shapes.shape_of(partition, ask)
-    shape.pending += 1
-    if ask.created_ms < shape.oldest_ms:
-        shape.oldest_ms = ask.created_ms
-    ask.shape = shape
+    shapes.join(partition, ask)
     if ask.spec.labels:
         partition.nodes.terrain.label_keys.waits(ask)
     if app.limit_group is None:
@@ -87,6 +90,29 @@ def dequeue(partition: Partition, ask: Ask) -> None:
         _priority_may_have_changed(app)
     if app.out_of_line or app.retried or ask.retried or app.queue.order_moves:
         app.queue.touch_app(app)
+
+
+def take_out(partition: Partition, ask: Ask) -> None:
+    """`ask` waits no longer, in no book, and nothing is kept for it: the reverse of `enqueue`."""
+    nominate.withdraw(partition, ask)
+    reserve_node.unreserve(partition, ask)
+    dequeue(partition, ask)
+    ask.app.queue.add_pending(ask.items, -1)
+
+
+def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
+    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays."""
+    if not ask.pending:
+        # Under way to a placeholder's place: whether it may be there, and fits, is looked at from the start.
+        ask.spec, ask.items = spec, spec.resources.items
+        gangs.wait_again(partition, ask)
+        return
+    kept = partition.reserving.take(ask)
+    take_out(partition, ask)
+    ask.spec, ask.items = spec, spec.resources.items
+    enqueue(partition, ask)
+    if kept is not None:
+        partition.reserving.put(ask, kept)
 
 
 def _priority_may_have_changed(app: Application) -> None:
@@ -130,8 +156,6 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     nominate.withdraw(partition, ask)
     reserve_node.unreserve(partition, ask)
     forget_ask(partition, ask)
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
     if ask.spec.placeholder:
         gangs.placeholder_withdrawn(ask)
 
@@ -142,3 +166,5 @@ def forget_ask(partition: Partition, ask: Ask) -> None:
     del app.asks[ask.key]
     if app.spec.at_once:
         partition.held_asks.freed[app.id] = None
+    partition.admission.leave(ask)
+    shapes.part(partition, ask.spec.where)

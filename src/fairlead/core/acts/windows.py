@@ -29,12 +29,10 @@ def look(partition: Partition) -> None:
     changed = False
     for app in partition.applications.values():
         for ask in app.waiting_asks() if app.pending_count else ():
-            if windows.where(ask, now_ms) != ask.where:
+            if windows.narrow(partition, ask) != ask.where:
                 shapes.regroup(partition, ask)
                 _give_up_what_is_closed(partition, ask)
                 changed = True
-            elif (due_ms := windows.changes_ms(ask, now_ms)) is not None:
-                partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
     if changed:
         partition.books_version += 1
         partition.reserving.look_again()

@@ -209,10 +209,12 @@ def flaw(where: Constraints) -> str:
 
 def taint_flaw(taint: Taint) -> str:
     """What is wrong with a taint; nothing when it makes sense."""
-    if not taint.key:
-        return "a taint has no key"
+    return _effect_flaw(taint.effect) if taint.key else "a taint has no key"
+
+
+def _effect_flaw(effect: str) -> str:
     known = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
-    return "" if taint.effect in known else f"{taint.effect!r} is not an effect; known: {', '.join(known)}"
+    return "" if effect in known else f"{effect!r} is not an effect; known: {', '.join(known)}"
 
 
 def _conditions_flaw(conditions: Selector) -> str:
@@ -240,10 +242,7 @@ def _toleration_flaw(toleration: Toleration) -> str:
         return f"{toleration.operator!r} is not an operator; known: Equal, {EXISTS}"
     if not toleration.key and toleration.operator != EXISTS:
         return f"without a key the operator must be {EXISTS}"
-    known = ("", NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
-    if toleration.effect not in known:
-        return f"{toleration.effect!r} is not an effect; known: {', '.join(known[1:])}"
-    return ""
+    return _effect_flaw(toleration.effect) if toleration.effect else ""
 
 
 def _term_flaw(term: AffinityTerm | SpreadTerm) -> str:

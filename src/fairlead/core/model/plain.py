@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any
 
 from fairlead.core.model import conditions, constraints, events, reasons, specs
@@ -44,7 +43,7 @@ def to_brief(value: Any) -> dict[str, Any]:
     """A declared value as `to_plain` writes it, without the fields that hold their defaults."""
     row: dict[str, Any] = to_plain(value)
     defaults = _DEFAULTS[value.__class__]
-    return {name: part for name, part in row.items() if name == TAG or part != defaults.get(name, _REQUIRED)}
+    return {name: part for name, part in row.items() if part != defaults.get(name, _REQUIRED)}
 
 
 def from_plain(plain: Any) -> Any:
@@ -67,13 +66,6 @@ def from_plain(plain: Any) -> Any:
     return cls(**{k: v if v.__class__ in _ATOMS else from_plain(v) for k, v in plain.items() if k != TAG})
 
 
-def values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that gives these attributes of an object, all at once."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda thing: tuple(getattr(thing, name) for name in names)
-
-
 # -- how each type is written -------------------------------------------------------------------------------------
 
 
@@ -90,13 +82,13 @@ def _amounts(value: Resources | Limits) -> dict[str, Any]:
 
 
 def _declared(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
-    tag, names = cls.__name__, tuple(f.name for f in fields(cls))
-    parts_of = values_of(names)
+    tag, names = cls.__name__, [f.name for f in fields(cls)]
 
     def write(value: Any) -> dict[str, Any]:
         row: dict[str, Any] = {TAG: tag}
-        for name, part in zip(names, parts_of(value), strict=True):
-            row[name] = part if part.__class__ in _ATOMS else to_plain(part) if part != () else []
+        for name in names:
+            part = getattr(value, name)
+            row[name] = part if part.__class__ in _ATOMS else to_plain(part)
         return row
 
     return write

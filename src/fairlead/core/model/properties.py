@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity
 from fairlead.core.model.resources import INT64_MAX
@@ -83,26 +84,11 @@ def parse_duration_ms(text: str) -> int | None:
     return -(-total // 10**6)
 
 
-def _offset(text: str) -> int | None:
-    if not _INTEGER.fullmatch(text) or len(text) > 64:
+def _whole(form: re.Pattern[str], least: int, most: int, text: str) -> int | None:
+    if not form.fullmatch(text) or len(text) > 64:
         return None
     value = int(text)
-    return value if PRIORITY_MIN <= value <= PRIORITY_MAX else None
-
-
-def _count(text: str) -> int | None:
-    if not _DIGITS.fullmatch(text) or len(text) > 64:
-        return None
-    value = int(text)
-    return value if value <= _UINT64_MAX else None
-
-
-def _bytes(text: str) -> int | None:
-    return _quantity("memory", text)
-
-
-def _cores(text: str) -> int | None:
-    return _quantity(VCORE, text)
+    return value if least <= value <= most else None
 
 
 def _quantity(name: str, text: str) -> int | None:
@@ -138,10 +124,13 @@ class PropertyRule:
 
 
 _DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 500ms or 1h30m")
-_WHOLE: Reading = (_count, "a whole number, 0 or more")
-_BYTES: Reading = (_bytes, "an amount of bytes above 0, such as 512Mi or 4Gi")
-_CORES: Reading = (_cores, "cores above 0, such as 2 or 500m")
-_OFFSET: Reading = (_offset, "a whole number of 32 bits, such as 100 or -100")
+_WHOLE: Reading = (partial(_whole, _DIGITS, 0, _UINT64_MAX), "a whole number, 0 or more")
+_BYTES: Reading = (partial(_quantity, "memory"), "an amount of bytes above 0, such as 512Mi or 4Gi")
+_CORES: Reading = (partial(_quantity, VCORE), "cores above 0, such as 2 or 500m")
+_OFFSET: Reading = (
+    partial(_whole, _INTEGER, PRIORITY_MIN, PRIORITY_MAX),
+    "a whole number of 32 bits, such as 100 or -100",
+)
 _SORT = _words({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False)
 _PREEMPTION = _words({"default": "default", "fence": "fence", "disabled": "disabled"})
 

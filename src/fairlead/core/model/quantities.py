@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from fairlead.core.model.resources import INT64_MAX
 
-_GRAMMAR = re.compile(r"\s*(\d+)\s*(?:([kKMGTPE])|([kKMGTPE]i|[mk]i|m))?\s*", re.ASCII)
+_GRAMMAR = re.compile(r"\s*(\d+)\s*([kKMGTPE]i?|mi?)?\s*", re.ASCII)
 _DIGITS_MAX = 40
 """More digits than any 64-bit amount needs with any suffix; longer texts are not read at all."""
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -42,7 +42,7 @@ def parse_quantity(name: str, text: str) -> int:
         raise QuantityError(
             "invalid quantity", name, text, "write digits and an optional suffix, such as 500m, 2 or 10Gi"
         )
-    digits, suffix = match.group(1), match.group(2) or match.group(3) or ""
+    digits, suffix = match[1], match[2] or ""
     is_vcore = name == VCORE
     if suffix == "m":
         if not is_vcore:
@@ -64,9 +64,9 @@ def format_quantity(name: str, value: int) -> str:
     if name == VCORE:
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if is_bytes(name):
-        for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
-            if value and value % _BINARY[suffix] == 0:
-                return f"{value // _BINARY[suffix]}{suffix}"
+        for suffix, size in reversed(_BINARY.items()):
+            if value and value % size == 0:
+                return f"{value // size}{suffix}"
     return str(value)
 
 

@@ -25,14 +25,13 @@ class Resources:
     `items` is sorted by name, so that equal amounts are equal tuples and every iteration has one order.
     """
 
-    __slots__ = ("_hash", "items")
+    __slots__ = ("items",)
 
     items: Items
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
         self.items = tuple(sorted((n, v) for n, v in pairs if v))
-        self._hash = hash(self.items)
 
     def __getitem__(self, name: str) -> int:
         for n, v in self.items:
@@ -53,7 +52,7 @@ class Resources:
         return self.items == other.items if isinstance(other, Resources) else NotImplemented
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.items)
 
     def __repr__(self) -> str:
         return f"Resources({dict(self.items)})"
@@ -68,10 +67,7 @@ class Resources:
         return Resources(total)
 
     def __sub__(self, other: Resources) -> Resources:
-        total = dict(self.items)
-        for n, v in other.items:
-            total[n] = total.get(n, 0) - v
-        return Resources(total)
+        return self + other * -1
 
     def __mul__(self, factor: int) -> Resources:
         return Resources((n, v * factor) for n, v in self.items)
@@ -92,20 +88,19 @@ NOTHING = Resources()
 class Limits:
     """An immutable ceiling or guarantee; an absent name is unlimited, a present 0 means none."""
 
-    __slots__ = ("_map", "items")
+    __slots__ = ("items",)
 
     items: Items
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
-        self._map = dict(sorted(dict(amounts).items()))
-        self.items = tuple(self._map.items())
+        self.items = tuple(sorted(dict(amounts).items()))
 
     def get(self, name: str) -> int | None:
         """The limit for `name`, or None where it is unlimited."""
-        return self._map.get(name)
+        return dict(self.items).get(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._map
+        return any(n == name for n, _ in self.items)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self.items)
@@ -120,14 +115,14 @@ class Limits:
         return hash(("Limits", self.items))
 
     def __repr__(self) -> str:
-        return f"Limits({self._map})"
+        return f"Limits({dict(self.items)})"
 
     def __reduce__(self) -> tuple[type[Limits], tuple[Items]]:
         return (Limits, (self.items,))
 
     def as_dict(self) -> dict[str, int]:
         """A fresh `{name: limit}`, sorted by name, explicit zeros kept."""
-        return dict(self._map)
+        return dict(self.items)
 
     @property
     def is_set(self) -> bool:
@@ -140,7 +135,7 @@ class Limits:
 
     def min_with(self, other: Limits) -> Limits:
         """The tighter of both for each name; a name on one side only takes that side's value."""
-        merged = dict(self._map)
+        merged = dict(self.items)
         for n, v in other.items:
             merged[n] = min(v, merged.get(n, v))
         return Limits(merged)
@@ -200,13 +195,5 @@ def fits_in(items: Items, room: Mapping[str, int]) -> bool:
     """Whether an amount fits into what is free; a name that is not there is 0 (`FitIn` of YuniKorn)."""
     for n, v in items:
         if v > 0 and v > room.get(n, 0):
-            return False
-    return True
-
-
-def fits_under(items: Items, room: Mapping[str, int]) -> bool:
-    """Whether an amount fits under a headroom; a name that is not there is unlimited (`FitInMaxUndef`)."""
-    for n, v in items:
-        if v > 0 and n in room and v > room[n]:
             return False
     return True

@@ -96,9 +96,7 @@ class NodeSortSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionSpec:
-    """Switches of preemption. `rule` is an addition: `guarantee` (YuniKorn's laws) or `priority` (strictly lower
-    ones).
-    """
+    """Switches of preemption. `rule` is an addition: `guarantee` (YuniKorn's laws), `priority`, or `both`."""
 
     enabled: bool = True
     quota_enabled: bool = False

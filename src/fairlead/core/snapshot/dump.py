@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.acts import infeasible
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.cluster import Cluster
@@ -18,7 +17,7 @@ from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.task_groups import TaskGroup
-from fairlead.core.model.plain import to_brief, to_plain, values_of
+from fairlead.core.model.plain import to_brief, to_plain
 
 VERSION = 3
 
@@ -103,8 +102,8 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "held_asks": partition.held_asks.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
-        "resting": infeasible.dump(partition),
-        "resting_in_leaves": infeasible.dump_in_leaves(partition),
+        "resting": [_name(batch.head) for shape in partition.nodes.oversize for batch in shape.resting],
+        "resting_in_leaves": [_name(batch.head) for queue in partition.root.walk() for batch in queue.resting],
     }
 
 
@@ -158,16 +157,12 @@ def _dump_application(app: Application) -> dict[str, Any]:
         "state": str(app.state),
         "state_log": [[at, str(state)] for at, state in app.state_log],
         "rejected": to_plain(app.rejected),
-        **dict(zip(APP_STATE, _state_of_application(app), strict=True)),
+        **{name: getattr(app, name) for name in APP_STATE},
         "asks": [_dump_ask(a) for a in app.asks.values()],
         "groups": [_dump_group(g) for g in app.groups.values()],
         "awaited_by": [younger.id for younger in app.awaited_by],
         "consumed": app.consumed.as_plain() if app.consumed is not None else None,
     }
-
-
-_state_of_application = values_of(APP_STATE)
-_state_of_ask = values_of(tuple(ASK_STATE))
 
 
 def _dump_group(group: TaskGroup) -> dict[str, Any]:
@@ -180,7 +175,7 @@ def _dump_group(group: TaskGroup) -> dict[str, Any]:
 
 def _dump_ask(ask: Ask) -> dict[str, Any]:
     row = {"spec": to_brief(ask.spec)}
-    row |= {name: value for name, value in zip(ASK_STATE, _state_of_ask(ask), strict=True) if value != ASK_STATE[name]}
+    row |= {name: value for name, default in ASK_STATE.items() if (value := getattr(ask, name)) != default}
     tied = {
         "node": ask.node and ask.node.id,
         "evict_cause": ask.evict_cause and str(ask.evict_cause),

@@ -6,14 +6,14 @@ dumped and loaded decides exactly as the one that was not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from fairlead.core.acts import gangs, infeasible, reserve_turn, room_changes, waiting_asks
+from fairlead.core.acts import gangs, infeasible, reserve_turn, room_changes, shapes, waiting_asks
 from fairlead.core.acts.nominate import enter
 from fairlead.core.acts.reconfigure import recount_priorities
-from fairlead.core.acts.shapes import shape_of
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.eviction_history import Disruption
 from fairlead.core.books.guarantees import find_guarantees
@@ -85,10 +85,8 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
         for ask in app.asks.values():
             partition.admission.enter(ask)
-    over = [(partition.ended, key, row) for key, row in state["ended"]]
-    over += [(partition.rejected, row["spec"]["id"], row) for row in state["rejected"]]
-    for kept, key, row in over:
-        kept[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
+    partition.ended = {key: _load_ended(row, queues) for key, row in state["ended"]}
+    partition.rejected = {row["spec"]["id"]: _load_ended(row, queues) for row in state["rejected"]}
     foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
     for spec, node in foreign:
         partition.nodes.terrain.started(spec, node)
@@ -106,7 +104,10 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     room_changes.reshare(partition)
     room_changes.wake_all(partition)
     partition.timers.look(cluster.now_ms, partition.name)
-    infeasible.load(partition, state["resting"], state["resting_in_leaves"])
+    for batch in _batches(state["resting"], asks):
+        infeasible.rest(partition.nodes, batch)
+    for batch in _batches(state["resting_in_leaves"], asks):
+        infeasible.rest_in_leaf(batch)
 
 
 def _restore(thing: Any, names: tuple[str, ...], row: dict[str, Any]) -> None:
@@ -114,11 +115,21 @@ def _restore(thing: Any, names: tuple[str, ...], row: dict[str, Any]) -> None:
         setattr(thing, name, row[name])
 
 
-def _gone(path: str) -> Queue:
-    """The queue that an ended application was in and that is not there any more: all that is left is its path."""
-    queue = Queue(path.rpartition(".")[2], None, 0, leaf=True, managed=False)
-    queue.path = path
-    return queue
+def _load_ended(row: dict[str, Any], queues: dict[str, Queue]) -> Application:
+    """An application that has ended. Where its queue is not there any more, all that is left of that is the path."""
+    queue = queues.get(row["queue"])
+    if queue is None:
+        queue = Queue(row["queue"].rpartition(".")[2], None, 0, leaf=True, managed=False)
+        queue.path = row["queue"]
+    return _load_application(row, queue)
+
+
+def _batches(rows: list[Any], asks: dict[tuple[str, str], Ask]) -> Iterator[Batch]:
+    """Those that were written down by an ask of each."""
+    for app, key in rows:
+        batch = asks[app, key].batch
+        assert batch is not None, f"{app}/{key} is in no line"
+        yield batch
 
 
 def _held_attempt(row: list[Any]) -> list[Any]:
@@ -179,11 +190,6 @@ def _load_application(row: dict[str, Any], queue: Queue) -> Application:
 def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str], Ask]) -> None:
     """Tie asks to nodes, to each other and to the lines of their applications."""
     nodes = partition.nodes.nodes
-    named = {}
-    for app_row in state["applications"]:
-        for row in app_row["asks"]:
-            ask = asks[app_row["spec"]["id"], row["spec"]["key"]]
-            named[ask] = row
     for row in state["nodes"]:
         node = nodes[row["spec"]["id"]]
         node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
@@ -194,7 +200,8 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute(node.allocated)
         partition.nodes.touch(node)
-    for ask, row in named.items():
+    ask_rows = [row for app_row in state["applications"] for row in app_row["asks"]]
+    for ask, row in zip(asks.values(), ask_rows, strict=True):
         ask.node, ask.reserved_on, ask.bound_for = (
             nodes[row[name]] if row.get(name) else None for name in ("node", "reserved_on", "bound_for")
         )
@@ -218,10 +225,8 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
 
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:
-    app, shape = ask.app, shape_of(partition, ask)
-    shape.pending += 1
-    shape.oldest_ms = min(shape.oldest_ms, ask.created_ms)
-    ask.shape = shape
+    app = ask.app
+    shapes.join(partition, ask)
     partition.nodes.terrain.label_keys.waits(ask)
     app.count_pending(ask)
     if app.limit_group is None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, gangs, nominate
-from fairlead.core.acts.terminating import begin
-from fairlead.core.books.idle_work import payer
+from fairlead.core.acts import allocations, gangs, nominate, terminating
 from fairlead.core.model.events import Cause, Leaving, Nominated
 from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.preemption.by_priority import RULE, plan_on
@@ -31,7 +29,7 @@ def leaving(partition: Partition, event: Leaving) -> None:
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
     if event.cause is Cause.PREEMPTED_BY_SCHEDULER:
-        begin(partition, ask, payer(ask))
+        terminating.begin(partition, ask)
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
 

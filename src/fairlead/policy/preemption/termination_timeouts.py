@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import terminating, waiting_asks
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
-from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import LoopBroken, Overdue
 from fairlead.policy.eligibility.attempt_times import NEVER_MS
 from fairlead.policy.preemption.protection import look_again
@@ -24,7 +23,7 @@ def on_timer(partition: Partition, _: str) -> None:
     """Some work may be overdue by now."""
     for victim in terminating.late(partition):
         assert victim.node is not None
-        terminating.give_up(partition, victim, payer(victim))
+        terminating.give_up(partition, victim)
         for_whom = victim.evicted_by[1] if victim.evicted_by is not None else ""
         partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
         if victim.evicted_for is not None:

@@ -15,7 +15,7 @@ from fairlead.core.acts import queue_removal
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.names import USER_NAME
 from fairlead.core.model.reasons import Reason, Refused, SubmitDenied
-from fairlead.core.model.resources import fits_under, pruned
+from fairlead.core.model.resources import lacks, pruned
 from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec
 from fairlead.policy.queue_choice.acl import groups_of, may_submit
 from fairlead.policy.queue_choice.dynamic import (
@@ -188,7 +188,7 @@ def gang_obstacle(queue: Queue, spec: ApplicationSpec) -> Refused | None:
         if above.parent is not None:
             for name, limit in (above.max or {}).items():
                 room[name] = min(limit, room.get(name, limit))
-    if fits_under(gang, room):
+    if not lacks(room, {}, gang):
         return None
     return Refused(
         f"queue {queue.path} cannot fit application {spec.id}: task group request {pruned(dict(gang))} larger than max "

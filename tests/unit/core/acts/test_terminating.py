@@ -52,7 +52,7 @@ def test_the_room_of_what_is_late_is_counted_on_no_more() -> None:
     """And not a second time when it leaves in the end."""
     c, part, low = leaving()
     version = part.books_version
-    give_up(part, low, low.app.queue)
+    give_up(part, low)
     assert (part.root.preempting, low.overdue, part.disruption.overdue) == ({}, True, {low: None})
     assert part.books_version > version
     assert low.node in part.nodes.since_search

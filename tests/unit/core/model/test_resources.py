@@ -10,7 +10,6 @@ from fairlead.core.model.resources import (
     add_to,
     amount_flaw,
     fits_in,
-    fits_under,
     lacks,
     negative,
 )
@@ -38,7 +37,7 @@ def test_what_is_absent_is_nothing_in_room_and_unlimited_under_a_headroom() -> N
     """The two ways to look at one amount."""
     items = Resources({"vcore": 1}).items
     assert not fits_in(items, {})
-    assert fits_under(items, {})
+    assert not lacks({}, {}, items)
 
 
 def test_the_negative_takes_away_what_was_added() -> None:
