@@ -41,7 +41,7 @@ def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bo
     columns = table.columns
     columns.sync()
     mask = columns.has_room(columns.open & table.terrain.allowed(shape), shape.items)
-    if mask is not None and (shape.where.prefers or table.discouraging or has_wish):
+    if shape.where.prefers or table.discouraging or has_wish:
         mask = best(table, shape.where, mask, spec)
     return columns.first(mask)
 
