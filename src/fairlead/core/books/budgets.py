@@ -110,7 +110,7 @@ class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
     def __init__(self) -> None:
-        super().__init__("budget")
+        super().__init__("budget", flaw)
         self._index: SelectorIndex[str] | None = None
         """The budgets by the labels that they look at; None: to be made."""
         self.counted: dict[str, Counted] = {}
@@ -119,9 +119,6 @@ class Budgets(Declared[BudgetSpec]):
     def __iter__(self) -> Iterator[BudgetSpec]:
         """Every budget, in the order in which they were made."""
         return iter(self._specs.values())
-
-    def _flaw(self, spec: BudgetSpec) -> str:
-        return flaw(spec)
 
     def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (all counts are void, whichever it was)
         self._index = None

@@ -57,6 +57,12 @@ def quota_problem(spec: QuotaSpec) -> tuple[str, str] | None:
     return None
 
 
+def flaw(spec: QuotaSpec) -> str:
+    """The second of these alone: what is wrong with the quota and what to do about it."""
+    problem = quota_problem(spec)
+    return problem[1] if problem is not None else ""
+
+
 def _scope_problem(scope: Requirement) -> str:
     if scope.key != SCOPE_KEY:
         return f"a scope is about {SCOPE_KEY}, not '{scope.key[:60]}'"
@@ -100,7 +106,7 @@ class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
     def __init__(self) -> None:
-        super().__init__("quota")
+        super().__init__("quota", flaw)
         self._of: dict[str, Quota] = {}
         self._by_queue: dict[str, list[Quota]] = {}
 
@@ -111,10 +117,6 @@ class ClassQuotas(Declared[QuotaSpec]):
     def get(self, name: str) -> Quota | None:
         """The quota of this name."""
         return self._of.get(name)
-
-    def _flaw(self, spec: QuotaSpec) -> str:
-        problem = quota_problem(spec)
-        return problem[1] if problem is not None else ""
 
     def _changed(self, name: str, asks: Asks) -> None:
         if name in self._specs:

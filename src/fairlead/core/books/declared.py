@@ -30,9 +30,11 @@ def no_asks() -> Iterable[Ask]:
 class Declared(Generic[S]):
     """The things of one kind by name, in the order in which they were made."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, flaw: Callable[[S], str]) -> None:
         self._what = what
         """What people call such a thing."""
+        self._flaw: Callable[[S], str] = flaw
+        """What is wrong with one and what to write instead; nothing when it makes sense."""
         self._specs: dict[str, S] = {}
         self._filed: dict[str, None] = {}
         """Names of those that the queue file has."""
@@ -43,6 +45,10 @@ class Declared(Generic[S]):
     def is_of_file(self, name: str) -> bool:
         """Whether the queue file declares it."""
         return name in self._filed
+
+    def flaws(self, specs: Iterable[S]) -> list[str]:
+        """What is wrong with any of these."""
+        return [flaw for flaw in map(self._flaw, specs) if flaw]
 
     def why_not_set(self, spec: S) -> Reason | None:
         """Why it cannot be made or changed so; None when it can."""
@@ -96,10 +102,5 @@ class Declared(Generic[S]):
             self._changed(spec.name, no_asks)
         self._filed = dict.fromkeys(filed)
 
-    def _flaw(self, spec: S) -> str:
-        """What is wrong with it and what to write instead; nothing when it makes sense."""
-        raise NotImplementedError
-
     def _changed(self, name: str, asks: Asks) -> None:
-        """It was made, changed or removed."""
-        raise NotImplementedError
+        """It was made, changed or removed: what is kept beside it follows."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, HOSTNAME, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
@@ -70,7 +70,7 @@ class Windows(Declared[WindowSpec]):
     """All windows, by name. They hold in every partition."""
 
     def __init__(self) -> None:
-        super().__init__("window")
+        super().__init__("window", flaw)
         self.opened: dict[tuple[str, str], int] = {}
         """By partition and name those that are open and were said to be: when they began."""
 
@@ -82,12 +82,6 @@ class Windows(Declared[WindowSpec]):
         """When the window begins and ends, this time or next; None: it is over, or was removed."""
         spec = self._specs.get(name)
         return occurrence(spec, now_ms) if spec is not None else None
-
-    def _flaw(self, spec: WindowSpec) -> str:
-        return flaw(spec)
-
-    def _changed(self, name: str, asks: Asks) -> None:
-        """What follows is worked out by `core.acts.windows`."""
 
     # -- what is in the way of an ask -----------------------------------------------------------------------------
 
