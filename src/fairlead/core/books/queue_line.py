@@ -10,11 +10,11 @@ from __future__ import annotations
 from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Any, cast
 
-from fairlead.core.books.demand import Demand
+from fairlead.core.books.demand import Demand, Obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.asks import Batch
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Allowance
@@ -26,7 +26,7 @@ inside it would be compared twice.
 """
 
 
-class QueueLine:
+class QueueLine(Obstacle):
     """What waits in one queue and below, in order."""
 
     __slots__ = (
@@ -41,21 +41,19 @@ class QueueLine:
         "due",
         "due_below",
         "full",
-        "gated",
         "heap",
         "improved",
         "is_leaf",
         "lineage",
         "parent",
         "ready",
-        "reserved",
         "stamp",
         "stamps",
         "touched",
-        "waiting",
     )
 
     def __init__(self, parent: Queue | None, *, leaf: bool) -> None:
+        super().__init__()
         self.parent = parent
         self.is_leaf = leaf
         self.children: dict[str, Queue] = {}
@@ -73,12 +71,6 @@ class QueueLine:
         """Of a leaf: batches that may have others stopped by guarantee now."""
         self.due_below = 0
         """How many leaves here and below have some."""
-        self.waiting: dict[Demand, None] = {}
-        """Demands of this leaf that are woken when room is made here."""
-        self.gated: dict[Demand, None] = {}
-        """Demands that are woken when an application less runs here."""
-        self.reserved: dict[Ask, dict[Ask, None]] = {}
-        """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
         self.child_heap: list[ChildEntry] = []
         """Of a parent: its children that have something to offer."""
         self.heap: list[tuple[tuple[object, ...], int, Demand]] = []

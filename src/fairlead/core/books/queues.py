@@ -10,12 +10,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.applications import NO_PRIORITY, Application
+from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import Batch
 from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, Limits, add_to
+from fairlead.core.model.resources import Book, Items, Limits, add_to, lacks
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class Queue(QueueLine):
         "pending_sum",
         "preempting",
         "priority_counts",
-        "promised",
         "properties",
         "quota_due_ms",
         "raw_priority",
@@ -92,8 +91,6 @@ class Queue(QueueLine):
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""
         self.allocating_accepted: dict[str, None] = {}
-        self.promised: dict[Application, int] = {}
-        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
         self.resting: dict[Batch, None] = {}
         """Batches that make no attempt to preempt while a maximum here or above is too small (`acts.infeasible`)."""
         # Priorities: how many applications (leaf) or children (parent) report each value.
@@ -292,13 +289,7 @@ class Queue(QueueLine):
 
     def lacks(self, items: Items) -> bool:
         """Whether this maximum has no room for the amount."""
-        most = self.max
-        if most is not None:
-            used = self.allocated
-            for name, amount in items:
-                if name in most and used.get(name, 0) + amount > most[name] and amount > 0:
-                    return True
-        return False
+        return lacks(self.max, self.allocated, items)
 
     def loosened(self) -> None:
         """Room was made in this queue and above: what waits for it is looked at again."""
@@ -309,11 +300,7 @@ class Queue(QueueLine):
     def wake_waiting(self) -> None:
         """Look again at what waits for room under this maximum."""
         self.full.clear()
-        for ask, again in self.reserved.items():
-            again[ask] = None
-        for demand in list(self.waiting):
-            if not self.lacks(demand.shape.items):
-                demand.wake()
+        super().wake_waiting()
 
     def count_running(self, change: int) -> None:
         """One application more (1) or less (-1) runs here and above."""
@@ -325,10 +312,7 @@ class Queue(QueueLine):
     def open_gates(self) -> None:
         """Applications may run again: wake what waits behind `maxapplications`, here and above."""
         for queue in self.lineage:
-            for ask, again in queue.reserved.items():
-                again[ask] = None
-            for demand in list(queue.gated):
-                demand.wake()
+            queue.open_gate()
 
     # -- priorities -----------------------------------------------------------------------------------------------
 
