@@ -146,7 +146,7 @@ class Terrain:
             self._repel(term, node, change)
         for key, address in dict.fromkeys(map(port_of, where.ports)):
             users = self.ports.setdefault(key, {})
-            tally = users.get(address) or users.setdefault(address, Tally(()))
+            tally = users.get(address) or users.setdefault(address, Tally())
             tally.add(node, change, version)
             if not tally.total:
                 del users[address]
@@ -158,13 +158,10 @@ class Terrain:
         self._table.gains += 1
 
     def _repel(self, term: AffinityTerm, node: Node, change: int) -> None:
-        key = (term.selector, term.topology_key)
-        tally = self.repellers.tallies.get(key) or self.repellers.add(key, term.selector)
-        tally.add(node, change, self._table.columns.version)
+        key, version = (term.selector, term.topology_key), self._table.columns.version
+        tally = self.repellers.count(key, term.selector, node, change, version)
         if change < 0:
             self._wake(tally)
-        if not tally.total:
-            self.repellers.drop(key)
         if not tally.total or change > 0:
             self.beware()
 

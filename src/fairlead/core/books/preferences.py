@@ -19,7 +19,7 @@ from fairlead.core.books.topology_counts import NOWHERE
 from fairlead.core.model.matching import matches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
@@ -90,7 +90,9 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask
 
 def nodes_liked(table: NodeTable, where: Constraints, mask: Mask) -> Points:
     """For each row how far it is a node that these constraints prefer, in hundredths of the best of the mask."""
-    return _part_of_most(_of_rows(table.columns.rows, lambda node: _likes(where, node)), mask)
+    rows = table.columns.rows
+    liked = (sum(wish.weight for wish in where.preferred_nodes if matches(wish.term, node.labels)) for node in rows)
+    return _part_of_most(np.fromiter(liked, dtype=np.int64, count=len(rows)), mask)
 
 
 def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> Points:
@@ -101,14 +103,6 @@ def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> 
         view = terrain.standing_of(wish.term.selector).view(terrain.topology(wish.term.topology_key))
         liked += wish.weight * view.by_row()
     return liked
-
-
-def _likes(where: Constraints, node: Node) -> int:
-    return sum(wish.weight for wish in where.preferred_nodes if matches(wish.term, node.labels))
-
-
-def _of_rows(rows: list[Node], measure: Callable[[Node], int]) -> Points:
-    return np.fromiter((measure(node) for node in rows), dtype=np.int64, count=len(rows))
 
 
 def _part_of_most(amounts: Points, mask: Mask) -> Points:

@@ -81,10 +81,9 @@ class View:
 class Tally:
     """Running work of one kind, by node."""
 
-    __slots__ = ("_views", "on_node", "selector", "total", "watchers")
+    __slots__ = ("_views", "on_node", "total", "watchers")
 
-    def __init__(self, selector: Selector) -> None:
-        self.selector = selector
+    def __init__(self) -> None:
         self.total = 0
         self.on_node: dict[Node, int] = {}
         self.watchers: dict[Shape, None] = {}
@@ -128,8 +127,16 @@ class TallyIndex(Generic[K]):
 
     def add(self, key: K, selector: Selector) -> Tally:
         """A new tally."""
-        tally = self.tallies[key] = Tally(selector)
+        tally = self.tallies[key] = Tally()
         self._selectors.add(key, selector)
+        return tally
+
+    def count(self, key: K, selector: Selector, node: Node, change: int, version: int) -> Tally:
+        """So much more on this node (`Tally.add`); a tally is made when it is new, and dropped when nothing is left."""
+        tally = self.tallies.get(key) or self.add(key, selector)
+        tally.add(node, change, version)
+        if not tally.total:
+            self.drop(key)
         return tally
 
     def drop(self, key: K) -> None:
