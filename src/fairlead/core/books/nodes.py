@@ -52,10 +52,10 @@ class NodeTable:
         """Those of these for which some node may be set aside, and how old the oldest ask is that may have one."""
         self.seekable_ms = 2**62
         """None of those asks is older than this."""
-        self.oversize: dict[
-            Shape, None
-        ] = {}  # Shapes that no node could hold even when empty (`core.acts.infeasible`).
-        self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
+        self.oversize: dict[Shape, None] = {}
+        """Shapes that no node could hold even when empty (`core.acts.infeasible`)."""
+        self.suspects: dict[Node, None] = {}
+        """Where more may run than there is room for (`core.books.nominations`)."""
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
         self.reserved_shapes: dict[Shape, None] = {}

@@ -138,9 +138,7 @@ class QueueLine(Obstacle):
 
     def demand(self, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> Demand:
         """The demand of this leaf for `key`, made when it is new."""
-        own = self.demands.get(shape)
-        if own is None:
-            own = self.demands[shape] = {}
+        own = self.demands.setdefault(shape, {})
         found = own.get(key)
         if found is None:
             found = own[key] = Demand(self.lineage[0], shape, key, allowance, enters)

@@ -142,7 +142,7 @@ class Queue(QueueLine):
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
-        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications, is_root=self.parent is None)
+        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications)
         self.template = spec.child_template
         self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
 
@@ -154,17 +154,10 @@ class Queue(QueueLine):
             self._apply({}, None, None, 0)
             self.template = template
 
-    def _apply(
-        self,
-        raw: Mapping[str, str],
-        guaranteed: Limits | None,
-        maximum: Limits | None,
-        apps: int,
-        is_root: bool = False,
-    ) -> None:
+    def _apply(self, raw: Mapping[str, str], guaranteed: Limits | None, maximum: Limits | None, apps: int) -> None:
         self.set_properties(raw)
         self.max_applications = apps
-        if not is_root:
+        if self.parent is not None:
             self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
             self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
         self.share_terms = None
@@ -186,8 +179,10 @@ class Queue(QueueLine):
         for queue in reversed(self.lineage):
             if queue.max is None:
                 continue
-            own = {n: v - queue.allocated.get(n, 0) for n, v in queue.max.items()}
-            room = own if room is None else _component_min(room, own)
+            room = {} if room is None else room
+            for name, most in queue.max.items():
+                left = most - queue.allocated.get(name, 0)
+                room[name] = min(left, room.get(name, left))
         return room
 
     def short_of_room(self, items: Items) -> Queue | None:
@@ -355,10 +350,3 @@ class Queue(QueueLine):
 
     def __repr__(self) -> str:
         return f"<Queue {self.path}>"
-
-
-def _component_min(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    merged = dict(left)
-    for name, value in right.items():
-        merged[name] = min(value, merged.get(name, value))
-    return merged

@@ -118,18 +118,20 @@ class Windows(Declared[WindowSpec]):
         limit_ms = ask.spec.time_limit_ms
         if limit_ms is None:
             return None
-        times = (occurrence(spec, now_ms) for spec in self._specs.values())
-        due = (each[0] - limit_ms + 1 for each in times if each is not None)
+        due = (start_ms - limit_ms + 1 for start_ms, _ in self._all_times(now_ms))
         return min((due_ms for due_ms in due if due_ms > now_ms), default=None)
 
     def next_ms(self, now_ms: int) -> int | None:
         """When the next window begins or ends."""
-        times = (occurrence(spec, now_ms) for spec in self._specs.values())
-        return min((at_ms for each in times if each is not None for at_ms in each if at_ms > now_ms), default=None)
+        return min((at_ms for times in self._all_times(now_ms) for at_ms in times if at_ms > now_ms), default=None)
 
     def ends(self, now_ms: int) -> list[int]:
         """When each window ends, this time or next."""
-        return [each[1] for spec in self._specs.values() if (each := occurrence(spec, now_ms)) is not None]
+        return [ends_ms for _, ends_ms in self._all_times(now_ms)]
+
+    def _all_times(self, now_ms: int) -> Iterator[tuple[int, int]]:
+        """When each that is not over begins and ends, this time or next."""
+        return (times for spec in self._specs.values() if (times := occurrence(spec, now_ms)) is not None)
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
