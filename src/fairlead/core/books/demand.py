@@ -41,7 +41,6 @@ class Shape:
         "items",
         "key",
         "labels",
-        "may_reserve",
         "oldest_ms",
         "pending",
         "required_node",
@@ -74,8 +73,6 @@ class Shape:
         """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
         self.blocked_by_root = False
         """It was unfit because of the sum of all nodes, not because of each single one."""
-        self.may_reserve = False
-        """It is unfit, but some node may be set aside for it (not known otherwise)."""
         self.reserved: dict[Ask, dict[Ask, None]] = {}
         """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
         self.resting: dict[Batch, None] = {}

@@ -184,12 +184,11 @@ class NodeTable:
                 if is_narrow:
                     self.narrow.begin(shape, node)
             elif (
-                not (shape.may_reserve or shape.required_node)
+                not (shape in self.seekable or shape.required_node)
                 and node.is_open
                 and node.fits_total(shape.items)
                 and self.terrain.may_let(shape, node)
             ):
-                shape.may_reserve = True
                 self._seek(shape, shape.oldest_ms)
 
     def sum_has_room(self, items: Items) -> bool:
@@ -214,7 +213,7 @@ class NodeTable:
         self.seekable.pop(shape, None)
         if shape.watched:
             self.terrain.unwatch(shape)
-        shape.unfit = shape.blocked_by_root = shape.may_reserve = False
+        shape.unfit = shape.blocked_by_root = False
         self.fitting[shape] = None
         if shape.required_node or not self.only_room_counts(shape):
             # What runs elsewhere may have changed what suits their own nodes.
@@ -227,7 +226,6 @@ class NodeTable:
         self.fitting.pop(shape, None)
         shape.unfit = True
         shape.blocked_by_root = by_root
-        shape.may_reserve = not by_root
         self.unfit[shape] = None
         if by_root:
             self.seekable.pop(shape, None)
@@ -252,7 +250,6 @@ class NodeTable:
 
     def cannot_reserve(self, shape: Shape) -> None:
         """No node can be set aside for `shape`, until one changes."""
-        shape.may_reserve = False
         self.seekable.pop(shape, None)
 
     def seeks(self, demand: Demand, created_ms: int) -> None:
