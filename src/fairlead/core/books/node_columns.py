@@ -45,7 +45,7 @@ class Columns:
         self._score = score
         self._valid = False
         self.version = 0
-        """Grows whenever rows are put together anew; what was worked out for other rows is void."""
+        """Grows whenever rows are to be put together anew; what was worked out for other rows is void."""
         self.rows: list[Node] = []
         self.stale: dict[Node, None] = {}
         """Nodes whose row is to be written again."""
@@ -68,6 +68,7 @@ class Columns:
     def forget(self) -> None:
         """A node joined or left, or says something else about itself: put the rows together anew."""
         self._valid = False
+        self.version += 1
 
     def behind(self) -> int:
         """How many rows the next `sync` has to write, at most."""
@@ -130,7 +131,6 @@ class Columns:
             self._write(node)
         self._totals.clear()
         self._valid = True
-        self.version += 1
 
     def _count_totals(self) -> None:
         names = sorted({n: None for node in self.rows for n in node.total})

@@ -80,7 +80,6 @@ class NodeTable:
         """A node joins."""
         self.nodes[node.id] = node
         self.columns.forget()
-        self.images.nodes_changed()
         self._note_taints(node)
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
@@ -98,7 +97,6 @@ class NodeTable:
         self.order.changed.pop(node, None)
         self.columns.forget()
         self.images.report(node, {})
-        self.images.nodes_changed()
         take_from(self.total, tuple(node.total.items()))
         self.terrain.domain_lost()
 
@@ -117,7 +115,6 @@ class NodeTable:
         node.describe(attributes, taints)
         self._note_taints(node)
         self.columns.forget()
-        self.images.nodes_changed()
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)

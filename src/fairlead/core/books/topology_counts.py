@@ -100,10 +100,8 @@ class Tally:
             del self.on_node[node]
         if self._views:
             self._views = [view for view in self._views if view.topology.version == version]
-            # A node that joined since has no row: the rows are put together anew before they are looked at.
-            if node.row >= 0:
-                for view in self._views:
-                    view.add(node, change)
+            for view in self._views:
+                view.add(node, change)
 
     def view(self, topology: Topology, among: Mask | None = None) -> View:
         """It by domain of a topology of the present rows; `among` must be one object for as long as it is the same."""
