@@ -199,14 +199,15 @@ class Terrain:
 
     # -- one node -------------------------------------------------------------------------------------------------
 
-    def may_let(self, shape: Shape, node: Node) -> bool:
-        """Whether the node suits the shape as far as what runs elsewhere does not matter."""
-        if shape.is_plain:
-            return not node.keeps_away
-        where = shape.where
-        if not is_selected(where, node.labels) or not is_tolerated(node.spec.taints, where.tolerations):
-            return False
-        return has_devices(where, node.labels) and not (where.ports and self._port_taken(where, node, ()))
+    def misfit_here(self, where: Constraints, node: Node, gone: Collection[Ask] = ()) -> str | None:
+        """The first filter that keeps it off the node for which what runs elsewhere does not matter."""
+        if where is not ANYWHERE and not is_selected(where, node.labels):
+            return SELECTOR
+        if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
+            return TAINT
+        if where.devices and not has_devices(where, node.labels):
+            return NO_DEVICES
+        return PORTS if where.ports and self._port_taken(where, node, gone) else None
 
     def misfit(
         self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()
@@ -216,14 +217,9 @@ class Terrain:
         `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it. Of
         asks among them does not count what they are promised.
         """
-        if where is not ANYWHERE and not is_selected(where, node.labels):
-            return SELECTOR
-        if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
-            return TAINT
-        if where.devices and not has_devices(where, node.labels):
-            return NO_DEVICES
-        if where.ports and self._port_taken(where, node, gone):
-            return PORTS
+        here = self.misfit_here(where, node, gone)
+        if here is not None:
+            return here
         if where.volumes and self.volumes.exceeded(where, node, [a.spec.where for a in gone if self._at(a) is node]):
             return VOLUMES
         if where.affinity and not self._is_drawn(where, labels, node, gone):

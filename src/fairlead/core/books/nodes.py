@@ -167,26 +167,27 @@ class NodeTable:
             self.reserved_again[ask] = None
         if not self.unfit:
             return
+        is_open, misfit = node.is_open, self.terrain.misfit_here
         for shape in list(self.unfit):
             if shape.blocked_by_root:
                 if self.sum_has_room(shape.items):
                     self.clear_unfit(shape)
-            elif (
-                shape.required_node == node.id
-                if shape.required_node
-                else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
-            ):
-                is_narrow = self.only_room_counts(shape) and not (shape.required_node or shape.watched)
-                self.clear_unfit(shape)
-                if is_narrow:
-                    self.narrow.begin(shape, node)
-            elif (
-                not (shape in self.seekable or shape.required_node)
-                and node.is_open
-                and node.fits_total(shape.items)
-                and self.terrain.may_let(shape, node)
-            ):
+            elif shape.required_node:
+                if shape.required_node == node.id:
+                    self.clear_unfit(shape)
+            elif not is_open:
+                continue
+            elif fits_in(shape.items, node.free) and misfit(shape.where, node) is None:
+                self._fits_again(shape, node)
+            elif shape not in self.seekable and node.fits_total(shape.items) and misfit(shape.where, node) is None:
                 self._seek(shape, shape.oldest_ms)
+
+    def _fits_again(self, shape: Shape, node: Node) -> None:
+        """On this node; where nothing but room counts, on none that does not gain room from now on."""
+        is_narrow = self.only_room_counts(shape) and not shape.watched
+        self.clear_unfit(shape)
+        if is_narrow:
+            self.narrow.begin(shape, node)
 
     def sum_has_room(self, items: Items) -> bool:
         """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""

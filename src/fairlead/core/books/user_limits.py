@@ -160,10 +160,7 @@ class Trackers:
         From its leaf up, at each queue: the first group in the file's order that its user is in, else the wildcard.
         """
         mine = groups_of(app)
-        for queue in app.queue.lineage:
-            own = self.limits.get(queue.path)
-            if own is None:
-                continue
+        for _, own in self._limited(app.queue):
             for name in own.groups:
                 if name in mine:
                     return name
@@ -173,10 +170,14 @@ class Trackers:
 
     def group_limits(self, app: Application, group: str) -> set[str]:
         """The queues from the application's leaf up that have a limit of this group."""
-        return {q.path for q in app.queue.lineage if q.path in self.limits and group in self.limits[q.path].groups}
+        return {path for path, own in self._limited(app.queue) if group in own.groups}
+
+    def _limited(self, leaf: Queue) -> list[tuple[str, QueueLimits]]:
+        """The queues from the leaf up that have limits."""
+        return [(queue.path, self.limits[queue.path]) for queue in leaf.lineage if queue.path in self.limits]
 
     def _ceilings(self, leaf: Queue, user: str, group: str) -> Iterator[Ceiling]:
-        limited = [(q.path, self.limits[q.path]) for q in leaf.lineage if q.path in self.limits]
+        limited = self._limited(leaf)
         for path, own in limited:
             limit = own.users.get(user) or own.users.get(ANYBODY)
             if limit is not None:
