@@ -66,8 +66,6 @@ def scaled(amount: int | str, whole: int) -> int:
 class Counted:
     """What each budget counts in one partition."""
 
-    __slots__ = ("coming", "coming_version", "expected", "healthy", "works")
-
     def __init__(self, names: Iterable[str]) -> None:
         self.expected = dict.fromkeys(names, 0)
         """What waits or runs."""

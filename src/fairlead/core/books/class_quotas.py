@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
+from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
 from fairlead.core.model.resources import Book, Items, add_to, negative
 from fairlead.core.model.specs import QuotaSpec
@@ -182,8 +183,7 @@ class ClassQuotas(Declared[QuotaSpec]):
 
     def dump(self) -> dict[str, Any]:
         """The quotas; what has been admitted under them is counted again."""
-        quotas, from_file = super().dump()
-        return {"quotas": quotas, "from_file": from_file}
+        return {"quotas": [to_plain(spec) for spec in self._specs.values()], "from_file": list(self._filed)}
 
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down, with nothing admitted yet."""

@@ -30,8 +30,6 @@ CompanyKey = tuple[Selector, str, int]
 class Company:
     """The terms of all running work by what they are about; how often each holds, and where."""
 
-    __slots__ = ("wishes",)
-
     def __init__(self) -> None:
         self.wishes: TallyIndex[CompanyKey] = TallyIndex()
 

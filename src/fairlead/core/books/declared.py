@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.plain import from_plain
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec, WindowSpec
 
@@ -91,10 +91,6 @@ class Declared(Generic[S]):
         changes += [(spec.name, change) for spec in wanted.values() if (change := self.set(spec, asks))]
         self._filed = dict.fromkeys(wanted)
         return changes
-
-    def dump(self) -> Any:
-        """Everything that was declared, and what of it by the file, as plain values."""
-        return [to_plain(spec) for spec in self._specs.values()], list(self._filed)
 
     def _load(self, specs: Iterable[Any], filed: Iterable[str]) -> None:
         for spec in map(from_plain, specs):

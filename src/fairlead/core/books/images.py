@@ -68,8 +68,6 @@ class Image:
 class Images:
     """The images of the nodes of one table."""
 
-    __slots__ = ("_columns", "_points", "_version", "by_name", "of_node")
-
     def __init__(self, columns: Columns) -> None:
         self.by_name: dict[str, Image] = {}
         self.of_node: dict[Node, tuple[Image, ...]] = {}

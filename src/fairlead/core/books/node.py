@@ -26,7 +26,6 @@ class Node:
 
     __slots__ = (
         "allocations",
-        "attributes",
         "available",
         "discourages",
         "foreign",
@@ -52,7 +51,6 @@ class Node:
         self.id = spec.id
         self.spec = spec
         self.seq = seq
-        self.attributes: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         """What selectors and topology keys look at: its attributes, and its id."""
         self.keeps_away = False
@@ -99,7 +97,6 @@ class Node:
     def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
         """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
-        self.attributes = attributes
         self.labels = {HOSTNAME: self.id, **attributes}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
         self.discourages = any(taint.effect == PREFER_NO_SCHEDULE for taint in taints)

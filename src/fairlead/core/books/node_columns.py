@@ -25,21 +25,6 @@ Column = npt.NDArray[np.int64]
 class Columns:
     """The nodes in rows; changed ones are written again when somebody looks."""
 
-    __slots__ = (
-        "_names",
-        "_nodes",
-        "_score",
-        "_totals",
-        "_valid",
-        "amounts",
-        "common",
-        "open",
-        "rows",
-        "scores",
-        "stale",
-        "version",
-    )
-
     def __init__(self, nodes: dict[str, Node], score: Callable[[Node], float]) -> None:
         self._nodes = nodes
         self._score = score

@@ -48,7 +48,7 @@ class Consumption:
         bucket = PLACEHOLDER if ask.spec.placeholder else USED
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
-        key = (bucket, node.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
+        key = (bucket, node.spec.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
         spent = self.spent.get(key)
         if spent is None:
             spent = self.spent[key] = {}

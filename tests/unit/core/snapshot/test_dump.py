@@ -33,7 +33,7 @@ QUEUE_OTHER = """
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms
 """
 NODE_OTHER = """
-    id spec seq attributes labels keeps_away discourages schedulable available free held allocations foreign
+    id spec seq labels keeps_away discourages schedulable available free held allocations foreign
     foreign_notes reservations score_terms weight_sum stamp row
 """
 PARTITION_OTHER = """
