@@ -29,7 +29,6 @@ class Node:
         "available",
         "discourages",
         "foreign",
-        "foreign_notes",
         "free",
         "held",
         "id",
@@ -67,9 +66,8 @@ class Node:
         self.held: dict[Ask, Items] = {}
         """Space held for these asks while their victims leave."""
         self.allocations: dict[Ask, None] = {}
-        self.foreign: dict[str, Items] = {}
-        self.foreign_notes: dict[str, tuple[AskSpec, int]] = {}
-        """For each of them what was reported, and when."""
+        self.foreign: dict[str, tuple[AskSpec, int]] = {}
+        """Work of other schedulers by key: what was reported of it, and when."""
         self.reservations: dict[Ask, int] = {}
         """Asks for which it is set aside, and since when."""
         self.score_terms: tuple[tuple[str, int, float], ...] = ()
@@ -168,23 +166,22 @@ class Node:
         self.held.pop(ask, None)
         self._recompute_free()
 
-    def set_foreign(self, key: str, items: Items | None) -> None:
-        """Work of another scheduler uses this much here (None: no longer)."""
-        if items is None:
+    def set_foreign(self, key: str, reported: tuple[AskSpec, int] | None) -> None:
+        """This was reported of work of another scheduler here, and then (None: it is here no longer)."""
+        if reported is None:
             self.foreign.pop(key, None)
-            self.foreign_notes.pop(key, None)
         else:
-            self.foreign[key] = items
+            self.foreign[key] = reported
         allocated = self.allocated
         self.occupied = {}
-        for used in self.foreign.values():
-            add_to(self.occupied, used)
+        for spec, _ in self.foreign.values():
+            add_to(self.occupied, spec.resources.items)
         self.recompute(allocated)
 
     def running(self) -> Iterator[AskSpec]:
         """What runs here, of whatever scheduler."""
         yield from (ask.spec for ask in self.allocations)
-        yield from (spec for spec, _ in self.foreign_notes.values())
+        yield from (spec for spec, _ in self.foreign.values())
 
     def fits_total(self, items: Items) -> bool:
         """Whether the amount would fit on the empty node."""

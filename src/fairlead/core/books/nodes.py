@@ -127,8 +127,7 @@ class NodeTable:
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
         """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
-        node.set_foreign(spec.key, spec.resources.items)
-        node.foreign_notes[spec.key] = (spec, now_ms)
+        node.set_foreign(spec.key, (spec, now_ms))
         self.terrain.started(spec, node)
         self.gained(node)
 
@@ -137,7 +136,7 @@ class NodeTable:
         node = self.foreign_on.pop(key, None)
         if node is None:
             return None
-        spec, _ = node.foreign_notes[key]
+        spec, _ = node.foreign[key]
         node.set_foreign(key, None)
         self.terrain.ended(spec, node)
         self.gained(node)

@@ -89,7 +89,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     over += [(partition.rejected, row["spec"]["id"], row) for row in state["rejected"]]
     for kept, key, row in over:
         kept[key] = _load_application(row, queues.get(row["queue"]) or _gone(row["queue"]))
-    foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
+    foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values()]
     for spec, node in foreign:
         partition.nodes.terrain.started(spec, node)
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values(), [spec for spec, _ in foreign])
@@ -146,8 +146,7 @@ def _load_node(row: dict[str, Any]) -> Node:
     node.schedulable = row["schedulable"]
     node.total, node.occupied = dict(row["total"]), dict(row["occupied"])
     node.recompute(row["allocated"])
-    node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
-    node.foreign_notes = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
+    node.foreign = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
     return node
 
 

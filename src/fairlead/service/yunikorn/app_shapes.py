@@ -183,7 +183,7 @@ def node(one: Node, partition_name: str) -> Plain:
         "available": pruned(one.available),
         "utilized": percentages(one.allocated, one.total),
         "allocations": [allocation(each) for each in one.allocations],
-        "foreignAllocations": [foreign(spec, at_ms) for spec, at_ms in one.foreign_notes.values()],
+        "foreignAllocations": [foreign(spec, at_ms) for spec, at_ms in one.foreign.values()],
         "schedulable": one.takes_new,
         "isReserved": bool(one.reservations),
         "reservations": [each.key for each in one.reservations],

@@ -34,7 +34,7 @@ QUEUE_OTHER = """
 """
 NODE_OTHER = """
     id spec seq labels keeps_away discourages schedulable available free held allocations foreign
-    foreign_notes reservations score_terms weight_sum stamp row
+    reservations score_terms weight_sum stamp row
 """
 PARTITION_OTHER = """
     admission name spec root timers out next_seq now_ms nodes applications ended rejected shapes trackers unseen
