@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Labels = tuple[tuple[str, str], ...]
 ShapeKey = tuple[Items, str] | tuple[Items, str, Constraints, Labels]
+DemandKey = tuple[str, "Allowance | None", int]
+"""Task group, limits, and whether they have to enter (`application_limits.has_to_enter`)."""
 Entry = tuple[tuple[object, ...], int, "Batch"]
 """Key, stamp and batch; it counts while the stamp is the batch's."""
 
@@ -101,13 +103,13 @@ class Demand:
         "tried_in",
     )
 
-    def __init__(self, leaf: Queue, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> None:
+    def __init__(self, leaf: Queue, shape: Shape, key: DemandKey) -> None:
         self.leaf = leaf
         self.shape = shape
         self.key = key
-        self.allowance = allowance
+        self.allowance: Allowance | None = key[1]
         """The limits of the user and group that it is for; None: no limit holds for them."""
-        self.enters = enters
+        self.enters = key[2]
         """Whether it is of applications that need a place among those that may run (`has_to_enter`)."""
         self.pending = 0
         """Batches that refer to it; the leaf drops it at 0."""

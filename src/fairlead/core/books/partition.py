@@ -134,9 +134,7 @@ class Partition:
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
-        allowance, enters = app.allowance, application_limits.has_to_enter(app)
-        key = (task_group, allowance, enters)
-        return app.queue.demand(shape, key, allowance, enters)
+        return app.queue.demand(shape, (task_group, app.allowance, application_limits.has_to_enter(app)))
 
     def demands_of(self, shape: Shape) -> Iterator[Demand]:
         """Every demand that waits with this shape and may be looked at."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Any, cast
 
-from fairlead.core.books.demand import Demand, Obstacle
+from fairlead.core.books.demand import Demand, DemandKey, Obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Batch
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Allowance
 
 
 ChildEntry = tuple[object, object, int, int, int, "Queue"]
@@ -61,7 +60,7 @@ class QueueLine(Obstacle):
         own = cast("Queue", self)
         self.lineage: tuple[Queue, ...] = (own,) if parent is None else (own, *parent.lineage)
         """This queue, its parent, …, the root."""
-        self.demands: dict[Shape, dict[object, Demand]] = {}
+        self.demands: dict[Shape, dict[DemandKey, Demand]] = {}
         """Of a leaf: what is asked for, by shape and key."""
         self.ready: dict[Shape, int] = {}
         """By shape how many demands here and below have something in line and no obstacle."""
@@ -136,12 +135,12 @@ class QueueLine(Obstacle):
         """All demands of this leaf."""
         return [demand for own in self.demands.values() for demand in own.values()]
 
-    def demand(self, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> Demand:
+    def demand(self, shape: Shape, key: DemandKey) -> Demand:
         """The demand of this leaf for `key`, made when it is new."""
         own = self.demands.setdefault(shape, {})
         found = own.get(key)
         if found is None:
-            found = own[key] = Demand(self.lineage[0], shape, key, allowance, enters)
+            found = own[key] = Demand(self.lineage[0], shape, key)
         return found
 
     def drop_demand(self, demand: Demand) -> None:

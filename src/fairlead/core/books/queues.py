@@ -15,7 +15,7 @@ from fairlead.core.books.asks import Batch
 from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, Limits, add_to, lacks
+from fairlead.core.model.resources import Book, Items, Limits, add_to, lacks, negative, take_from
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -271,14 +271,9 @@ class Queue(QueueLine):
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
+        less = negative(items) if sign > 0 else items
         for queue in self.lineage:
-            book = queue.preempting
-            for name, amount in items:
-                left = book.get(name, 0) + sign * amount
-                if left:
-                    book[name] = left
-                else:
-                    book.pop(name, None)
+            take_from(queue.preempting, less)
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
 
