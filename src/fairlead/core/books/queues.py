@@ -15,7 +15,7 @@ from fairlead.core.books.asks import Batch
 from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, Limits, add_to, lacks, negative, take_from
+from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -142,24 +142,25 @@ class Queue(QueueLine):
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
-        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications)
+        self._apply(raw, spec)
         self.template = spec.child_template
         self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
 
     def configure_dynamic(self, template: TemplateSpec | None) -> None:
         """Set up a queue that a placement rule made: a leaf takes the template whole, a parent only passes it on."""
         if self.is_leaf and template is not None:
-            self._apply(dict(template.properties), template.guaranteed, template.max, template.max_applications)
+            self._apply(dict(template.properties), template)
         else:
-            self._apply({}, None, None, 0)
+            self._apply({}, TemplateSpec())
             self.template = template
 
-    def _apply(self, raw: Mapping[str, str], guaranteed: Limits | None, maximum: Limits | None, apps: int) -> None:
+    def _apply(self, raw: Mapping[str, str], spec: QueueSpec | TemplateSpec) -> None:
         self.set_properties(raw)
-        self.max_applications = apps
+        self.max_applications = spec.max_applications
         if self.parent is not None:
-            self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
-            self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
+            self.max = spec.max.as_dict() if spec.max is not None and spec.max.is_set else None
+            due = spec.guaranteed
+            self.guaranteed = due.as_dict() if due is not None and due.is_set else None
         self.share_terms = None
 
     def set_properties(self, raw: Mapping[str, str]) -> None:

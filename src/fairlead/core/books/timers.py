@@ -99,7 +99,7 @@ class Timers:
         return timer
 
     def _counts(self, timer: Timer) -> bool:
-        return self._live.get((timer.partition, timer.kind, timer.subject)) is timer
+        return self._live.get((timer.partition, timer.kind, timer.subject)) == timer
 
     def __len__(self) -> int:
         return len(self._live)

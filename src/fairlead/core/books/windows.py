@@ -129,9 +129,9 @@ class Windows(Declared[WindowSpec]):
         """When each window ends, this time or next."""
         return [ends_ms for _, ends_ms in self._all_times(now_ms)]
 
-    def _all_times(self, now_ms: int) -> Iterator[tuple[int, int]]:
+    def _all_times(self, now_ms: int) -> list[tuple[int, int]]:
         """When each that is not over begins and ends, this time or next."""
-        return (times for spec in self._specs.values() if (times := occurrence(spec, now_ms)) is not None)
+        return [times for spec in self._specs.values() if (times := occurrence(spec, now_ms)) is not None]
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
