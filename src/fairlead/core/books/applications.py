@@ -122,7 +122,7 @@ class Application:
         """The limits of its user and group (`core.books.user_limits`); None: no limit holds for it."""
         self.consumed: Consumption | None = None
         """What it has had so far; None until its first allocation ends."""
-        # Kept orders (see policy.line).
+        # Kept orders (`policy.order.pick`).
         self.order_key: tuple[object, ...] = ()
         """Its place among the applications of its leaf, as of when it was last worked out."""
         self.out_of_line: dict[Batch, None] = {}

@@ -97,7 +97,7 @@ class Queue(QueueLine):
         self.priority_counts: dict[int, int] = {}
         self.raw_priority = NO_PRIORITY
         self.reported = NO_PRIORITY
-        # Kept orders (policy.line), and what waits for room here.
+        # Kept orders (`policy.order.pick`), and what waits for room here.
         self.by_rank: bool = parent.by_rank if parent is not None else False
         """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
         self.shifts_priority = False

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node
 
 USED, PREEMPTED, PLACEHOLDER = "used", "preempted", "placeholder"
-BUCKETS = (USED, PREEMPTED, PLACEHOLDER)
 INSTANCE_TYPE = "si/instance-type"
 UNKNOWN_INSTANCE = "UNKNOWN"
 
