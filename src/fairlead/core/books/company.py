@@ -47,7 +47,6 @@ class Company:
     def liking(self, labels: Mapping[str, str], terrain: Terrain, rows: int) -> Counts:
         """For each of so many rows how much the work there would like to have work with these labels."""
         liked: Counts = np.zeros(rows, dtype=np.int64)
-        if self.wishes.tallies:
-            for key, tally in self.wishes.matching(labels):
-                liked += key[2] * tally.view(terrain.topology(key[1])).by_row()
+        for key, tally in self.wishes.matching(labels):
+            liked += key[2] * tally.view(terrain.topology(key[1])).by_row()
         return liked

@@ -300,14 +300,11 @@ class Terrain:
         if domain == NOWHERE:
             return False
         counts = view.counts
-        leaving = [a for a in gone if a.node and matches(term.selector, a.spec.labels)]
-        if leaving:
+        left = [a.node for a in gone if a.node and matches(term.selector, a.spec.labels)]
+        if left:
             counts = counts.copy()
-            for a in leaving:
-                assert a.node is not None
-                assert view.among is not None
-                if view.among[a.node.row]:
-                    counts[view.topology.of_row[a.node.row]] -= 1
+            for other in left:
+                counts[view.domain_of(other)] -= 1
         mine = matches(term.selector, labels)
         return all(
             int(each[domain]) + mine - self.fewest(view, each, term) <= term.max_skew
@@ -344,9 +341,8 @@ class Terrain:
             for node in kept_constraints.awaited_by(self, term):
                 domains = self.topology(term.topology_key).of_row
                 mask &= (domains != domains[node.row]) | (domains == NOWHERE)
-        if self.repellers.tallies:
-            for key, tally in self.repellers.matching(labels):
-                mask &= tally.view(self.topology(key[1])).by_row() == 0
+        for key, tally in self.repellers.matching(labels):
+            mask &= tally.view(self.topology(key[1])).by_row() == 0
         for spread in where.spread:
             view = self.spread_view(where, spread)
             mask &= view.topology.of_row != NOWHERE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import CORDONED, HOSTNAME, PREFER_NO_SCHEDULE, Taint
 from fairlead.core.model.matching import keeps_away
-from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in
+from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, negative
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
 
 if TYPE_CHECKING:
@@ -150,9 +150,8 @@ class Node:
 
     def resize(self, old: Items, new: Items) -> None:
         """An allocation here changed its size while it runs."""
-        for items, sign in ((old, -1), (new, 1)):
-            for name, amount in items:
-                self.available[name] = self.available.get(name, 0) - sign * amount
+        add_to(self.available, old)
+        add_to(self.available, negative(new))
         if self.held:
             self._recompute_free()
 

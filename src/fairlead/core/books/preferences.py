@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Points = npt.NDArray[np.int64]
 OF_TAINTS, OF_NODES, OF_WORK, OF_SPREAD, OF_IMAGES = 3, 2, 2, 2, 1
-NOTHING_OF_ITS_OWN: Mapping[str, str] = {}
 
 
 def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bool) -> Node | None:
@@ -58,7 +57,7 @@ def best_of(table: NodeTable, nodes: list[Node], where: Constraints, spec: AskSp
 def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None = None) -> Mask:
     """Those of the rows of `mask` that have the most points."""
     points: Points = np.zeros(len(mask), dtype=np.int64)
-    for weight, liked in _liked(table, where, spec.labels if spec is not None else NOTHING_OF_ITS_OWN, mask):
+    for weight, liked in _liked(table, where, spec.labels if spec is not None else {}, mask):
         points += weight * liked
     if spec is not None and spec.images and (has := table.images.points(spec.images)) is not None:
         points += OF_IMAGES * has

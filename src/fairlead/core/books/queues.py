@@ -127,11 +127,9 @@ class Queue(QueueLine):
 
     def find(self, path: str) -> Queue | None:
         """The queue with this full path (any case), below or at this root."""
-        parts = path.lower().split(".")
-        if parts[0] != self.name:
-            return None
-        queue: Queue | None = self
-        for part in parts[1:]:
+        first, *below = path.lower().split(".")
+        queue: Queue | None = self if first == self.name else None
+        for part in below:
             queue = queue.children.get(part) if queue is not None else None
         return queue
 

@@ -48,9 +48,7 @@ class Consumption:
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
         key = (bucket, node.spec.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
-        spent = self.spent.get(key)
-        if spent is None:
-            spent = self.spent[key] = {}
+        spent = self.spent.setdefault(key, {})
         for name, amount in ask.items:
             spent[name] = spent.get(name, 0) + amount * lasted_ms
 
