@@ -37,7 +37,7 @@ def check_terrain(partition: Partition) -> None:
         for ask in app.asks.values():
             if ask.pending:
                 assert ask.shape is partition.shapes.get(terrain.shape_key(ask)), f"{ask} waits with a foreign shape"
-    others = [spec for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
+    others = [spec for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values()]
     asks = [ask for app in partition.applications.values() for ask in app.asks.values()]
     _check_label_keys(terrain.label_keys, asks, others)
     for shape in partition.shapes.values():

@@ -64,7 +64,6 @@ async def ours(client: Client) -> dict[str, Points]:
         if ask is None or ask.shape is None:
             continue
         mask = table.columns.has_room(table.columns.open & table.terrain.allowed(ask.shape), ask.items)
-        assert mask is not None
         images = table.images.points(ask.spec.images)
         given = {
             "ImageLocality": images * OF_IMAGES if images is not None else None,

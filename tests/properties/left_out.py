@@ -15,8 +15,8 @@ from properties.break_list import ROOT, Break
 
 WAKING = frozenset(
     """
-    wake wake_all wake_leaf wake_waiting wake_the_kept_off _wake _wake_matching unblock open_gates loosened gained
-    touch touch_app raised widened nodes_changed domain_lost reshare resized capacity_changed
+    wake wake_all wake_leaf wake_waiting wake_the_kept_off _wake _wake_matching unblock open_gate open_gates loosened
+    gained touch touch_app raised widened nodes_changed domain_lost reshare resized capacity_changed
     look look_again look_later look_at_late _look clear_unfit seeks _seek bring_up let_go yield_room
     line_up _line_up wait_again enter_next enter_if_met await_turn _await part_ways come_under_limits
     limits_changed _limits_changed keep_anew rearm watch watch_all

@@ -73,7 +73,7 @@ def _is_driven_off(partition: Partition, ask: Ask, later: list[Decision]) -> boo
 def _gathers_behind(partition: Partition, ask: Ask) -> list[Ask]:
     """Those for whom room began to gather, with nothing being stopped, after room was held for the ask."""
     holders = list(partition.nominations)
-    behind = holders[holders.index(ask) + 1 :] if ask in partition.nominations else []
+    behind = holders[holders.index(ask) + 1 :] if ask in partition.nominations.of else []
     turns = partition.reserving
     return [a for a in behind if not a.victims and (turn := turns.get(a)) is not None and turn.by_itself]
 

@@ -313,7 +313,7 @@ class View:
         nodes = self.part.nodes.nodes
         running = [(a, a.node or a.bound_for) for app in self.part.applications.values() for a in app.asks.values()]
         there = [(a.spec, n) for a, n in running if n is not None and a is not self.less and a is not ask]
-        there += [(spec, n) for n in nodes.values() for spec, _ in n.foreign_notes.values()]
+        there += [(spec, n) for n in nodes.values() for spec, _ in n.foreign.values()]
         promised = [(a, nodes[n]) for a, n in binding if n in nodes]
         beside = [*there, *((a.spec, n) for a, n in promised)]
         if any(keep_apart(ask.spec, node, other, n) for other, n in beside) or _spoils(ask, promised):

@@ -122,7 +122,7 @@ def _at_nodes(book: Partition, parts: Sequence[Part]) -> Iterator[Event]:
         yield UpdateNode(node_id, Resources(capacity), book.name)
     for node_id, said in described.items():
         node = book.nodes.nodes[node_id]
-        attributes, gone = dict(node.attributes), {part.text for part in said if part.what is What.TAINT}
+        attributes, gone = dict(node.spec.attributes), {part.text for part in said if part.what is What.TAINT}
         for part in said:
             name, _, value = part.text.partition("=")
             if part.what is What.ATTRIBUTE and name.startswith("-"):

@@ -287,7 +287,7 @@ def node_view(node: Node) -> cluster.Node:
         allocated=with_cpu(pruned(node.allocated)),
         free=with_cpu({name: node.free.get(name, 0) for name in sorted(node.total)}),
         schedulable=node.takes_new,
-        attributes=dict(node.attributes),
+        attributes=dict(node.spec.attributes),
         taints=msgspec.convert(list(taints), list[cluster.NodeTaint], from_attributes=True) if taints else [],
         running=len(node.allocations),
     )

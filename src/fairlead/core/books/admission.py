@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.budgets import Budgets
-from fairlead.core.books.budgets import flaw as budget_flaw
-from fairlead.core.books.class_quotas import ClassQuotas, quota_problem
+from fairlead.core.books.class_quotas import ClassQuotas
 from fairlead.core.books.classes import PriorityClasses
 from fairlead.core.books.declared import Declared
 from fairlead.core.books.windows import Windows
@@ -68,9 +67,8 @@ class Admission:
 
     def file_problems(self, spec: ClusterSpec) -> list[str]:
         """Why the queue file's part cannot be put in force."""
-        bad = [problem[1] for problem in map(quota_problem, spec.quotas) if problem is not None]
-        bad += [text for text in map(budget_flaw, spec.budgets) if text]
-        return [*self.classes.file_problems(spec.priority_classes), *bad]
+        of_classes = self.classes.file_problems(spec.priority_classes)
+        return [*of_classes, *self.quotas.flaws(spec.quotas), *self.budgets.flaws(spec.budgets)]
 
     def configure(self, spec: ClusterSpec, partitions: Iterable[Partition]) -> list[tuple[str, str, str]]:
         """The queue file declares this from now on: kind, name and change of whatever differs."""

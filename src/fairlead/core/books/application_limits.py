@@ -17,7 +17,8 @@ from fairlead.core.model.lifecycle import State
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from fairlead.core.books import Application, Ceiling, Queue
+    from fairlead.core.books import Application, Queue
+    from fairlead.core.books.demand import Obstacle
 
 
 Yielding = Mapping["Application", int]
@@ -80,13 +81,13 @@ def awaited(
     return [a for a in waiting if promised[a] > yielding.get(a, 0)]
 
 
-def keep_place(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+def keep_place(app: Application, places: Iterable[Obstacle]) -> None:
     """Work was told to stop for an ask of `app`: it is kept a place everywhere on its way."""
     for place in places:
         place.promised[app] = place.promised.get(app, 0) + 1
 
 
-def give_place_back(app: Application, places: Iterable[Queue | Ceiling]) -> None:
+def give_place_back(app: Application, places: Iterable[Obstacle]) -> None:
     """For one of its asks no place is kept any longer: what waits for it is woken."""
     for place in places:
         left = place.promised[app] - 1
@@ -94,4 +95,4 @@ def give_place_back(app: Application, places: Iterable[Queue | Ceiling]) -> None
             place.promised[app] = left
         else:
             del place.promised[app]
-            place.open_gates()
+            place.open_gate()

@@ -8,7 +8,6 @@ looks at nodes or other applications. Invariant: `pending` is the sum of its wai
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import Ask, Batch, BatchKey, line_order
@@ -28,9 +27,6 @@ NO_PRIORITY = -(2**31)
 """Nothing outstanding; on the wire the smallest 32-bit integer."""
 
 STATE_LOG_MAX = 64
-
-
-_first_order = attrgetter("line_key")
 
 
 class Application:
@@ -126,7 +122,7 @@ class Application:
         """The limits of its user and group (`core.books.user_limits`); None: no limit holds for it."""
         self.consumed: Consumption | None = None
         """What it has had so far; None until its first allocation ends."""
-        # Kept orders (see policy.line).
+        # Kept orders (`policy.order.pick`).
         self.order_key: tuple[object, ...] = ()
         """Its place among the applications of its leaf, as of when it was last worked out."""
         self.out_of_line: dict[Batch, None] = {}
@@ -201,7 +197,7 @@ class Application:
             self._take_from_line(batch)
         batch.add(ask)
         if batch.head is ask:
-            insort(self.line, batch, key=_first_order)
+            insort(self.line, batch, key=line_order)
         attempt_ms = ask.created_ms + self.queue.properties.preemption_delay_ms
         if batch.head is ask or attempt_ms < batch.attempt_ms:
             batch.attempt_ms = min(batch.attempt_ms, attempt_ms)
@@ -221,7 +217,7 @@ class Application:
             self._take_from_line(batch)
         if batch.remove(ask):
             if moves:
-                insort(self.line, batch, key=_first_order)
+                insort(self.line, batch, key=line_order)
             return
         if not others:
             self.line.clear()
@@ -237,7 +233,7 @@ class Application:
         if line[0] is batch:
             del line[0]
         else:
-            del line[bisect_left(line, batch.line_key, key=_first_order)]
+            del line[bisect_left(line, batch.line_key, key=line_order)]
 
     def may_preempt_again(self, ask: Ask) -> None:
         """A waiting ask lost what others were stopped for: it may cause that once more."""

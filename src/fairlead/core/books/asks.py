@@ -8,6 +8,7 @@ node.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import Cause
@@ -24,6 +25,8 @@ BatchKey = tuple["Shape", str, bool]
 """Shape, task group, and whether they may have others stopped."""
 LineKey = tuple[int, int, int]
 
+line_order = attrgetter("line_key")
+"""Order of asks inside one application, and of its batches, by their first asks."""
 AHEAD = 2**33
 """More than any two priorities differ by: what is retried stands before what is not, whatever the priorities."""
 
@@ -140,11 +143,6 @@ class Ask:
 
     def __repr__(self) -> str:
         return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
-
-
-def line_order(ask: Ask) -> LineKey:
-    """Order of asks inside one application."""
-    return ask.line_key
 
 
 class Batch:

@@ -66,8 +66,6 @@ def scaled(amount: int | str, whole: int) -> int:
 class Counted:
     """What each budget counts in one partition."""
 
-    __slots__ = ("coming", "coming_version", "expected", "healthy", "works")
-
     def __init__(self, names: Iterable[str]) -> None:
         self.expected = dict.fromkeys(names, 0)
         """What waits or runs."""
@@ -110,7 +108,7 @@ class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
     def __init__(self) -> None:
-        super().__init__("budget")
+        super().__init__("budget", flaw)
         self._index: SelectorIndex[str] | None = None
         """The budgets by the labels that they look at; None: to be made."""
         self.counted: dict[str, Counted] = {}
@@ -119,9 +117,6 @@ class Budgets(Declared[BudgetSpec]):
     def __iter__(self) -> Iterator[BudgetSpec]:
         """Every budget, in the order in which they were made."""
         return iter(self._specs.values())
-
-    def _flaw(self, spec: BudgetSpec) -> str:
-        return flaw(spec)
 
     def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (all counts are void, whichever it was)
         self._index = None

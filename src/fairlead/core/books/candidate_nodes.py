@@ -22,8 +22,6 @@ MANY = 8
 class Narrow:
     """Where each narrow shape may have room."""
 
-    __slots__ = ("room_on",)
-
     def __init__(self) -> None:
         self.room_on: dict[Shape, dict[Node, None]] = {}
 

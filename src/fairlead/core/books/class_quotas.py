@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.declared import Asks, Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
+from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
 from fairlead.core.model.resources import Book, Items, add_to, negative
 from fairlead.core.model.specs import QuotaSpec
@@ -55,6 +56,12 @@ def quota_problem(spec: QuotaSpec) -> tuple[str, str] | None:
         if problem := _scope_problem(scope):
             return f"scopes[{index}]", problem
     return None
+
+
+def flaw(spec: QuotaSpec) -> str:
+    """The second of these alone: what is wrong with the quota and what to do about it."""
+    problem = quota_problem(spec)
+    return problem[1] if problem is not None else ""
 
 
 def _scope_problem(scope: Requirement) -> str:
@@ -100,7 +107,7 @@ class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
     def __init__(self) -> None:
-        super().__init__("quota")
+        super().__init__("quota", flaw)
         self._of: dict[str, Quota] = {}
         self._by_queue: dict[str, list[Quota]] = {}
 
@@ -111,10 +118,6 @@ class ClassQuotas(Declared[QuotaSpec]):
     def get(self, name: str) -> Quota | None:
         """The quota of this name."""
         return self._of.get(name)
-
-    def _flaw(self, spec: QuotaSpec) -> str:
-        problem = quota_problem(spec)
-        return problem[1] if problem is not None else ""
 
     def _changed(self, name: str, asks: Asks) -> None:
         if name in self._specs:
@@ -180,8 +183,7 @@ class ClassQuotas(Declared[QuotaSpec]):
 
     def dump(self) -> dict[str, Any]:
         """The quotas; what has been admitted under them is counted again."""
-        quotas, from_file = super().dump()
-        return {"quotas": quotas, "from_file": from_file}
+        return {"quotas": [to_plain(spec) for spec in self._specs.values()], "from_file": list(self._filed)}
 
     def load(self, state: dict[str, Any]) -> None:
         """What `dump` wrote down, with nothing admitted yet."""

@@ -3,9 +3,6 @@
 Decides whether a class is valid and which one is the default. Never touches work: a class counts when work is admitted
 (`policy.events.admission`), and what was admitted keeps what it got. Invariant: the two built-in classes are always
 there, at most one class is the default, and no other than the built-in ones is above the highest value of users.
-
-A class of the queue file belongs to the file: it changes with the file alone, and a file that names a class that was
-made otherwise takes it over.
 """
 
 from __future__ import annotations
@@ -53,11 +50,17 @@ def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
     return None
 
 
+def flaw(spec: PriorityClassSpec) -> str:
+    """The second of these alone: what is wrong with the class and what to do about it."""
+    problem = class_problem(spec)
+    return problem[1] if problem is not None else ""
+
+
 class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
     def __init__(self) -> None:
-        super().__init__("priority class")
+        super().__init__("priority class", flaw)
         self._specs = {spec.name: spec for spec in BUILT_IN}
         self.default: PriorityClassSpec | None = None
         """What work gets that names neither class nor priority."""
@@ -88,17 +91,13 @@ class PriorityClasses(Declared[PriorityClassSpec]):
             return Refused(f"priority class {name} is built in and cannot be removed")
         return super().why_not_remove(name)
 
-    def _flaw(self, spec: PriorityClassSpec) -> str:
-        problem = class_problem(spec)
-        return problem[1] if problem is not None else ""
-
     def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (work keeps what it was admitted with)
         self.default = next((spec for spec in self._specs.values() if spec.global_default), None)
 
     def file_problems(self, specs: Iterable[PriorityClassSpec]) -> list[str]:
         """Why the classes of a new queue file cannot be put in force, given those that it does not declare."""
         wanted = {spec.name: spec for spec in specs}
-        found = [problem[1] for problem in map(class_problem, wanted.values()) if problem is not None]
+        found = self.flaws(wanted.values())
         default = self.default
         kept = default is not None and default.name not in wanted and default.name not in self._filed
         if kept and default is not None and (rivals := [s.name for s in wanted.values() if s.global_default]):

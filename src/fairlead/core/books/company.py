@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairlead.core.books.topology_counts import Counts, Tally, TallyIndex
+from fairlead.core.books.topology_counts import Counts, TallyIndex
 from fairlead.core.model.constraints import WEIGHT_OF_REQUIRED
 from fairlead.core.model.matching import Selector
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.node import Node
-    from fairlead.core.model.constraints import AffinityTerm, Constraints
+    from fairlead.core.model.constraints import Constraints
 
 CompanyKey = tuple[Selector, str, int]
 """Whom it is about, the topology key, and the weight."""
@@ -30,24 +30,15 @@ CompanyKey = tuple[Selector, str, int]
 class Company:
     """The terms of all running work by what they are about; how often each holds, and where."""
 
-    __slots__ = ("wishes",)
-
     def __init__(self) -> None:
         self.wishes: TallyIndex[CompanyKey] = TallyIndex()
 
     def count(self, where: Constraints, node: Node, change: int, version: int) -> None:
         """Work with these constraints runs on the node from now on (1), or no longer (-1)."""
-        for term in where.affinity:
-            self._count(term, WEIGHT_OF_REQUIRED, node, change, version)
-        for wish in where.preferred_work:
-            self._count(wish.term, wish.weight, node, change, version)
-
-    def _count(self, term: AffinityTerm, weight: int, node: Node, change: int, version: int) -> None:
-        key = (term.selector, term.topology_key, weight)
-        tally: Tally = self.wishes.tallies.get(key) or self.wishes.add(key, term.selector)
-        tally.add(node, change, version)
-        if not tally.total:
-            self.wishes.drop(key)
+        wishes = [(term, WEIGHT_OF_REQUIRED) for term in where.affinity]
+        wishes += [(wish.term, wish.weight) for wish in where.preferred_work]
+        for term, weight in wishes:
+            self.wishes.count((term.selector, term.topology_key, weight), term.selector, node, change, version)
 
     def awaits(self, labels: Mapping[str, str]) -> bool:
         """Whether anything that runs would rather have work with these labels near, or not near."""
@@ -56,7 +47,6 @@ class Company:
     def liking(self, labels: Mapping[str, str], terrain: Terrain, rows: int) -> Counts:
         """For each of so many rows how much the work there would like to have work with these labels."""
         liked: Counts = np.zeros(rows, dtype=np.int64)
-        if self.wishes.tallies:
-            for key, tally in self.wishes.matching(labels):
-                liked += key[2] * tally.view(terrain.topology(key[1])).by_row()
+        for key, tally in self.wishes.matching(labels):
+            liked += key[2] * tally.view(terrain.topology(key[1])).by_row()
         return liked

@@ -146,7 +146,7 @@ class Terrain:
             self._repel(term, node, change)
         for key, address in dict.fromkeys(map(port_of, where.ports)):
             users = self.ports.setdefault(key, {})
-            tally = users.get(address) or users.setdefault(address, Tally(()))
+            tally = users.get(address) or users.setdefault(address, Tally())
             tally.add(node, change, version)
             if not tally.total:
                 del users[address]
@@ -158,13 +158,10 @@ class Terrain:
         self._table.gains += 1
 
     def _repel(self, term: AffinityTerm, node: Node, change: int) -> None:
-        key = (term.selector, term.topology_key)
-        tally = self.repellers.tallies.get(key) or self.repellers.add(key, term.selector)
-        tally.add(node, change, self._table.columns.version)
+        key, version = (term.selector, term.topology_key), self._table.columns.version
+        tally = self.repellers.count(key, term.selector, node, change, version)
         if change < 0:
             self._wake(tally)
-        if not tally.total:
-            self.repellers.drop(key)
         if not tally.total or change > 0:
             self.beware()
 
@@ -202,14 +199,15 @@ class Terrain:
 
     # -- one node -------------------------------------------------------------------------------------------------
 
-    def may_let(self, shape: Shape, node: Node) -> bool:
-        """Whether the node suits the shape as far as what runs elsewhere does not matter."""
-        if shape.is_plain:
-            return not node.keeps_away
-        where = shape.where
-        if not is_selected(where, node.labels) or not is_tolerated(node.spec.taints, where.tolerations):
-            return False
-        return has_devices(where, node.labels) and not (where.ports and self._port_taken(where, node, ()))
+    def misfit_here(self, where: Constraints, node: Node, gone: Collection[Ask] = ()) -> str | None:
+        """The first filter that keeps it off the node for which what runs elsewhere does not matter."""
+        if where is not ANYWHERE and not is_selected(where, node.labels):
+            return SELECTOR
+        if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
+            return TAINT
+        if where.devices and not has_devices(where, node.labels):
+            return NO_DEVICES
+        return PORTS if where.ports and self._port_taken(where, node, gone) else None
 
     def misfit(
         self, where: Constraints, labels: Mapping[str, str], node: Node, gone: Collection[Ask] = ()
@@ -219,14 +217,9 @@ class Terrain:
         `gone` is running work that is taken to have ended: so preemption asks whether a node would do without it. Of
         asks among them does not count what they are promised.
         """
-        if where is not ANYWHERE and not is_selected(where, node.labels):
-            return SELECTOR
-        if node.keeps_away and not is_tolerated(node.spec.taints, where.tolerations):
-            return TAINT
-        if where.devices and not has_devices(where, node.labels):
-            return NO_DEVICES
-        if where.ports and self._port_taken(where, node, gone):
-            return PORTS
+        here = self.misfit_here(where, node, gone)
+        if here is not None:
+            return here
         if where.volumes and self.volumes.exceeded(where, node, [a.spec.where for a in gone if self._at(a) is node]):
             return VOLUMES
         if where.affinity and not self._is_drawn(where, labels, node, gone):
@@ -307,14 +300,11 @@ class Terrain:
         if domain == NOWHERE:
             return False
         counts = view.counts
-        leaving = [a for a in gone if a.node and matches(term.selector, a.spec.labels)]
-        if leaving:
+        left = [a.node for a in gone if a.node and matches(term.selector, a.spec.labels)]
+        if left:
             counts = counts.copy()
-            for a in leaving:
-                assert a.node is not None
-                assert view.among is not None
-                if view.among[a.node.row]:
-                    counts[view.topology.of_row[a.node.row]] -= 1
+            for other in left:
+                counts[view.domain_of(other)] -= 1
         mine = matches(term.selector, labels)
         return all(
             int(each[domain]) + mine - self.fewest(view, each, term) <= term.max_skew
@@ -351,9 +341,8 @@ class Terrain:
             for node in kept_constraints.awaited_by(self, term):
                 domains = self.topology(term.topology_key).of_row
                 mask &= (domains != domains[node.row]) | (domains == NOWHERE)
-        if self.repellers.tallies:
-            for key, tally in self.repellers.matching(labels):
-                mask &= tally.view(self.topology(key[1])).by_row() == 0
+        for key, tally in self.repellers.matching(labels):
+            mask &= tally.view(self.topology(key[1])).by_row() == 0
         for spread in where.spread:
             view = self.spread_view(where, spread)
             mask &= view.topology.of_row != NOWHERE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fairlead.core.model.plain import from_plain, to_plain
+from fairlead.core.model.plain import from_plain
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec, WindowSpec
 
@@ -30,9 +30,11 @@ def no_asks() -> Iterable[Ask]:
 class Declared(Generic[S]):
     """The things of one kind by name, in the order in which they were made."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, flaw: Callable[[S], str]) -> None:
         self._what = what
         """What people call such a thing."""
+        self._flaw: Callable[[S], str] = flaw
+        """What is wrong with one and what to write instead; nothing when it makes sense."""
         self._specs: dict[str, S] = {}
         self._filed: dict[str, None] = {}
         """Names of those that the queue file has."""
@@ -43,6 +45,10 @@ class Declared(Generic[S]):
     def is_of_file(self, name: str) -> bool:
         """Whether the queue file declares it."""
         return name in self._filed
+
+    def flaws(self, specs: Iterable[S]) -> list[str]:
+        """What is wrong with any of these."""
+        return [flaw for flaw in map(self._flaw, specs) if flaw]
 
     def why_not_set(self, spec: S) -> Reason | None:
         """Why it cannot be made or changed so; None when it can."""
@@ -86,20 +92,11 @@ class Declared(Generic[S]):
         self._filed = dict.fromkeys(wanted)
         return changes
 
-    def dump(self) -> Any:
-        """Everything that was declared, and what of it by the file, as plain values."""
-        return [to_plain(spec) for spec in self._specs.values()], list(self._filed)
-
     def _load(self, specs: Iterable[Any], filed: Iterable[str]) -> None:
         for spec in map(from_plain, specs):
             self._specs[spec.name] = spec
             self._changed(spec.name, no_asks)
         self._filed = dict.fromkeys(filed)
 
-    def _flaw(self, spec: S) -> str:
-        """What is wrong with it and what to write instead; nothing when it makes sense."""
-        raise NotImplementedError
-
     def _changed(self, name: str, asks: Asks) -> None:
-        """It was made, changed or removed."""
-        raise NotImplementedError
+        """It was made, changed or removed: what is kept beside it follows."""

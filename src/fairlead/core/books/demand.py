@@ -4,8 +4,8 @@ A *shape* is everything about an ask that decides on which node it fits; it is s
 is one shape in one leaf, for the same limits: everything about an ask that decides whether it could be placed now. Its
 line holds the batches that wait, by the key that `policy.order.pick` gives them. What fits on a node, or under the
 maximum of a queue, is asked of the shape and the queue when a walk comes by (`Shape.unfit`, `Queue.full`). What else is
-in the way (a limit of a user, a closed gate, the maximum of the leaf itself) blocks the demand until it moves. Decides
-only what is worth looking at; never the order, never a placement.
+in the way (a limit of a user, a closed gate, the maximum of the leaf itself) blocks the demand as its *obstacle*, until
+that moves. Decides only what is worth looking at; never the order, never a placement.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from fairlead.core.model.resources import Items
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.topology_counts import Tally
-    from fairlead.core.books.user_limits import Allowance, Ceiling
+    from fairlead.core.books.user_limits import Allowance
 
 Labels = tuple[tuple[str, str], ...]
 ShapeKey = tuple[Items, str] | tuple[Items, str, Constraints, Labels]
+DemandKey = tuple[str, "Allowance | None", int]
+"""Task group, limits, and whether they have to enter (`application_limits.has_to_enter`)."""
 Entry = tuple[tuple[object, ...], int, "Batch"]
 """Key, stamp and batch; it counts while the stamp is the batch's."""
 
@@ -40,7 +43,6 @@ class Shape:
         "items",
         "key",
         "labels",
-        "may_reserve",
         "oldest_ms",
         "pending",
         "required_node",
@@ -73,8 +75,6 @@ class Shape:
         """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
         self.blocked_by_root = False
         """It was unfit because of the sum of all nodes, not because of each single one."""
-        self.may_reserve = False
-        """It is unfit, but some node may be set aside for it (not known otherwise)."""
         self.reserved: dict[Ask, dict[Ask, None]] = {}
         """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
         self.resting: dict[Batch, None] = {}
@@ -103,13 +103,13 @@ class Demand:
         "tried_in",
     )
 
-    def __init__(self, leaf: Queue, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> None:
+    def __init__(self, leaf: Queue, shape: Shape, key: DemandKey) -> None:
         self.leaf = leaf
         self.shape = shape
         self.key = key
-        self.allowance = allowance
+        self.allowance: Allowance | None = key[1]
         """The limits of the user and group that it is for; None: no limit holds for them."""
-        self.enters = enters
+        self.enters = key[2]
         """Whether it is of applications that need a place among those that may run (`has_to_enter`)."""
         self.pending = 0
         """Batches that refer to it; the leaf drops it at 0."""
@@ -123,7 +123,7 @@ class Demand:
         """Batches in line that come earlier than their entries say: put anew when the demand is next looked at."""
         self.stamp = 0
         """The number of its entry in the heap of its leaf; 0: it has none."""
-        self.obstacle: Queue | Ceiling | None = None
+        self.obstacle: Obstacle | None = None
         """What is in the way above the nodes and wakes it when that moves; None: nothing known."""
         self.deferred: dict[Batch, None] = {}
         """Batches that would have others stopped by guarantee, but for a limit or gate that is in the way."""
@@ -205,7 +205,7 @@ class Demand:
 
     # -- obstacles ------------------------------------------------------------------------------------------------
 
-    def block(self, obstacle: Queue | Ceiling, at_gate: bool = False) -> None:
+    def block(self, obstacle: Obstacle, at_gate: bool = False) -> None:
         """This is in the way (its maximum, or how many applications it lets run): it rests until that moves."""
         if self.obstacle is not None:
             self.unblock()
@@ -233,3 +233,40 @@ class Demand:
         for batch in self.deferred:
             self.leaf.note_due(batch)
         self.deferred.clear()
+
+
+class Obstacle:
+    """What may be in the way of demands above the nodes: a queue, or a limit of a user or group there."""
+
+    __slots__ = ("gated", "promised", "reserved", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: dict[Demand, None] = {}
+        """Demands that are woken when room is made under its maximum (of a queue: those of the leaf itself)."""
+        self.gated: dict[Demand, None] = {}
+        """Demands that are woken when an application less counts here."""
+        self.reserved: dict[Ask, dict[Ask, None]] = {}
+        """Asks with a reserved node that are tried there again when either happens: each with the list of those."""
+        self.promised: dict[Application, int] = {}
+        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
+
+    def lacks(self, items: Items) -> bool:
+        """Whether the maximum has no room for this amount."""
+        raise NotImplementedError
+
+    def wake_waiting(self) -> None:
+        """Room was made: wake every demand that would get past this maximum now."""
+        self._try_reserved()
+        for demand in list(self.waiting):
+            if not self.lacks(demand.shape.items):
+                demand.wake()
+
+    def open_gate(self) -> None:
+        """One application less counts here: wake those that may not run because of it."""
+        self._try_reserved()
+        for demand in list(self.gated):
+            demand.wake()
+
+    def _try_reserved(self) -> None:
+        for ask, again in self.reserved.items():
+            again[ask] = None

@@ -52,7 +52,7 @@ class Image:
             self.nodes[node] = None
         else:
             del self.nodes[node]
-        if self._rows is not None and self._version == version and node.row >= 0:
+        if self._rows is not None and self._version == version:
             self._rows[node.row] = has
         else:
             self._rows = None
@@ -68,13 +68,13 @@ class Image:
 class Images:
     """The images of the nodes of one table."""
 
-    __slots__ = ("_columns", "_points", "by_name", "of_node")
-
     def __init__(self, columns: Columns) -> None:
         self.by_name: dict[str, Image] = {}
         self.of_node: dict[Node, tuple[Image, ...]] = {}
         self._columns = columns
         self._points: dict[Wish, Counts | None] = {}
+        self._version = 0
+        """The version of the columns for which these points hold."""
 
     def report(self, node: Node, images: Mapping[str, int]) -> None:
         """The node has these images, by name and size in bytes, and no others."""
@@ -103,12 +103,11 @@ class Images:
             del self.of_node[node]
         self._points.clear()
 
-    def nodes_changed(self) -> None:
-        """A node joined or left, or the rows are put together anew for another reason."""
-        self._points.clear()
-
     def points(self, wish: Wish) -> Counts | None:
         """For each row its points; None: no node has more than another."""
+        if self._version != self._columns.version:
+            self._points.clear()
+            self._version = self._columns.version
         if wish not in self._points:
             if len(self._points) >= WISHES_KEPT:
                 self._points.clear()

@@ -86,7 +86,5 @@ class LabelKeys:
 
 def keys_of(where: Constraints) -> dict[str, None]:
     """The labels of work that terms of these constraints look at."""
-    if not (where.affinity or where.anti_affinity or where.spread):
-        return {}
     terms: tuple[AffinityTerm | SpreadTerm, ...] = (*where.affinity, *where.anti_affinity, *where.spread)
     return {condition.key: None for term in terms for condition in term.selector}

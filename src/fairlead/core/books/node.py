@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import CORDONED, HOSTNAME, PREFER_NO_SCHEDULE, Taint
 from fairlead.core.model.matching import keeps_away
-from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in
+from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, negative
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ class Node:
 
     __slots__ = (
         "allocations",
-        "attributes",
         "available",
         "discourages",
         "foreign",
-        "foreign_notes",
         "free",
         "held",
         "id",
@@ -52,7 +50,6 @@ class Node:
         self.id = spec.id
         self.spec = spec
         self.seq = seq
-        self.attributes: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         """What selectors and topology keys look at: its attributes, and its id."""
         self.keeps_away = False
@@ -69,9 +66,8 @@ class Node:
         self.held: dict[Ask, Items] = {}
         """Space held for these asks while their victims leave."""
         self.allocations: dict[Ask, None] = {}
-        self.foreign: dict[str, Items] = {}
-        self.foreign_notes: dict[str, tuple[AskSpec, int]] = {}
-        """For each of them what was reported, and when."""
+        self.foreign: dict[str, tuple[AskSpec, int]] = {}
+        """Work of other schedulers by key: what was reported of it, and when."""
         self.reservations: dict[Ask, int] = {}
         """Asks for which it is set aside, and since when."""
         self.score_terms: tuple[tuple[str, int, float], ...] = ()
@@ -99,7 +95,6 @@ class Node:
     def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
         """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
-        self.attributes = attributes
         self.labels = {HOSTNAME: self.id, **attributes}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
         self.discourages = any(taint.effect == PREFER_NO_SCHEDULE for taint in taints)
@@ -155,9 +150,8 @@ class Node:
 
     def resize(self, old: Items, new: Items) -> None:
         """An allocation here changed its size while it runs."""
-        for items, sign in ((old, -1), (new, 1)):
-            for name, amount in items:
-                self.available[name] = self.available.get(name, 0) - sign * amount
+        add_to(self.available, old)
+        add_to(self.available, negative(new))
         if self.held:
             self._recompute_free()
 
@@ -171,23 +165,22 @@ class Node:
         self.held.pop(ask, None)
         self._recompute_free()
 
-    def set_foreign(self, key: str, items: Items | None) -> None:
-        """Work of another scheduler uses this much here (None: no longer)."""
-        if items is None:
+    def set_foreign(self, key: str, reported: tuple[AskSpec, int] | None) -> None:
+        """This was reported of work of another scheduler here, and then (None: it is here no longer)."""
+        if reported is None:
             self.foreign.pop(key, None)
-            self.foreign_notes.pop(key, None)
         else:
-            self.foreign[key] = items
+            self.foreign[key] = reported
         allocated = self.allocated
         self.occupied = {}
-        for used in self.foreign.values():
-            add_to(self.occupied, used)
+        for spec, _ in self.foreign.values():
+            add_to(self.occupied, spec.resources.items)
         self.recompute(allocated)
 
     def running(self) -> Iterator[AskSpec]:
         """What runs here, of whatever scheduler."""
         yield from (ask.spec for ask in self.allocations)
-        yield from (spec for spec, _ in self.foreign_notes.values())
+        yield from (spec for spec, _ in self.foreign.values())
 
     def fits_total(self, items: Items) -> bool:
         """Whether the amount would fit on the empty node."""

@@ -19,32 +19,18 @@ if TYPE_CHECKING:
     from fairlead.core.books.node import Node
 
 Mask = npt.NDArray[np.bool_]
+Column = npt.NDArray[np.int64]
 
 
 class Columns:
     """The nodes in rows; changed ones are written again when somebody looks."""
-
-    __slots__ = (
-        "_names",
-        "_nodes",
-        "_score",
-        "_totals",
-        "_valid",
-        "amounts",
-        "common",
-        "open",
-        "rows",
-        "scores",
-        "stale",
-        "version",
-    )
 
     def __init__(self, nodes: dict[str, Node], score: Callable[[Node], float]) -> None:
         self._nodes = nodes
         self._score = score
         self._valid = False
         self.version = 0
-        """Grows whenever rows are put together anew; what was worked out for other rows is void."""
+        """Grows whenever rows are to be put together anew; what was worked out for other rows is void."""
         self.rows: list[Node] = []
         self.stale: dict[Node, None] = {}
         """Nodes whose row is to be written again."""
@@ -53,9 +39,9 @@ class Columns:
         """Nodes that take new work and are not set aside."""
         self.common: Mask = np.empty(0, dtype=np.bool_)
         """Those of them that keep nothing away."""
-        self.amounts: dict[str, npt.NDArray[np.int64]] = {}
+        self.amounts: dict[str, Column] = {}
         """What is free, by name."""
-        self._totals: dict[str, npt.NDArray[np.int64]] = {}
+        self._totals: dict[str, Column] = {}
         """What is there in total, by name; made when somebody asks."""
         self._names: npt.NDArray[np.float64] = np.empty(0)
         """How many resources each node has; made with the totals."""
@@ -67,6 +53,7 @@ class Columns:
     def forget(self) -> None:
         """A node joined or left, or says something else about itself: put the rows together anew."""
         self._valid = False
+        self.version += 1
 
     def behind(self) -> int:
         """How many rows the next `sync` has to write, at most."""
@@ -81,27 +68,15 @@ class Columns:
                 self._write(node)
         self.stale.clear()
 
-    def has_room(self, among: Mask, items: Items) -> Mask | None:
-        """Which of these rows have so much free; None: none, because no node has one of the names."""
-        fits = among.copy()
-        for name, amount in items:
-            column = self.amounts.get(name)
-            if column is None:
-                return None
-            np.logical_and(fits, column >= amount, out=fits)
-        return fits
+    def has_room(self, among: Mask, items: Items) -> Mask:
+        """Which of these rows have so much free."""
+        return _with_amount(self.amounts, among, items)
 
     def could_hold(self, among: Mask, items: Items) -> Mask:
         """Which of these rows have so much in total."""
         if not self._totals:
             self._count_totals()
-        fits = among.copy()
-        for name, amount in items:
-            column = self._totals.get(name)
-            if column is None:
-                return np.zeros_like(among)
-            np.logical_and(fits, column >= amount, out=fits)
-        return fits
+        return _with_amount(self._totals, among, items)
 
     def tightest_first(self, among: Mask, items: Items) -> Iterator[Node]:
         """Of these rows, which could all hold the amount, those first that it would leave least of: summed over their
@@ -121,9 +96,9 @@ class Columns:
         for row in chosen[np.lexsort((scores, left))][1:]:
             yield self.rows[int(row)]
 
-    def first(self, among: Mask | None) -> Node | None:
+    def first(self, among: Mask) -> Node | None:
         """Of these rows the node with the smallest score, then the smallest id."""
-        chosen = np.flatnonzero(among) if among is not None else ()
+        chosen = np.flatnonzero(among)
         if not len(chosen):
             return None
         return self.rows[int(chosen[np.argmin(self.scores[chosen])])]
@@ -141,7 +116,6 @@ class Columns:
             self._write(node)
         self._totals.clear()
         self._valid = True
-        self.version += 1
 
     def _count_totals(self) -> None:
         names = sorted({n: None for node in self.rows for n in node.total})
@@ -155,9 +129,19 @@ class Columns:
         self.scores[row] = self._score(node)
         self.open[row] = node.is_open
         self.common[row] = node.is_common
-        for name, column in self.amounts.items():
-            column[row] = max(min(node.free.get(name, 0), INT64_MAX), INT64_MIN)
         for name in node.free:
             if name not in self.amounts:
-                column = self.amounts[name] = np.zeros(len(self.rows), dtype=np.int64)
-                column[row] = max(min(node.free[name], INT64_MAX), INT64_MIN)
+                self.amounts[name] = np.zeros(len(self.rows), dtype=np.int64)
+        for name, column in self.amounts.items():
+            column[row] = max(min(node.free.get(name, 0), INT64_MAX), INT64_MIN)
+
+
+def _with_amount(columns: dict[str, Column], among: Mask, items: Items) -> Mask:
+    """Which of these rows have so much in the columns; a name that no node has is 0 everywhere."""
+    fits = among.copy()
+    for name, amount in items:
+        column = columns.get(name)
+        if column is None:
+            return np.zeros_like(among)
+        np.logical_and(fits, column >= amount, out=fits)
+    return fits

@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.resources import Items
+from fairlead.core.model.resources import Items, fits_in
 
 if TYPE_CHECKING:
     from fairlead.core.books.node import Node
@@ -192,13 +192,13 @@ class NodeOrder:
         while heap:
             entry = heap[0]
             node = entry[3]
-            if node.stamp == entry[2] and _has_room(node, items):
+            if node.stamp == entry[2] and fits_in(items, node.free):
                 return node
             tries -= 1
             if tries:
                 heappop(heap)
             else:
-                heap[:] = [e for e in heap if e[3].stamp == e[2] and _has_room(e[3], items)]
+                heap[:] = [e for e in heap if e[3].stamp == e[2] and fits_in(items, e[3].free)]
                 heapify(heap)
         return None
 
@@ -208,7 +208,7 @@ class NodeOrder:
             entry = log[at]
             node = entry[3]
             # Of a node that changed often only the last entry counts.
-            if node.stamp != entry[2] or not _has_room(node, order.items):
+            if node.stamp != entry[2] or not fits_in(order.items, node.free):
                 continue
             if heap and heap[0][3] is node:
                 heapreplace(heap, entry)
@@ -233,11 +233,3 @@ def _tidy(heap: list[Entry]) -> None:
     """Take out the entries that do not count."""
     heap[:] = [entry for entry in heap if entry[3].stamp == entry[2]]
     heapify(heap)
-
-
-def _has_room(node: Node, items: Items) -> bool:
-    free = node.free
-    for name, amount in items:
-        if amount > free.get(name, 0):
-            return False
-    return True

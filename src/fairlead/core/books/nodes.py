@@ -52,10 +52,10 @@ class NodeTable:
         """Those of these for which some node may be set aside, and how old the oldest ask is that may have one."""
         self.seekable_ms = 2**62
         """None of those asks is older than this."""
-        self.oversize: dict[
-            Shape, None
-        ] = {}  # Shapes that no node could hold even when empty (`core.acts.infeasible`).
-        self.suspects: dict[Node, None] = {}  # Where more may run than there is room for (`core.claims`).
+        self.oversize: dict[Shape, None] = {}
+        """Shapes that no node could hold even when empty (`core.acts.infeasible`)."""
+        self.suspects: dict[Node, None] = {}
+        """Where more may run than there is room for (`core.books.nominations`)."""
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
         self.reserved_shapes: dict[Shape, None] = {}
@@ -80,7 +80,6 @@ class NodeTable:
         """A node joins."""
         self.nodes[node.id] = node
         self.columns.forget()
-        self.images.nodes_changed()
         self._note_taints(node)
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
@@ -98,7 +97,6 @@ class NodeTable:
         self.order.changed.pop(node, None)
         self.columns.forget()
         self.images.report(node, {})
-        self.images.nodes_changed()
         take_from(self.total, tuple(node.total.items()))
         self.terrain.domain_lost()
 
@@ -117,7 +115,6 @@ class NodeTable:
         node.describe(attributes, taints)
         self._note_taints(node)
         self.columns.forget()
-        self.images.nodes_changed()
         for shape in list(self.unfit):
             self.clear_unfit(shape)
         self.gained(node)
@@ -130,8 +127,7 @@ class NodeTable:
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
         """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
-        node.set_foreign(spec.key, spec.resources.items)
-        node.foreign_notes[spec.key] = (spec, now_ms)
+        node.set_foreign(spec.key, (spec, now_ms))
         self.terrain.started(spec, node)
         self.gained(node)
 
@@ -140,7 +136,7 @@ class NodeTable:
         node = self.foreign_on.pop(key, None)
         if node is None:
             return None
-        spec, _ = node.foreign_notes[key]
+        spec, _ = node.foreign[key]
         node.set_foreign(key, None)
         self.terrain.ended(spec, node)
         self.gained(node)
@@ -170,27 +166,27 @@ class NodeTable:
             self.reserved_again[ask] = None
         if not self.unfit:
             return
+        is_open, misfit = node.is_open, self.terrain.misfit_here
         for shape in list(self.unfit):
             if shape.blocked_by_root:
                 if self.sum_has_room(shape.items):
                     self.clear_unfit(shape)
-            elif (
-                shape.required_node == node.id
-                if shape.required_node
-                else node.is_open and fits_in(shape.items, node.free) and self.terrain.may_let(shape, node)
-            ):
-                is_narrow = self.only_room_counts(shape) and not (shape.required_node or shape.watched)
-                self.clear_unfit(shape)
-                if is_narrow:
-                    self.narrow.begin(shape, node)
-            elif (
-                not (shape.may_reserve or shape.required_node)
-                and node.is_open
-                and node.fits_total(shape.items)
-                and self.terrain.may_let(shape, node)
-            ):
-                shape.may_reserve = True
+            elif shape.required_node:
+                if shape.required_node == node.id:
+                    self.clear_unfit(shape)
+            elif not is_open:
+                continue
+            elif fits_in(shape.items, node.free) and misfit(shape.where, node) is None:
+                self._fits_again(shape, node)
+            elif shape not in self.seekable and node.fits_total(shape.items) and misfit(shape.where, node) is None:
                 self._seek(shape, shape.oldest_ms)
+
+    def _fits_again(self, shape: Shape, node: Node) -> None:
+        """On this node; where nothing but room counts, on none that does not gain room from now on."""
+        is_narrow = self.only_room_counts(shape) and not shape.watched
+        self.clear_unfit(shape)
+        if is_narrow:
+            self.narrow.begin(shape, node)
 
     def sum_has_room(self, items: Items) -> bool:
         """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
@@ -214,7 +210,7 @@ class NodeTable:
         self.seekable.pop(shape, None)
         if shape.watched:
             self.terrain.unwatch(shape)
-        shape.unfit = shape.blocked_by_root = shape.may_reserve = False
+        shape.unfit = shape.blocked_by_root = False
         self.fitting[shape] = None
         if shape.required_node or not self.only_room_counts(shape):
             # What runs elsewhere may have changed what suits their own nodes.
@@ -227,7 +223,6 @@ class NodeTable:
         self.fitting.pop(shape, None)
         shape.unfit = True
         shape.blocked_by_root = by_root
-        shape.may_reserve = not by_root
         self.unfit[shape] = None
         if by_root:
             self.seekable.pop(shape, None)
@@ -252,7 +247,6 @@ class NodeTable:
 
     def cannot_reserve(self, shape: Shape) -> None:
         """No node can be set aside for `shape`, until one changes."""
-        shape.may_reserve = False
         self.seekable.pop(shape, None)
 
     def seeks(self, demand: Demand, created_ms: int) -> None:

@@ -63,12 +63,6 @@ class Nominations:
         """The nominated asks, in order."""
         return iter(self.of)
 
-    def __contains__(self, ask: object) -> bool:
-        return ask in self.of
-
-    def __len__(self) -> int:
-        return len(self.of)
-
     def keep_room(self, nomination: Nomination) -> None:
         """Keep room for it where its application is now."""
         ask = nomination.ask

@@ -75,6 +75,8 @@ class Partition:
     released_count: int = 0
     books_version: int = 0
     """Grows with every change of what runs or is held."""
+    tightened: int = 0
+    """How many of these changes took room and made none."""
     news: int = 0
     """How many events and timers there were."""
     started_seq: int = 0
@@ -85,8 +87,6 @@ class Partition:
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
     """Priority classes and quotas by class; the cluster gives all its partitions the same."""
-    tightened: int = 0
-    """How many of these changes took room and made none."""
     keeps_history: bool = True
     """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
 
@@ -134,9 +134,7 @@ class Partition:
 
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
-        allowance, enters = app.allowance, application_limits.has_to_enter(app)
-        key = (task_group, allowance, enters)
-        return app.queue.demand(shape, key, allowance, enters)
+        return app.queue.demand(shape, (task_group, app.allowance, application_limits.has_to_enter(app)))
 
     def demands_of(self, shape: Shape) -> Iterator[Demand]:
         """Every demand that waits with this shape and may be looked at."""

@@ -19,7 +19,7 @@ from fairlead.core.books.topology_counts import NOWHERE
 from fairlead.core.model.matching import matches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Points = npt.NDArray[np.int64]
 OF_TAINTS, OF_NODES, OF_WORK, OF_SPREAD, OF_IMAGES = 3, 2, 2, 2, 1
-NOTHING_OF_ITS_OWN: Mapping[str, str] = {}
 
 
 def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bool) -> Node | None:
@@ -41,7 +40,7 @@ def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bo
     columns = table.columns
     columns.sync()
     mask = columns.has_room(columns.open & table.terrain.allowed(shape), shape.items)
-    if mask is not None and (shape.where.prefers or table.discouraging or has_wish):
+    if shape.where.prefers or table.discouraging or has_wish:
         mask = best(table, shape.where, mask, spec)
     return columns.first(mask)
 
@@ -58,7 +57,7 @@ def best_of(table: NodeTable, nodes: list[Node], where: Constraints, spec: AskSp
 def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None = None) -> Mask:
     """Those of the rows of `mask` that have the most points."""
     points: Points = np.zeros(len(mask), dtype=np.int64)
-    for weight, liked in _liked(table, where, spec.labels if spec is not None else NOTHING_OF_ITS_OWN, mask):
+    for weight, liked in _liked(table, where, spec.labels if spec is not None else {}, mask):
         points += weight * liked
     if spec is not None and spec.images and (has := table.images.points(spec.images)) is not None:
         points += OF_IMAGES * has
@@ -90,7 +89,9 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask
 
 def nodes_liked(table: NodeTable, where: Constraints, mask: Mask) -> Points:
     """For each row how far it is a node that these constraints prefer, in hundredths of the best of the mask."""
-    return _part_of_most(_of_rows(table.columns.rows, lambda node: _likes(where, node)), mask)
+    rows = table.columns.rows
+    liked = (sum(wish.weight for wish in where.preferred_nodes if matches(wish.term, node.labels)) for node in rows)
+    return _part_of_most(np.fromiter(liked, dtype=np.int64, count=len(rows)), mask)
 
 
 def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> Points:
@@ -101,14 +102,6 @@ def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> 
         view = terrain.standing_of(wish.term.selector).view(terrain.topology(wish.term.topology_key))
         liked += wish.weight * view.by_row()
     return liked
-
-
-def _likes(where: Constraints, node: Node) -> int:
-    return sum(wish.weight for wish in where.preferred_nodes if matches(wish.term, node.labels))
-
-
-def _of_rows(rows: list[Node], measure: Callable[[Node], int]) -> Points:
-    return np.fromiter((measure(node) for node in rows), dtype=np.int64, count=len(rows))
 
 
 def _part_of_most(amounts: Points, mask: Mask) -> Points:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Any, cast
 
-from fairlead.core.books.demand import Demand
+from fairlead.core.books.demand import Demand, DemandKey, Obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
+    from fairlead.core.books.asks import Batch
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Allowance
 
 
 ChildEntry = tuple[object, object, int, int, int, "Queue"]
@@ -26,7 +25,7 @@ inside it would be compared twice.
 """
 
 
-class QueueLine:
+class QueueLine(Obstacle):
     """What waits in one queue and below, in order."""
 
     __slots__ = (
@@ -41,21 +40,19 @@ class QueueLine:
         "due",
         "due_below",
         "full",
-        "gated",
         "heap",
         "improved",
         "is_leaf",
         "lineage",
         "parent",
         "ready",
-        "reserved",
         "stamp",
         "stamps",
         "touched",
-        "waiting",
     )
 
     def __init__(self, parent: Queue | None, *, leaf: bool) -> None:
+        super().__init__()
         self.parent = parent
         self.is_leaf = leaf
         self.children: dict[str, Queue] = {}
@@ -63,7 +60,7 @@ class QueueLine:
         own = cast("Queue", self)
         self.lineage: tuple[Queue, ...] = (own,) if parent is None else (own, *parent.lineage)
         """This queue, its parent, …, the root."""
-        self.demands: dict[Shape, dict[object, Demand]] = {}
+        self.demands: dict[Shape, dict[DemandKey, Demand]] = {}
         """Of a leaf: what is asked for, by shape and key."""
         self.ready: dict[Shape, int] = {}
         """By shape how many demands here and below have something in line and no obstacle."""
@@ -73,12 +70,6 @@ class QueueLine:
         """Of a leaf: batches that may have others stopped by guarantee now."""
         self.due_below = 0
         """How many leaves here and below have some."""
-        self.waiting: dict[Demand, None] = {}
-        """Demands of this leaf that are woken when room is made here."""
-        self.gated: dict[Demand, None] = {}
-        """Demands that are woken when an application less runs here."""
-        self.reserved: dict[Ask, dict[Ask, None]] = {}
-        """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
         self.child_heap: list[ChildEntry] = []
         """Of a parent: its children that have something to offer."""
         self.heap: list[tuple[tuple[object, ...], int, Demand]] = []
@@ -144,14 +135,12 @@ class QueueLine:
         """All demands of this leaf."""
         return [demand for own in self.demands.values() for demand in own.values()]
 
-    def demand(self, shape: Shape, key: object, allowance: Allowance | None, enters: int) -> Demand:
+    def demand(self, shape: Shape, key: DemandKey) -> Demand:
         """The demand of this leaf for `key`, made when it is new."""
-        own = self.demands.get(shape)
-        if own is None:
-            own = self.demands[shape] = {}
+        own = self.demands.setdefault(shape, {})
         found = own.get(key)
         if found is None:
-            found = own[key] = Demand(self.lineage[0], shape, key, allowance, enters)
+            found = own[key] = Demand(self.lineage[0], shape, key)
         return found
 
     def drop_demand(self, demand: Demand) -> None:

@@ -5,8 +5,8 @@ Never gives a reservation (`policy.eligibility.max_wait` does). Invariant: an as
 under which it is listed.
 
 An administrator's reservation holds back what has a lower priority, but a further attempt that its own application has
-put first. One that came of waiting too long holds back all
-that comes later in the order too: otherwise small work of the same priority could pass it for ever.
+put first. One that came of waiting too long holds back all that comes later in the order too: otherwise small work of
+the same priority could pass it for ever.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Reserving:
 
     def holder(self, ask: Ask) -> Ask | None:
         """The first ask with a reservation that holds this one back."""
-        for holder, reservation in self.of.get(ask.app.queue, _NONE).items():
+        own = self.of.get(ask.app.queue)
+        for holder, reservation in own.items() if own is not None else ():
             if holder is not ask and reservation.holds_back(holder, ask):
                 return holder
         return None
@@ -102,6 +103,3 @@ class Reserving:
             "overdue": [leaf.path for leaf in sorted(self.overdue, key=lambda leaf: leaf.seq)],
             "bounded": [leaf.path for leaf in sorted(self.bounded, key=lambda leaf: leaf.seq)],
         }
-
-
-_NONE: dict[Ask, Reservation] = {}

@@ -10,12 +10,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.applications import NO_PRIORITY, Application
+from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import Batch
 from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, Limits, add_to
+from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class Queue(QueueLine):
         "pending_sum",
         "preempting",
         "priority_counts",
-        "promised",
         "properties",
         "quota_due_ms",
         "raw_priority",
@@ -92,15 +91,13 @@ class Queue(QueueLine):
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""
         self.allocating_accepted: dict[str, None] = {}
-        self.promised: dict[Application, int] = {}
-        """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
         self.resting: dict[Batch, None] = {}
         """Batches that make no attempt to preempt while a maximum here or above is too small (`acts.infeasible`)."""
         # Priorities: how many applications (leaf) or children (parent) report each value.
         self.priority_counts: dict[int, int] = {}
         self.raw_priority = NO_PRIORITY
         self.reported = NO_PRIORITY
-        # Kept orders (policy.line), and what waits for room here.
+        # Kept orders (`policy.order.pick`), and what waits for room here.
         self.by_rank: bool = parent.by_rank if parent is not None else False
         """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
         self.shifts_priority = False
@@ -130,11 +127,9 @@ class Queue(QueueLine):
 
     def find(self, path: str) -> Queue | None:
         """The queue with this full path (any case), below or at this root."""
-        parts = path.lower().split(".")
-        if parts[0] != self.name:
-            return None
-        queue: Queue | None = self
-        for part in parts[1:]:
+        first, *below = path.lower().split(".")
+        queue: Queue | None = self if first == self.name else None
+        for part in below:
             queue = queue.children.get(part) if queue is not None else None
         return queue
 
@@ -145,31 +140,25 @@ class Queue(QueueLine):
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
-        self._apply(raw, spec.guaranteed, spec.max, spec.max_applications, is_root=self.parent is None)
+        self._apply(raw, spec)
         self.template = spec.child_template
         self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
 
     def configure_dynamic(self, template: TemplateSpec | None) -> None:
         """Set up a queue that a placement rule made: a leaf takes the template whole, a parent only passes it on."""
         if self.is_leaf and template is not None:
-            self._apply(dict(template.properties), template.guaranteed, template.max, template.max_applications)
+            self._apply(dict(template.properties), template)
         else:
-            self._apply({}, None, None, 0)
+            self._apply({}, TemplateSpec())
             self.template = template
 
-    def _apply(
-        self,
-        raw: Mapping[str, str],
-        guaranteed: Limits | None,
-        maximum: Limits | None,
-        apps: int,
-        is_root: bool = False,
-    ) -> None:
+    def _apply(self, raw: Mapping[str, str], spec: QueueSpec | TemplateSpec) -> None:
         self.set_properties(raw)
-        self.max_applications = apps
-        if not is_root:
-            self.max = maximum.as_dict() if maximum is not None and maximum.is_set else None
-            self.guaranteed = guaranteed.as_dict() if guaranteed is not None and guaranteed.is_set else None
+        self.max_applications = spec.max_applications
+        if self.parent is not None:
+            self.max = spec.max.as_dict() if spec.max is not None and spec.max.is_set else None
+            due = spec.guaranteed
+            self.guaranteed = due.as_dict() if due is not None and due.is_set else None
         self.share_terms = None
 
     def set_properties(self, raw: Mapping[str, str]) -> None:
@@ -189,8 +178,10 @@ class Queue(QueueLine):
         for queue in reversed(self.lineage):
             if queue.max is None:
                 continue
-            own = {n: v - queue.allocated.get(n, 0) for n, v in queue.max.items()}
-            room = own if room is None else _component_min(room, own)
+            room = {} if room is None else room
+            for name, most in queue.max.items():
+                left = most - queue.allocated.get(name, 0)
+                room[name] = min(left, room.get(name, left))
         return room
 
     def short_of_room(self, items: Items) -> Queue | None:
@@ -279,26 +270,15 @@ class Queue(QueueLine):
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
+        less = negative(items) if sign > 0 else items
         for queue in self.lineage:
-            book = queue.preempting
-            for name, amount in items:
-                left = book.get(name, 0) + sign * amount
-                if left:
-                    book[name] = left
-                else:
-                    book.pop(name, None)
+            take_from(queue.preempting, less)
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
 
     def lacks(self, items: Items) -> bool:
         """Whether this maximum has no room for the amount."""
-        most = self.max
-        if most is not None:
-            used = self.allocated
-            for name, amount in items:
-                if name in most and used.get(name, 0) + amount > most[name] and amount > 0:
-                    return True
-        return False
+        return lacks(self.max, self.allocated, items)
 
     def loosened(self) -> None:
         """Room was made in this queue and above: what waits for it is looked at again."""
@@ -309,11 +289,7 @@ class Queue(QueueLine):
     def wake_waiting(self) -> None:
         """Look again at what waits for room under this maximum."""
         self.full.clear()
-        for ask, again in self.reserved.items():
-            again[ask] = None
-        for demand in list(self.waiting):
-            if not self.lacks(demand.shape.items):
-                demand.wake()
+        super().wake_waiting()
 
     def count_running(self, change: int) -> None:
         """One application more (1) or less (-1) runs here and above."""
@@ -325,10 +301,7 @@ class Queue(QueueLine):
     def open_gates(self) -> None:
         """Applications may run again: wake what waits behind `maxapplications`, here and above."""
         for queue in self.lineage:
-            for ask, again in queue.reserved.items():
-                again[ask] = None
-            for demand in list(queue.gated):
-                demand.wake()
+            queue.open_gate()
 
     # -- priorities -----------------------------------------------------------------------------------------------
 
@@ -371,10 +344,3 @@ class Queue(QueueLine):
 
     def __repr__(self) -> str:
         return f"<Queue {self.path}>"
-
-
-def _component_min(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    merged = dict(left)
-    for name, value in right.items():
-        merged[name] = min(value, merged.get(name, value))
-    return merged

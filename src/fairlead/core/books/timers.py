@@ -99,8 +99,7 @@ class Timers:
         return timer
 
     def _counts(self, timer: Timer) -> bool:
-        known = self._live.get((timer.partition, timer.kind, timer.subject))
-        return known is not None and known.seq == timer.seq
+        return self._live.get((timer.partition, timer.kind, timer.subject)) == timer
 
     def __len__(self) -> int:
         return len(self._live)

@@ -81,10 +81,9 @@ class View:
 class Tally:
     """Running work of one kind, by node."""
 
-    __slots__ = ("_views", "on_node", "selector", "total", "watchers")
+    __slots__ = ("_views", "on_node", "total", "watchers")
 
-    def __init__(self, selector: Selector) -> None:
-        self.selector = selector
+    def __init__(self) -> None:
         self.total = 0
         self.on_node: dict[Node, int] = {}
         self.watchers: dict[Shape, None] = {}
@@ -101,10 +100,8 @@ class Tally:
             del self.on_node[node]
         if self._views:
             self._views = [view for view in self._views if view.topology.version == version]
-            # A node that joined since has no row: the rows are put together anew before they are looked at.
-            if node.row >= 0:
-                for view in self._views:
-                    view.add(node, change)
+            for view in self._views:
+                view.add(node, change)
 
     def view(self, topology: Topology, among: Mask | None = None) -> View:
         """It by domain of a topology of the present rows; `among` must be one object for as long as it is the same."""
@@ -128,8 +125,16 @@ class TallyIndex(Generic[K]):
 
     def add(self, key: K, selector: Selector) -> Tally:
         """A new tally."""
-        tally = self.tallies[key] = Tally(selector)
+        tally = self.tallies[key] = Tally()
         self._selectors.add(key, selector)
+        return tally
+
+    def count(self, key: K, selector: Selector, node: Node, change: int, version: int) -> Tally:
+        """So much more on this node (`Tally.add`); a tally is made when it is new, and dropped when nothing is left."""
+        tally = self.tallies.get(key) or self.add(key, selector)
+        tally.add(node, change, version)
+        if not tally.total:
+            self.drop(key)
         return tally
 
     def drop(self, key: K) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node
 
 USED, PREEMPTED, PLACEHOLDER = "used", "preempted", "placeholder"
-BUCKETS = (USED, PREEMPTED, PLACEHOLDER)
 INSTANCE_TYPE = "si/instance-type"
 UNKNOWN_INSTANCE = "UNKNOWN"
 
@@ -48,10 +47,8 @@ class Consumption:
         bucket = PLACEHOLDER if ask.spec.placeholder else USED
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
-        key = (bucket, node.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
-        spent = self.spent.get(key)
-        if spent is None:
-            spent = self.spent[key] = {}
+        key = (bucket, node.spec.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
+        spent = self.spent.setdefault(key, {})
         for name, amount in ask.items:
             spent[name] = spent.get(name, 0) + amount * lasted_ms
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited
+from fairlead.core.books.demand import Obstacle
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Demand, Queue
+    from fairlead.core.books import Application, Queue
     from fairlead.core.model.specs import LimitSpec, QueueSpec
 
 ANYBODY = "*"
@@ -36,31 +37,27 @@ class QueueLimits:
     groups: dict[str, LimitSpec] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
-class Ceiling:
+class Ceiling(Obstacle):
     """What one user, or one group, may use of one queue and all below it, and what of that is in use."""
 
-    kind: str
-    """`user` or `group`."""
-    name: str
-    """Of the user or group; for the wildcard of users it is the user's own name, for that of groups it is `*`."""
-    queue: str
-    """Full path."""
-    max: Mapping[str, int] | None
-    max_applications: int
-    used: Book = field(default_factory=dict)
-    applications: dict[str, None] = field(default_factory=dict)
-    """Applications that count against `max_applications`."""
-    promised: dict[Application, int] = field(default_factory=dict)
-    """Applications with nominated asks, and how many of those: their place is kept (`application_limits`)."""
-    holders: int = 0
-    """Allowances that refer to it; the trackers drop it at 0."""
-    waiting: dict[Demand, None] = field(default_factory=dict)
-    """Demands to wake up when room is made here."""
-    gated: dict[Demand, None] = field(default_factory=dict)
-    """Demands to wake up when an application less counts here."""
-    reserved: dict[Ask, dict[Ask, None]] = field(default_factory=dict)
-    """Asks with a reserved node that are tried there again when room is made here: each with the list of those."""
+    __slots__ = ("applications", "holders", "kind", "max", "max_applications", "name", "queue", "used")
+
+    def __init__(self, kind: str, name: str, queue: str, limit: LimitSpec) -> None:
+        super().__init__()
+        self.kind = kind
+        """`user` or `group`."""
+        self.name = name
+        """Of the user or group; for the wildcard of users it is the user's own name, for that of groups it is `*`."""
+        self.queue = queue
+        """Full path."""
+        most = limit.max_resources
+        self.max: Mapping[str, int] | None = most.as_dict() if most is not None and most.is_set else None
+        self.max_applications = limit.max_applications
+        self.used: Book = {}
+        self.applications: dict[str, None] = {}
+        """Applications that count against `max_applications`."""
+        self.holders = 0
+        """Allowances that refer to it; the trackers drop it at 0."""
 
     def lacks(self, items: Items) -> bool:
         """Whether this amount does not fit under the maximum any more."""
@@ -75,23 +72,6 @@ class Ceiling:
         """How many applications count here; `but` one that is kept a place."""
         count = len(self.applications)
         return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
-
-    def wake_waiting(self) -> None:
-        """Room was made: wake every demand that would get past this ceiling now."""
-        self._try_reserved()
-        for demand in list(self.waiting):
-            if not self.lacks(demand.shape.items):
-                demand.wake()
-
-    def open_gates(self) -> None:
-        """One application less counts here: wake those that may not run because of it."""
-        self._try_reserved()
-        for demand in list(self.gated):
-            demand.wake()
-
-    def _try_reserved(self) -> None:
-        for ask, again in self.reserved.items():
-            again[ask] = None
 
     def __repr__(self) -> str:
         return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
@@ -142,7 +122,7 @@ class Allowance:
         for ceiling in self.ceilings:
             if app in ceiling.applications:
                 del ceiling.applications[app]
-                ceiling.open_gates()
+                ceiling.open_gate()
 
     def __repr__(self) -> str:
         return f"<Allowance {'/'.join(self.key)}>"
@@ -180,10 +160,7 @@ class Trackers:
         From its leaf up, at each queue: the first group in the file's order that its user is in, else the wildcard.
         """
         mine = groups_of(app)
-        for queue in app.queue.lineage:
-            own = self.limits.get(queue.path)
-            if own is None:
-                continue
+        for _, own in self._limited(app.queue):
             for name in own.groups:
                 if name in mine:
                     return name
@@ -193,10 +170,14 @@ class Trackers:
 
     def group_limits(self, app: Application, group: str) -> set[str]:
         """The queues from the application's leaf up that have a limit of this group."""
-        return {q.path for q in app.queue.lineage if q.path in self.limits and group in self.limits[q.path].groups}
+        return {path for path, own in self._limited(app.queue) if group in own.groups}
+
+    def _limited(self, leaf: Queue) -> list[tuple[str, QueueLimits]]:
+        """The queues from the leaf up that have limits."""
+        return [(queue.path, self.limits[queue.path]) for queue in leaf.lineage if queue.path in self.limits]
 
     def _ceilings(self, leaf: Queue, user: str, group: str) -> Iterator[Ceiling]:
-        limited = [(q.path, self.limits[q.path]) for q in leaf.lineage if q.path in self.limits]
+        limited = self._limited(leaf)
         for path, own in limited:
             limit = own.users.get(user) or own.users.get(ANYBODY)
             if limit is not None:
@@ -209,9 +190,7 @@ class Trackers:
         key = (kind, name, path)
         found = self.ceilings.get(key)
         if found is None:
-            amounts = limit.max_resources
-            most = amounts.as_dict() if amounts is not None and amounts.is_set else None
-            found = self.ceilings[key] = Ceiling(kind, name, path, most, limit.max_applications)
+            found = self.ceilings[key] = Ceiling(kind, name, path, limit)
         return found
 
     # -- what counts ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Declared
 from fairlead.core.model.constraints import DOES_NOT_EXIST, HOSTNAME, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
@@ -70,7 +70,7 @@ class Windows(Declared[WindowSpec]):
     """All windows, by name. They hold in every partition."""
 
     def __init__(self) -> None:
-        super().__init__("window")
+        super().__init__("window", flaw)
         self.opened: dict[tuple[str, str], int] = {}
         """By partition and name those that are open and were said to be: when they began."""
 
@@ -82,12 +82,6 @@ class Windows(Declared[WindowSpec]):
         """When the window begins and ends, this time or next; None: it is over, or was removed."""
         spec = self._specs.get(name)
         return occurrence(spec, now_ms) if spec is not None else None
-
-    def _flaw(self, spec: WindowSpec) -> str:
-        return flaw(spec)
-
-    def _changed(self, name: str, asks: Asks) -> None:
-        """What follows is worked out by `core.acts.windows`."""
 
     # -- what is in the way of an ask -----------------------------------------------------------------------------
 
@@ -124,18 +118,20 @@ class Windows(Declared[WindowSpec]):
         limit_ms = ask.spec.time_limit_ms
         if limit_ms is None:
             return None
-        times = (occurrence(spec, now_ms) for spec in self._specs.values())
-        due = (each[0] - limit_ms + 1 for each in times if each is not None)
+        due = (start_ms - limit_ms + 1 for start_ms, _ in self._all_times(now_ms))
         return min((due_ms for due_ms in due if due_ms > now_ms), default=None)
 
     def next_ms(self, now_ms: int) -> int | None:
         """When the next window begins or ends."""
-        times = (occurrence(spec, now_ms) for spec in self._specs.values())
-        return min((at_ms for each in times if each is not None for at_ms in each if at_ms > now_ms), default=None)
+        return min((at_ms for times in self._all_times(now_ms) for at_ms in times if at_ms > now_ms), default=None)
 
     def ends(self, now_ms: int) -> list[int]:
         """When each window ends, this time or next."""
-        return [each[1] for spec in self._specs.values() if (each := occurrence(spec, now_ms)) is not None]
+        return [ends_ms for _, ends_ms in self._all_times(now_ms)]
+
+    def _all_times(self, now_ms: int) -> list[tuple[int, int]]:
+        """When each that is not over begins and ends, this time or next."""
+        return [times for spec in self._specs.values() if (times := occurrence(spec, now_ms)) is not None]
 
     # -- what runs ------------------------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
             partition.admission.enter(ask)
     partition.ended = {key: _load_ended(row, queues) for key, row in state["ended"]}
     partition.rejected = {row["spec"]["id"]: _load_ended(row, queues) for row in state["rejected"]}
-    foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign_notes.values()]
+    foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values()]
     for spec, node in foreign:
         partition.nodes.terrain.started(spec, node)
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values(), [spec for spec, _ in foreign])
@@ -157,8 +157,7 @@ def _load_node(row: dict[str, Any]) -> Node:
     node.schedulable = row["schedulable"]
     node.total, node.occupied = dict(row["total"]), dict(row["occupied"])
     node.recompute(row["allocated"])
-    node.foreign = {key: tuple(sorted(items.items())) for key, items in row["foreign"].items()}
-    node.foreign_notes = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
+    node.foreign = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
     return node
 
 

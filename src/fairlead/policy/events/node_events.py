@@ -125,7 +125,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
         _refuse_node(partition, event.id, bad)
         return
     attributes = dict(event.attributes)
-    if attributes == node.attributes and event.taints == node.spec.taints:
+    if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
     partition.nodes.describe(node, attributes, event.taints)
     partition.disruption.capacity_changed()

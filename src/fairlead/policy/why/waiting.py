@@ -295,7 +295,7 @@ def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
     if columns.behind() * 4 >= len(nodes.nodes):
         return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=in_order))
     closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
-    rows = np.flatnonzero(closed) if closed is not None else np.empty(0, dtype=np.intp)
+    rows = np.flatnonzero(closed)
     rows = rows[np.argsort(columns.scores[rows], kind="stable")]  # Rows are in order of id.
     fresh = (node for row in rows if (node := columns.rows[row]) not in columns.stale)
     stale = [node for node in columns.stale if nodes.nodes.get(node.id) is node]

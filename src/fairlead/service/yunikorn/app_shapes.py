@@ -170,11 +170,12 @@ BUCKETS = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
 
 def node(one: Node, partition_name: str) -> Plain:
     """A node with what runs on it."""
-    attributes = {**one.attributes, "si/node-partition": f"[{RM_ID}]{partition_name}"}
+    own = one.spec.attributes
+    attributes = {**own, "si/node-partition": f"[{RM_ID}]{partition_name}"}
     shown = {
         "nodeID": one.id,
-        "hostName": one.attributes.get("si.io/hostname") or one.attributes.get("hostname", ""),
-        "rackName": one.attributes.get("si.io/rackname", ""),
+        "hostName": own.get("si.io/hostname") or own.get("hostname", ""),
+        "rackName": own.get("si.io/rackname", ""),
         "attributes": attributes,
         "capacity": pruned(one.total),
         "allocated": pruned(one.allocated),
@@ -182,7 +183,7 @@ def node(one: Node, partition_name: str) -> Plain:
         "available": pruned(one.available),
         "utilized": percentages(one.allocated, one.total),
         "allocations": [allocation(each) for each in one.allocations],
-        "foreignAllocations": [foreign(spec, at_ms) for spec, at_ms in one.foreign_notes.values()],
+        "foreignAllocations": [foreign(spec, at_ms) for spec, at_ms in one.foreign.values()],
         "schedulable": one.takes_new,
         "isReserved": bool(one.reservations),
         "reservations": [each.key for each in one.reservations],

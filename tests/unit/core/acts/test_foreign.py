@@ -146,7 +146,7 @@ def test_the_same_report_again_changes_nothing() -> None:
     theirs(c, "f", "n1", NOT_WITH_WEB, app="web")
     part = c.s.cluster.partitions["default"]
     before = dump_cluster(c.s.cluster)
-    spec, _ = part.nodes.nodes["n1"].foreign_notes["f"]
+    spec, _ = part.nodes.nodes["n1"].foreign["f"]
     foreign.report(part, part.nodes.nodes["n1"], replace(spec))
     check_books(c.s)
     after = dump_cluster(c.s.cluster)

@@ -7,6 +7,8 @@ from loose_books import node
 from fairlead.core.books.candidate_nodes import MANY, Narrow, has_room
 from fairlead.core.books.demand import Shape
 from fairlead.core.books.node import Node
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec
 
 TWO = (("vcore", 2),)
 
@@ -42,7 +44,7 @@ def test_a_node_that_lost_its_room_counts_no_more() -> None:
     there = node("n", vcore=2)
     narrow.begin(shape, there)
     assert narrow.lost(there) == []
-    there.set_foreign("x", (("vcore", 1),))
+    there.set_foreign("x", (AskSpec(application="", key="x", resources=Resources({"vcore": 1})), 0))
     assert narrow.lost(there) == [shape]
     assert narrow.room_on == {}
 

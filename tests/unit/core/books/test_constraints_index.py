@@ -337,7 +337,7 @@ def test_a_label_for_an_unknown_node_or_a_bad_taint_is_refused(world: World) -> 
     world.node("n1", disk="ssd")
     for event in (LabelNode("n9"), LabelNode("n1", {}, (Taint("t", "", "Never"),))):
         assert [type(d) for d in world.tell(event)] == [NodeRejected]
-    assert world.scheduler.cluster.partitions["default"].nodes.nodes["n1"].attributes == {"disk": "ssd"}
+    assert world.scheduler.cluster.partitions["default"].nodes.nodes["n1"].spec.attributes == {"disk": "ssd"}
 
 
 def test_an_ask_whose_constraints_make_no_sense_is_refused(world: World) -> None:

@@ -14,7 +14,7 @@ PLAIN = Shape(((("vcore", 1),), ""))
 
 
 def demand_in(leaf: Queue) -> Demand:
-    return leaf.demand(PLAIN, "key", None, 0)
+    return leaf.demand(PLAIN, ("key", None, 0))
 
 
 def leaf_of(*paths: str) -> Queue:

@@ -51,9 +51,8 @@ def test_what_is_kept_is_free_for_the_nominated_ask_alone() -> None:
 
 def test_work_of_others_occupies_what_it_reports_last() -> None:
     there = node(vcore=4)
-    there.set_foreign("x", (("vcore", 3),))
-    there.set_foreign("x", (("vcore", 1),))
-    there.set_foreign("y", (("gpu", 1),))
+    for key, amounts in (("x", {"vcore": 3}), ("x", {"vcore": 1}), ("y", {"gpu": 1})):
+        there.set_foreign(key, (AskSpec(application="", key=key, resources=Resources(amounts)), 0))
     assert there.free == {"vcore": 3, "gpu": -1}
     there.set_foreign("y", None)
     assert there.occupied == {"vcore": 1}

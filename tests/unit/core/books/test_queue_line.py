@@ -32,7 +32,7 @@ def batch_in(leaf: Queue, demand: Demand) -> Batch:
 
 def test_a_demand_counts_as_ready_up_to_the_root() -> None:
     root, parent, leaf = queues()
-    demands = [leaf.demand(SHAPE, key, None, 0) for key in ("one", "two")]
+    demands = [leaf.demand(SHAPE, (key, None, 0)) for key in ("one", "two")]
     for demand in demands:
         leaf.offer(demand)
     assert [queue.ready for queue in (root, parent, leaf)] == [{SHAPE: 2}] * 3
@@ -44,7 +44,7 @@ def test_a_demand_counts_as_ready_up_to_the_root() -> None:
 
 def test_a_queue_with_a_new_shape_is_put_in_its_place_anew_and_so_is_one_that_has_none_left() -> None:
     root, parent, leaf = queues()
-    demand = leaf.demand(SHAPE, "one", None, 0)
+    demand = leaf.demand(SHAPE, ("one", None, 0))
     leaf.offer(demand)
     assert (root.changed_children, parent.changed_children) == ([parent], [leaf])
     for queue in (parent, leaf):
@@ -65,10 +65,10 @@ def test_what_is_marked_is_listed_once() -> None:
 
 def test_one_demand_serves_all_of_its_key_and_goes_with_the_last_batch() -> None:
     leaf = queues()[2]
-    demand = leaf.demand(SHAPE, "one", None, 0)
-    assert leaf.demand(SHAPE, "one", None, 0) is demand
-    assert leaf.demand(OTHER, "one", None, 0) is not demand
-    assert leaf.every_demand() == [demand, leaf.demand(OTHER, "one", None, 0)]
+    demand = leaf.demand(SHAPE, ("one", None, 0))
+    assert leaf.demand(SHAPE, ("one", None, 0)) is demand
+    assert leaf.demand(OTHER, ("one", None, 0)) is not demand
+    assert leaf.every_demand() == [demand, leaf.demand(OTHER, ("one", None, 0))]
     demand.block(leaf)
     leaf.drop_demand(demand)
     assert [each.shape for each in leaf.every_demand()] == [OTHER]
@@ -77,7 +77,7 @@ def test_one_demand_serves_all_of_its_key_and_goes_with_the_last_batch() -> None
 
 def test_attempts_that_are_due_are_counted_by_leaves() -> None:
     root, parent, leaf = queues()
-    batches = [batch_in(leaf, leaf.demand(SHAPE, key, None, 0)) for key in ("one", "two")]
+    batches = [batch_in(leaf, leaf.demand(SHAPE, (key, None, 0))) for key in ("one", "two")]
     for batch in batches:
         leaf.note_due(batch)
     assert (root.due_below, parent.due_below) == (1, 1)
@@ -92,7 +92,7 @@ def test_attempts_that_are_due_are_counted_by_leaves() -> None:
 def test_the_place_of_a_demand_follows_its_first_entry() -> None:
     """Old entries stay in the heap and count for nothing."""
     leaf = queues()[2]
-    demand = leaf.demand(SHAPE, "one", None, 0)
+    demand = leaf.demand(SHAPE, ("one", None, 0))
     batch = batch_in(leaf, demand)
     demand.put((5,), leaf.next_stamp(), batch)
     first = demand.stamp
@@ -103,7 +103,7 @@ def test_the_place_of_a_demand_follows_its_first_entry() -> None:
 
 def test_entries_that_count_no_longer_are_thrown_away_in_time() -> None:
     leaf = queues()[2]
-    demand = leaf.demand(SHAPE, "one", None, 0)
+    demand = leaf.demand(SHAPE, ("one", None, 0))
     demand.put((5,), leaf.next_stamp(), batch_in(leaf, demand))
     for _ in range(1_000):
         leaf.rank(demand)
@@ -112,7 +112,7 @@ def test_entries_that_count_no_longer_are_thrown_away_in_time() -> None:
 
 def test_when_other_criteria_count_every_line_is_empty_and_knows_what_to_line_up() -> None:
     leaf = queues()[2]
-    demand = leaf.demand(SHAPE, "one", None, 0)
+    demand = leaf.demand(SHAPE, ("one", None, 0))
     batch = batch_in(leaf, demand)
     batch.app.batches[batch.key] = batch
     demand.put((5,), leaf.next_stamp(), batch)

@@ -37,7 +37,7 @@ def test_the_values_of_an_attribute_are_numbered_domains() -> None:
 
 def test_a_view_counts_by_domain_and_nothing_where_the_attribute_is_missing() -> None:
     nodes = table("a", "", "a", "b")
-    topology, tally = Topology("zone", nodes.columns), Tally(WEB)
+    topology, tally = Topology("zone", nodes.columns), Tally()
     for name, count in (("n0", 2), ("n1", 5), ("n2", 1)):
         tally.add(nodes.nodes[name], count, nodes.columns.version)
     view = tally.view(topology)
@@ -49,7 +49,7 @@ def test_a_view_counts_by_domain_and_nothing_where_the_attribute_is_missing() ->
 def test_a_view_of_some_rows_counts_only_there() -> None:
     nodes = table("a", "a", "b")
     among = np.array([True, False, True])
-    tally, topology = Tally(WEB), Topology("zone", nodes.columns)
+    tally, topology = Tally(), Topology("zone", nodes.columns)
     for name in ("n0", "n1"):
         tally.add(nodes.nodes[name], 1, nodes.columns.version)
     view = tally.view(topology, among)
@@ -61,7 +61,7 @@ def test_a_view_that_follows_equals_one_that_is_added_up() -> None:
     """Whatever starts and ends."""
     rng = random.Random(1)
     nodes = table(*(rng.choice(["", "a", "b", "c"]) for _ in range(12)))
-    topology, tally = Topology("zone", nodes.columns), Tally(WEB)
+    topology, tally = Topology("zone", nodes.columns), Tally()
     among = np.array([rng.random() < 0.5 for _ in range(12)])
     views = [tally.view(topology), tally.view(topology, among)]
     every = list(nodes.nodes.values())
@@ -81,7 +81,7 @@ def test_a_view_that_follows_equals_one_that_is_added_up() -> None:
 def test_views_of_rows_of_old_are_void() -> None:
     """What starts on a node without a row changes no view of before."""
     nodes = table("a")
-    tally, old = Tally(WEB), Topology("zone", nodes.columns)
+    tally, old = Tally(), Topology("zone", nodes.columns)
     view = tally.view(old)
     capacity = Resources({"vcore": 1})
     new = Node(NodeSpec(id="n9", capacity=capacity, attributes={"zone": "b"}), 9)
@@ -97,7 +97,7 @@ def test_views_of_rows_of_old_are_void() -> None:
 def test_no_more_views_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_counts, "VIEWS_KEPT", 2)
     nodes = table("a", "b")
-    tally = Tally(WEB)
+    tally = Tally()
     tally.add(nodes.nodes["n0"], 1, nodes.columns.version)
     topologies = [Topology("zone", nodes.columns) for _ in range(3)]
     first = tally.view(topologies[0])
