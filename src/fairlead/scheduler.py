@@ -167,8 +167,7 @@ class Scheduler:
     def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
         """Why this ask waits; None if it is unknown or runs."""
         part = self.cluster.partitions.get(partition)
-        app = part.applications.get(application) if part is not None else None
-        ask = app.asks.get(key) if app is not None else None
+        ask = part.find_ask(application, key) if part is not None else None
         if part is not None and ask is None and (held := part.held_asks.get(application, key)) is not None:
             return held.reason(part.applications[application], part.now_ms)
         if part is None or ask is None or not ask.pending:
@@ -194,8 +193,7 @@ class Scheduler:
         None if it is unknown or runs, and where nobody can know: work without a limit is in the way.
         """
         part = self.cluster.partitions.get(partition)
-        app = part.applications.get(application) if part is not None else None
-        ask = app.asks.get(key) if app is not None else None
+        ask = part.find_ask(application, key) if part is not None else None
         if part is None or ask is None or not ask.pending:
             return None
         expected = expected_start(part, ask)

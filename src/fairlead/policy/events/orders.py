@@ -137,13 +137,12 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
 
 def change_ask(partition: Partition, event: ChangeAsk) -> None:
     """Give an ask another size while it waits, or another time limit, also while it runs."""
-    app = partition.applications.get(event.application)
-    held = partition.held_asks.get(event.application, event.key)
-    ask = app.asks.get(event.key) if app is not None else None
     bad = why_not_change(partition, event)
     if bad is not None:
         partition.out.append(AskRejected(event.application, event.key, bad, partition.name))
         return
+    held = partition.held_asks.get(event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     if held is not None:
         held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
     elif ask is not None:
@@ -156,8 +155,7 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
 
 def label_ask(partition: Partition, event: LabelAsk) -> None:
     """An ask that waits or runs is described anew. Unknown ones are passed over: it may have ended meanwhile."""
-    app = partition.applications.get(event.application)
-    ask = app.asks.get(event.key) if app is not None else None
+    ask = partition.find_ask(event.application, event.key)
     said = (event.labels, event.where, event.images)
     if ask is None or (ask.spec.labels, ask.spec.where, ask.spec.images) == said:
         return
@@ -170,9 +168,8 @@ def label_ask(partition: Partition, event: LabelAsk) -> None:
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
     """Why an ask cannot be changed like this, or None."""
     name = f"{event.application}/{event.key}"
-    app = partition.applications.get(event.application)
     held = partition.held_asks.get(event.application, event.key)
-    ask = app.asks.get(event.key) if app is not None else None
+    ask = partition.find_ask(event.application, event.key)
     if held is None and ask is None:
         return Refused(f"there is no ask {name}")
     flaw = "it would be nothing" if not event.resources else amount_flaw(event.resources)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def leaving(partition: Partition, event: Leaving) -> None:
     """An allocation is on its way out: it is no victim any more. Unknown ones are passed over."""
-    ask = _ask(partition, event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     if ask is None or ask.node is None or ask.evict_cause is not None:
         return
     ask.evict_cause = event.cause
@@ -42,7 +42,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     They may be gone already: then it is the next to be placed, before others of its rank take what was freed for it.
     What was to be stopped for it as well and was perhaps never told is found again by the rule itself, and told.
     """
-    ask = _ask(partition, event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
@@ -68,8 +68,3 @@ def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
     for victim in gone:
         add_to(free, victim.items)
     return fits_in(ask.items, free)
-
-
-def _ask(partition: Partition, application: str, key: str) -> Ask | None:
-    app = partition.applications.get(application)
-    return app.asks.get(key) if app is not None else None
