@@ -73,7 +73,7 @@ class Cycle:
             lines.settle()
         # 2. Real asks take the places of their placeholders; that takes no room from anything.
         # 3. Waiting asks have their turns.
-        outcome = self._by_rank() if partition.root.by_rank else self._in_walk_order()
+        outcome = self._place_one()
         if outcome is not None:
             return MOVED if outcome is RESERVED else PLACED
         if partition.unseen:
@@ -97,10 +97,13 @@ class Cycle:
         partition.rested_at = (partition.news, partition.books_version)
         return EMPTY
 
-    def _in_walk_order(self) -> Outcome:
-        """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
+    def _place_one(self) -> Outcome:
+        """First what has room kept for it (by rank it takes that in its turn), a node set aside, or placeholders; then
+        the order of turns.
+        """
         partition, lines = self.partition, self.lines
-        if partition.nominations.of and (ask := place_nominated(partition, lines)) is not None:
+        by_rank = partition.root.by_rank
+        if not by_rank and partition.nominations.of and (ask := place_nominated(partition, lines)) is not None:
             return ask
         if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
             return ask
@@ -108,17 +111,11 @@ class Cycle:
             return ask
         if partition.root.changed_leaves:
             lines.settle()
-        return self._walk.allocate_one()
+        return self._by_rank() if by_rank else self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:
-        """The order of rank."""
+        """The turns in the order of rank, until something is placed."""
         partition, lines = self.partition, self.lines
-        if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
-            return ask
-        if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
-            return ask
-        if partition.root.changed_leaves:
-            lines.settle()
         if partition.root.max is None:
             return None
         moved = False
