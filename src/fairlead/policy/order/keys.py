@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
@@ -101,17 +101,22 @@ def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
 
 def first_in_walk(apps: list[Application]) -> Application:
     """Of these applications, of whatever leaves, the one to which the walk from the root comes first."""
-    level = 1
-    while len(apps) > 1:
-        below: dict[Queue, list[Application]] = {}
-        for app in apps:
-            below.setdefault(app.queue.lineage[-1 - level], []).append(app)
-        queue = min(below, key=queue_key) if len(below) > 1 else next(iter(below))
-        apps = below[queue]
-        if queue.is_leaf:
-            return min(apps, key=application_key)
+    leaf = first_leaf_in_walk({app.queue: None for app in apps})
+    return min((app for app in apps if app.queue is leaf), key=application_key)
+
+
+def first_leaf_in_walk(leaves: Iterable[Queue]) -> Queue:
+    """Of these leaves the one to which the walk from the root comes first: level by level, so that no key of a queue is
+    worked out where it does not matter.
+    """
+    left, level = list(leaves), 1
+    while len(left) > 1:
+        below: dict[Queue, list[Queue]] = {}
+        for leaf in left:
+            below.setdefault(leaf.lineage[-1 - level], []).append(leaf)
+        left = below[min(below, key=queue_key)] if len(below) > 1 else left
         level += 1
-    return apps[0]
+    return left[0]
 
 
 def application_key(app: Application) -> tuple[object, ...]:
