@@ -234,12 +234,17 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
     """Node by node, whatever the ask wants of them."""
     nodes = partition.nodes
     candidates = [nodes.nodes[ask.required_node]] if ask.required_node else [n for n in nodes.every() if n.is_open]
-    kept_off = Counter(_misfits(partition, ask, candidates))
-    if kept_off:
-        candidates = [n for n in candidates if filter_on(nodes, ask, n) is None]
-    has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates)
-    closest = None if has_room else min(candidates, key=lambda n: (_shortage(n, ask), n.id), default=None)
-    return Seen(dict(kept_off), len(candidates), has_room, closest)
+    kept_off: Counter[str] = Counter()
+    suitable = []
+    for node in candidates:
+        filtered = filter_on(nodes, ask, node)
+        if filtered is None:
+            suitable.append(node)
+        else:
+            kept_off[filtered] += 1
+    has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in suitable)
+    closest = None if has_room else min(suitable, key=lambda n: (_shortage(n, ask), n.id), default=None)
+    return Seen(dict(kept_off), len(suitable), has_room, closest)
 
 
 def look_at_all(partition: Partition, ask: Ask) -> Seen:
@@ -263,14 +268,6 @@ def look_at_all(partition: Partition, ask: Ask) -> Seen:
     has_room = count > 0 and lack[least] == 0
     closest = columns.rows[least] if count and not has_room else None
     return Seen({TAINT: tainted} if tainted else {}, count, bool(has_room), closest)
-
-
-def _misfits(partition: Partition, ask: Ask, nodes: Iterable[Node]) -> Iterator[str]:
-    """For each of the nodes that do not suit the ask, room apart, the first filter that keeps it off."""
-    for node in nodes:
-        filtered = filter_on(partition.nodes, ask, node)
-        if filtered is not None:
-            yield filtered
 
 
 def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
