@@ -31,14 +31,19 @@ if TYPE_CHECKING:
     from fairlead.policy.order.pick import Lines
 
 
-class Reserved(Enum):
-    """The run ended with a node set aside for an ask, or with work told to stop for it, and nothing placed."""
+class Moved(Enum):
+    """Nothing was placed, but something moved: a node was set aside or given back, or work was told to stop. The next
+    run may find more to do.
+    """
 
-    RESERVED = "reserved"
+    MOVED = "moved"
 
 
-RESERVED = Reserved.RESERVED
-Outcome = Ask | Reserved | None
+MOVED = Moved.MOVED
+Outcome = Ask | Moved | None
+"""Of a run: the ask that was placed, or that began to replace a placeholder; None: nothing can be done until something
+happens.
+"""
 
 
 class Walk:
@@ -52,7 +57,7 @@ class Walk:
         """What this walk did to make room by guarantee."""
 
     def allocate_one(self) -> Outcome:
-        """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
+        """Place the next ask that can be placed, or make room for it (`MOVED`); None when neither can be done."""
         partition = self.partition
         if partition.root.max is None:
             return None
@@ -65,8 +70,8 @@ class Walk:
         if partition.nodes.seekable and is_on(partition):
             look_later(partition)
         if self._reclaim_before(None):
-            return RESERVED
-        return RESERVED if self.attempts.put_off else None
+            return MOVED
+        return MOVED if self.attempts.put_off else None
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
@@ -101,7 +106,7 @@ class Walk:
                 act = self._first_act(leaf)
                 if act is not None and (first is None or act[0] < batch_key(first)):
                     if self._carry_out(act):
-                        return RESERVED
+                        return MOVED
                     continue
             if first is None:
                 return None
@@ -112,7 +117,7 @@ class Walk:
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if self._reclaim_before(first):
-                return RESERVED
+                return MOVED
             if node is not None:
                 ask = first.head
                 ask.attempted = True
@@ -121,7 +126,7 @@ class Walk:
                 allocations.place(partition, ask, node)
                 return ask
             if self._reserve_at_once(first):
-                return RESERVED
+                return MOVED
 
     def _reclaim_before(self, batch: Batch | None) -> bool:
         return bool(self.partition.idle.running) and reclaim_before(self.partition, self.lines, batch)

@@ -23,7 +23,7 @@ from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import batch_key, child_entry
-from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
+from fairlead.policy.place.allocate import MOVED, Outcome, node_for
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import Attempts
@@ -69,7 +69,7 @@ class Turns:
             nominee = self._first_nominee(found)
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
             if self.attempts.make_room_before(path):
-                return RESERVED
+                return MOVED
             if nominee is not None:
                 self._place(*nominee)
                 yield_room(partition, nominee[1])
