@@ -19,11 +19,12 @@ from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
-from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, Reason, Refused
+from fairlead.core.model.reasons import ApplicationsAtMax, Reason, Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
+from fairlead.policy.why.waiting import queue_full
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition, Queue
@@ -81,16 +82,9 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
 
 def _too_much(app: Application, target: Queue) -> Reason | None:
     """A queue that does not hold what the application runs yet and has no room for it."""
-    amounts = running_amounts(app)
-    for queue in target.lineage:
-        if queue in app.queue.lineage or queue.max is None:
-            continue
-        room = {name: most - queue.allocated.get(name, 0) for name, most in queue.max.items()}
-        short = {name: left for name, left in room.items() if amounts.get(name, 0) > max(left, 0)}
-        if short:
-            needed = {name: amounts[name] for name in short}
-            return QueueFull(queue.path, needed, short, {name: queue.max[name] for name in short})
-    return None
+    amounts = tuple(sorted(running_amounts(app).items()))
+    full = next((q for q in target.lineage if q not in app.queue.lineage and q.lacks(amounts)), None)
+    return queue_full(full, amounts) if full is not None else None
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------

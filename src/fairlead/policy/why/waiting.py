@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
+    from fairlead.core.model.resources import Items
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
@@ -125,7 +126,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
-        return _queue_full(full, ask)
+        return queue_full(full, ask.items)
     if partition.nominations:
         full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
         if full is not None:
@@ -173,11 +174,12 @@ def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
     return reasons.QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
 
 
-def _queue_full(queue: Queue, ask: Ask) -> Reason:
-    needed, free = _under(queue.max, queue.allocated, ask)
-    short = {r: left for r, left in free.items() if needed[r] > left}
+def queue_full(queue: Queue, items: Items) -> Reason:
+    """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
     most = queue.max or {}
-    return reasons.QueueFull(queue.path, {r: needed[r] for r in short}, short, {r: most[r] for r in short})
+    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
+    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
+    return reasons.QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
 
 
 def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) -> tuple[Book, Book]:
