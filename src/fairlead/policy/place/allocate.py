@@ -19,7 +19,7 @@ from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.headroom import is_short
 from fairlead.policy.order.keys import batch_key
-from fairlead.policy.place.reserved import clear_for, first_seeker, is_on, look_later, reserve_for
+from fairlead.policy.place.reserved import clear_for, first_seeker, look_later, reserve_for
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
 from fairlead.policy.preemption.when import Attempts
 
@@ -44,6 +44,8 @@ Outcome = Ask | Moved | None
 """Of a run: the ask that was placed, or that began to replace a placeholder; None: nothing can be done until something
 happens.
 """
+Act = tuple[tuple[object, ...], int, "Batch", Ask]
+"""Place in line, 0 to set a node aside or 1 to have others stopped, and for what."""
 
 
 class Walk:
@@ -67,7 +69,7 @@ class Walk:
             outcome = self.below(partition.root)
             if outcome is not None:
                 return outcome
-        if partition.nodes.seekable and is_on(partition):
+        if partition.nodes.seekable:
             look_later(partition)
         if self._reclaim_before(None):
             return MOVED
@@ -134,17 +136,17 @@ class Walk:
     def _reserve_at_once(self, batch: Batch) -> bool:
         """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
         self.lines.settle()
-        seeker = first_seeker(self.partition, self.lines, batch.demand) if is_on(self.partition) else None
+        seeker = first_seeker(self.partition, self.lines, batch.demand)
         return seeker is not None and reserve_for(self.partition, seeker[2], batch.demand)
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
-    def _first_act(self, leaf: Queue) -> tuple[tuple[object, ...], int, Batch, Ask] | None:
+    def _first_act(self, leaf: Queue) -> Act | None:
         """The first ask in order that may have a node set aside, or have others stopped."""
         partition = self.partition
-        found: tuple[tuple[object, ...], int, Batch, Ask] | None = None
+        found: Act | None = None
         latest = partition.now_ms - RESERVE_AFTER_MS
-        if partition.nodes.seekable_ms <= latest and is_on(partition):
+        if partition.nodes.seekable_ms <= latest:
             shapes = [s for s, since_ms in partition.nodes.seekable.items() if since_ms <= latest and s in leaf.ready]
             for shape in shapes:
                 for demand in leaf.demands[shape].values():
@@ -160,7 +162,7 @@ class Walk:
                 found = (key, 1, batch, batch.head)
         return found
 
-    def _carry_out(self, act: tuple[tuple[object, ...], int, Batch, Ask]) -> bool:
+    def _carry_out(self, act: Act) -> bool:
         """Set a node aside, or make room: True when it was done."""
         _, kind, batch, ask = act
         if kind == 0:

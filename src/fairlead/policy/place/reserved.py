@@ -4,6 +4,8 @@ Decides which ask in turn gets a node set aside and which node, and places those
 ordinary ask reserves once it is older than `RESERVE_AFTER_MS`, on the node that it would fill most; an ask with a
 required node reserves that node at once and takes it from ordinary asks. Never evicts by itself. Invariant: a node is
 set aside for one ordinary ask or for any number of asks that require it, and each ask has at most one node.
+
+So it is in YuniKorn's walk. Where rank decides, room is kept for single asks only, and no node is set aside anew.
 """
 
 from __future__ import annotations
@@ -35,11 +37,6 @@ if TYPE_CHECKING:
     from fairlead.policy.order.pick import Lines
 
 Key = tuple[object, ...]
-
-
-def is_on(partition: Partition) -> bool:
-    """Whether nodes are set aside at all: where preemption goes by priority, space is held only for preemptors."""
-    return partition.spec.preemption.rule == "guarantee"
 
 
 # -- setting a node aside -----------------------------------------------------------------------------------------
