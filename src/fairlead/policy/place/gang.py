@@ -82,7 +82,7 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
     """
     too_small, large_enough, in_place = [], None, None
     for placeholder in group.standing:
-        if not _covers(placeholder, ask):
+        if not fits_in(ask.items, dict(placeholder.items)):
             too_small.append(placeholder)
             continue
         if large_enough is None:
@@ -94,11 +94,6 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
         message = "cancel placeholder: resource incompatible"
         allocations.evict(partition, placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
     return in_place or large_enough
-
-
-def _covers(placeholder: Ask, ask: Ask) -> bool:
-    """Whether the ask is no larger than the placeholder in any resource."""
-    return fits_in(ask.items, dict(placeholder.items))
 
 
 def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairlead.core.books import nominations
 from fairlead.core.books.application_limits import awaited, closed_queue
-from fairlead.core.books.idle_work import group_of, payer
+from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
@@ -143,13 +143,13 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
-    where = group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
+    where = payer(ask)
     holder = partition.reserving.within(where) if ask.spec.idle else partition.reserving.holder(ask)
-    reservation = partition.reserving.get(holder) if holder is not None else None
-    if holder is None or reservation is None:
+    kept = partition.reserving.get(holder) if holder is not None else None
+    if holder is None or kept is None:
         return None
-    name, r = f"{holder.app.id}/{holder.key}", reservation
-    return reasons.HeldForReservation(where.path, name, holder.priority, r.since_ms, r.who, r.why)
+    name = f"{holder.app.id}/{holder.key}"
+    return reasons.HeldForReservation(where.path, name, holder.priority, kept.since_ms, kept.who, kept.why)
 
 
 def _behind_placeholders(ask: Ask) -> Reason | None:
