@@ -194,13 +194,12 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
-    def by_level(self, reach: Reach | None, needs: Iterable[Need], most: Most | None = None) -> Iterator[Level]:
+    def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
         where the highest that has to go is lowest. `most`: no leaf gives more than that.
 
         The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
         """
-        needs = list(needs)
         slack = [need.scale * ROUNDING for need in needs]
         left = [need.missing.copy() for need in needs]
         shortage = np.zeros(len(self._nodes))

@@ -44,8 +44,8 @@ Outcome = Ask | Moved | None
 """Of a run: the ask that was placed, or that began to replace a placeholder; None: nothing can be done until something
 happens.
 """
-Act = tuple[tuple[object, ...], int, "Batch", Ask]
-"""Place in line, 0 to set a node aside or 1 to have others stopped, and for what."""
+Act = tuple[tuple[object, ...], bool, Ask]
+"""Place in line, whether others are stopped (or a node is set aside), and for what."""
 
 
 class Walk:
@@ -137,7 +137,7 @@ class Walk:
         """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
         self.lines.settle()
         seeker = first_seeker(self.partition, self.lines, batch.demand)
-        return seeker is not None and reserve_for(self.partition, seeker[2], batch.demand)
+        return seeker is not None and reserve_for(self.partition, seeker[1])
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
@@ -152,22 +152,23 @@ class Walk:
                 for demand in leaf.demands[shape].values():
                     seeker = first_seeker(partition, self.lines, demand)
                     if seeker is not None and (found is None or seeker[0] < found[0]):
-                        found = (seeker[0], 0, *seeker[1:])
+                        found = (seeker[0], False, seeker[1])
         for batch in list(leaf.due) if self.attempts.may_go_on(leaf) else ():
             if batch.stamp and not self.lines.is_eligible(batch):
                 self.lines.put_aside(batch)
                 continue
             key = batch_key(batch)
-            if found is None or (key, 1) < found[:2]:
-                found = (key, 1, batch, batch.head)
+            if found is None or (key, True) < found[:2]:
+                found = (key, True, batch.head)
         return found
 
     def _carry_out(self, act: Act) -> bool:
         """Set a node aside, or make room: True when it was done."""
-        _, kind, batch, ask = act
-        if kind == 0:
-            return reserve_for(self.partition, ask, batch.demand)
-        return self.attempts.make_room(self.partition, batch)
+        _, stops_others, ask = act
+        if not stops_others:
+            return reserve_for(self.partition, ask)
+        assert ask.batch is not None
+        return self.attempts.make_room(self.partition, ask.batch)
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:

@@ -42,7 +42,7 @@ Key = tuple[object, ...]
 # -- setting a node aside -----------------------------------------------------------------------------------------
 
 
-def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Batch, Ask] | None:
+def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Ask] | None:
     """The first ask of a demand without room that is due to have a node set aside, with its place in line.
 
     None when there is none; then the demand is left alone until one has waited long enough.
@@ -51,7 +51,7 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
         return None
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - RESERVE_AFTER_MS
     next_ms = NEVER_MS
-    found: tuple[Key, Batch, Ask] | None = None
+    found: tuple[Key, Ask] | None = None
     lines.bring_up(demand)
     for entry_key, _, batch in demand.entries():
         if found is not None and found[0] < entry_key:
@@ -63,7 +63,7 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
         if ask is not None:
             key = (*batch_key(batch)[:-1], ask.line_key)
             if found is None or key < found[0]:
-                found = key, batch, ask
+                found = key, ask
     if found is None:
         demand.seek_ms = next_ms
     return found
@@ -101,12 +101,14 @@ def _first_due(partition: Partition, batch: Batch, latest: int) -> tuple[Ask | N
     return None, next_ms if batch.oldest_ms <= latest else batch.oldest_ms
 
 
-def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
+def reserve_for(partition: Partition, ask: Ask) -> bool:
     """Set a node aside for an ask that found none just now; True when it was done.
 
     What is above the nodes (a full queue, a limit) must not be in the way: an ask that could not use the node does not
     get it.
     """
+    assert ask.batch is not None
+    demand = ask.batch.demand
     shape = demand.shape
     if is_held_back(partition, demand, ask):
         return False
@@ -259,8 +261,8 @@ def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator
     for shape in partition.nodes.requiring[node.id]:
         for demand in partition.demands_of(shape):
             seeker = first_seeker(partition, lines, demand)
-            if seeker is not None and not is_held_back(partition, demand, seeker[2]):
-                yield seeker[2]
+            if seeker is not None and not is_held_back(partition, demand, seeker[1]):
+                yield seeker[1]
 
 
 def _first(asks: dict[Ask, Node]) -> Ask:
