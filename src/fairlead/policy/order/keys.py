@@ -123,7 +123,7 @@ def application_key(app: Application) -> tuple[object, ...]:
     """Order among the applications of a leaf.
 
     An application stands where its first waiting ask stands: one that begins with a retried ask comes before all that
-    do not, whatever their priorities and shares. Then
+    do not, whatever their priorities and shares; among such it goes by the priority of that ask, and then by age. Else
     `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
     `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
 
@@ -136,26 +136,14 @@ def application_key(app: Application) -> tuple[object, ...]:
     if queue.by_rank:
         is_fair = properties.sort_policy == "fair"
         return (usage_shares(app.allocated, queue.guaranteed), submitted) if is_fair else (submitted,)
+    priority, is_ahead = -app.priority, False
     if app.retried and (first := app.first_ask()) is not None and first.spec.retried:
-        return _retried_key(app, first)
+        priority, is_ahead = first.line_key[0], True
     if properties.sort_policy == "fair":
-        shares = usage_shares(app.allocated, queue.guaranteed)
-        if properties.priority_sorting:
-            return (-app.priority, shares, submitted)
-        return (shares, -app.priority, submitted)
+        shares = usage_shares(app.allocated, queue.guaranteed) if not is_ahead else ()
+        return (priority, shares, submitted) if properties.priority_sorting else (shares, priority, submitted)
     if properties.priority_sorting:
-        return (-app.priority, submitted)
-    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, -app.priority, app.seq)
-
-
-def _retried_key(app: Application, ask: Ask) -> tuple[object, ...]:
-    """Before every key of an application that does not begin with a retried ask, and comparable with all of them.
-
-    Among themselves: 1. higher priority of that ask, 2. submitted earlier, 3. arrived earlier.
-    """
-    first = ask.line_key[0]
-    submitted = (app.submitted_ms, app.seq)
-    properties = app.queue.properties
-    if properties.sort_policy == "fair":
-        return (first, (), submitted) if properties.priority_sorting else ((), first, submitted)
-    return (first, submitted) if properties.priority_sorting else (first, *submitted)
+        return (priority, submitted)
+    if is_ahead:
+        return (priority, *submitted)
+    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, priority, app.seq)
