@@ -34,15 +34,9 @@ if TYPE_CHECKING:
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
-def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
-    """A look at all nodes, made anew."""
-    del what
-    return look()
-
-
-def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
     """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
-    the same for every ask that has it, as long as nothing changes.
+    the same for every ask that has it, as long as nothing changes; by itself it looks anew.
     """
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
@@ -133,12 +127,11 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
             return _queue_promised(partition, full, ask)
         if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
             return _limit_promised(partition, ceiling, ask)
-    root = partition.root
-    assert root.max is not None
-    free = {r: root.max.get(r, 0) - root.allocated.get(r, 0) for r in needed}
-    if any(amount > free[r] for r, amount in needed.items()):
-        return reasons.ClusterFull(needed, free, {r: root.max.get(r, 0) for r in needed})
-    return None
+    if partition.nodes.sum_has_room(ask.items):
+        return None
+    total, used = partition.nodes.total, partition.root.allocated
+    free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
+    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
