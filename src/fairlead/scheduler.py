@@ -19,13 +19,14 @@ from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.dump import dump_cluster
 from fairlead.core.snapshot.load import load_cluster
-from fairlead.policy.cycle import MOVED, PLACED, Cycle
+from fairlead.policy.cycle import Cycle
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.events.held import enter_freed
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
+from fairlead.policy.place.allocate import MOVED
 from fairlead.policy.why.alike import alike
 from fairlead.policy.why.waiting import why_waiting
 
@@ -100,12 +101,13 @@ class Scheduler:
         while going and (left is None or left > 0):
             going = placed = False
             for cycle in cycles:
-                run = cycle.run_once()
-                if run is PLACED:
+                outcome = cycle.run_once()
+                if outcome is MOVED:
+                    if not stop_when_empty:
+                        going = going or moves > 0
+                        moves -= 1
+                elif outcome is not None:
                     going = placed = True
-                elif run is MOVED and not stop_when_empty:
-                    going = going or moves > 0
-                    moves -= 1
             if placed and left is not None:
                 left -= 1
         if moves < 0:
@@ -167,8 +169,7 @@ class Scheduler:
     def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
         """Why this ask waits; None if it is unknown or runs."""
         part = self.cluster.partitions.get(partition)
-        app = part.applications.get(application) if part is not None else None
-        ask = app.asks.get(key) if app is not None else None
+        ask = part.find_ask(application, key) if part is not None else None
         if part is not None and ask is None and (held := part.held_asks.get(application, key)) is not None:
             return held.reason(part.applications[application], part.now_ms)
         if part is None or ask is None or not ask.pending:
@@ -194,8 +195,7 @@ class Scheduler:
         None if it is unknown or runs, and where nobody can know: work without a limit is in the way.
         """
         part = self.cluster.partitions.get(partition)
-        app = part.applications.get(application) if part is not None else None
-        ask = app.asks.get(key) if app is not None else None
+        ask = part.find_ask(application, key) if part is not None else None
         if part is None or ask is None or not ask.pending:
             return None
         expected = expected_start(part, ask)

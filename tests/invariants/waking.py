@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts.infeasible import exceeds
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.candidate_nodes import has_room
-from fairlead.policy.place.reserved import DELAY_MS
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 
 if TYPE_CHECKING:
     from fairlead.core.books import Demand, Partition, Queue, Shape
@@ -81,8 +81,8 @@ def _check_seeking(partition: Partition) -> None:
             waits = [a.created_ms for a in waiting if a.reserved_on is None and a.nomination is None]
             if waits and demand.obstacle is None and not shape.required_node:
                 name = f"{demand.leaf.path}: {demand.key}"
-                assert demand.seek_ms <= min(waits) + DELAY_MS, f"{name} is looked at too late"
-                assert since_ms <= max(min(waits), demand.seek_ms - DELAY_MS), f"{name} is not looked at"
+                assert demand.seek_ms <= min(waits) + RESERVE_AFTER_MS, f"{name} is looked at too late"
+                assert since_ms <= max(min(waits), demand.seek_ms - RESERVE_AFTER_MS), f"{name} is not looked at"
 
 
 def _check_columns(nodes: NodeTable) -> None:

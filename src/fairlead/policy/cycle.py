@@ -7,14 +7,13 @@ ask. There are two orders of turns: YuniKorn's walk of the tree (`preemption.rul
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.limit_groups import decide_groups
 from fairlead.policy.eligibility.backoff import rest_all
 from fairlead.policy.eligibility.max_wait import keep_turns
 from fairlead.policy.order.pick import Lines
-from fairlead.policy.place.allocate import RESERVED, Outcome, Walk
+from fairlead.policy.place.allocate import MOVED, Outcome, Walk
 from fairlead.policy.place.backfill import backfill_one
 from fairlead.policy.place.by_rank import Turns
 from fairlead.policy.place.gang import replace_one
@@ -31,20 +30,6 @@ MOVES_MAX = 1_000
 """So often work is stopped, or a nomination moves, in one run at most; then the next one goes on."""
 
 
-class Run(Enum):
-    """What came of one scheduling run."""
-
-    PLACED = "placed"
-    """An ask was placed, or began to replace a placeholder."""
-    MOVED = "moved"
-    """A node was set aside or victims were told to stop; the next run may find more to do."""
-    EMPTY = "empty"
-    """Nothing can be done until something happens."""
-
-
-PLACED, MOVED, EMPTY = Run.PLACED, Run.MOVED, Run.EMPTY
-
-
 class Cycle:
     """The runs over one partition, and the orders that they keep."""
 
@@ -55,27 +40,27 @@ class Cycle:
         self.lines = Lines(partition)
         self._walk = Walk(partition, self.lines)
 
-    def run_once(self) -> Run:
+    def run_once(self) -> Outcome:
         """One scheduling run."""
         partition, lines = self.partition, self.lines
         before = partition.books_version
         rested = partition.rested_at
         if rested is not None and rested[1] == before and rested[0] == partition.news:
-            return EMPTY
+            return None
         if partition.root.changed_leaves:
             lines.settle()
         # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
         kept = bool(partition.reserving.of or partition.reserving.overdue)
         if kept:
-            if not partition.root.by_rank and partition.nominations and place_nominated(partition, lines):
-                return PLACED
+            if not partition.root.by_rank and partition.nominations and (ask := place_nominated(partition, lines)):
+                return ask
             keep_turns(partition)
             lines.settle()
         # 2. Real asks take the places of their placeholders; that takes no room from anything.
         # 3. Waiting asks have their turns.
-        outcome = self._by_rank() if partition.root.by_rank else self._in_walk_order()
+        outcome = self._place_one()
         if outcome is not None:
-            return MOVED if outcome is RESERVED else PLACED
+            return outcome
         if partition.unseen:
             decide_groups(partition)
         # What is kept no longer (a turn, a node, room that gathers), or was told to stop, may let something start that
@@ -83,11 +68,11 @@ class Cycle:
         if partition.books_version != before:
             return MOVED
         # 4. What waits for the turn of another starts where it delays nothing.
-        if partition.reserving.of and backfill_one(partition) is not None:
-            return PLACED
+        if partition.reserving.of and (ask := backfill_one(partition)) is not None:
+            return ask
         # 5. Idle work takes what is left over.
-        if partition.idle.lines and place_idle(partition) is not None:
-            return PLACED
+        if partition.idle.lines and (ask := place_idle(partition)) is not None:
+            return ask
         # 6. Of gangs that hold each other one gives way.
         if partition.root.allocating_accepted and resolve_one(partition):
             return MOVED
@@ -95,12 +80,15 @@ class Cycle:
         if partition.uncounted and rest_all(partition):
             return MOVED
         partition.rested_at = (partition.news, partition.books_version)
-        return EMPTY
+        return None
 
-    def _in_walk_order(self) -> Outcome:
-        """YuniKorn's order: what has room kept for it, a node set aside, or placeholders; then the walk of the tree."""
+    def _place_one(self) -> Outcome:
+        """First what has room kept for it (by rank it takes that in its turn), a node set aside, or placeholders; then
+        the order of turns.
+        """
         partition, lines = self.partition, self.lines
-        if partition.nominations.of and (ask := place_nominated(partition, lines)) is not None:
+        by_rank = partition.root.by_rank
+        if not by_rank and partition.nominations.of and (ask := place_nominated(partition, lines)) is not None:
             return ask
         if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
             return ask
@@ -108,24 +96,18 @@ class Cycle:
             return ask
         if partition.root.changed_leaves:
             lines.settle()
-        return self._walk.allocate_one()
+        return self._by_rank() if by_rank else self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:
-        """The order of rank."""
+        """The turns in the order of rank, until something is placed."""
         partition, lines = self.partition, self.lines
-        if partition.reservations and (ask := place_reserved(partition, lines)) is not None:
-            return ask
-        if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
-            return ask
-        if partition.root.changed_leaves:
-            lines.settle()
         if partition.root.max is None:
             return None
         moved = False
         for _ in range(MOVES_MAX):
             outcome = Turns(partition, lines).take_next()
-            if outcome is not RESERVED:
-                return RESERVED if outcome is None and moved else outcome
+            if outcome is not MOVED:
+                return MOVED if outcome is None and moved else outcome
             moved = True
             lines.settle()
-        return RESERVED
+        return MOVED

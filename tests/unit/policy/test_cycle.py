@@ -5,18 +5,21 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.model.events import ReserveAsk
 from fairlead.core.model.resources import Resources
-from fairlead.policy.cycle import EMPTY, MOVED, PLACED, Cycle, Run
+from fairlead.policy.cycle import Cycle
+from fairlead.policy.place.allocate import MOVED, Moved
 
 RULES = ["guarantee", "priority", "both"]
 
 
-def run_once(c: PriorityCluster) -> Run:
-    """One run, by a cycle that is kept."""
+def run_once(c: PriorityCluster) -> str | Moved | None:
+    """What came of one run, by a cycle that is kept: the key of what was placed, if anything was."""
     [cycle] = c.s._cycles.values() or [c.s._cycle_of(c.s.cluster.partitions["default"])]
     assert isinstance(cycle, Cycle)
-    return cycle.run_once()
+    outcome = cycle.run_once()
+    return outcome.key if isinstance(outcome, Ask) else outcome
 
 
 def started(c: PriorityCluster) -> list[str]:
@@ -32,7 +35,7 @@ def test_a_run_places_at_most_one_ask(rule: str) -> None:
     c = PriorityCluster(rule=rule)
     c.submit("one", 1)
     c.submit("two", 1)
-    assert [run_once(c) for _ in range(3)] == [PLACED, PLACED, EMPTY]
+    assert [run_once(c) for _ in range(3)] == ["one", "two", None]
     assert started(c) == ["one", "two"]
 
 
@@ -40,12 +43,12 @@ def test_a_run_places_at_most_one_ask(rule: str) -> None:
 def test_without_news_an_empty_run_is_not_made_again(rule: str) -> None:
     """It is remembered until something changes."""
     c = PriorityCluster(rule=rule)
-    assert run_once(c) is EMPTY
+    assert run_once(c) is None
     part = c.s.cluster.partitions["default"]
     assert part.rested_at == (part.news, part.books_version)
     c.submit("one", 1)
     assert part.rested_at != (part.news, part.books_version)
-    assert run_once(c) is PLACED
+    assert run_once(c) == "one"
 
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
@@ -55,7 +58,7 @@ def test_telling_work_to_stop_is_a_move_and_no_placement(rule: str) -> None:
     c.submit("high", 4, 9)
     assert run_once(c) is MOVED
     assert c.nominated() == {"high": "n1"}
-    assert run_once(c) is EMPTY
+    assert run_once(c) is None
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -83,5 +86,5 @@ def test_a_kept_turn_comes_before_what_it_holds_back(rule: str) -> None:
 def test_nothing_is_done_without_a_node(rule: str) -> None:
     c = PriorityCluster(rule=rule, nodes={"n1": 0})
     c.submit("one", 1)
-    assert run_once(c) is EMPTY
+    assert run_once(c) is None
     assert c.s.cluster.partitions["default"].nodes.nodes["n1"].total == Resources().as_dict()

@@ -132,6 +132,11 @@ class Partition:
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
+    def find_ask(self, application: str, key: str) -> Ask | None:
+        """The ask of this application and key, whether it waits or runs; None: there is none, or it is held."""
+        app = self.applications.get(application)
+        return app.asks.get(key) if app is not None else None
+
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
         return app.queue.demand(shape, (task_group, app.allowance, application_limits.has_to_enter(app)))

@@ -1,7 +1,8 @@
-"""Declaring: what an administrator's order about priority classes, quotas and budgets means for the whole cluster.
+"""Declaring: what an administrator's order about priority classes, quotas, budgets and windows means for the cluster.
 
-Decides whether the order makes sense, refuses it with a reason when it does not, and carries it out. Never touches
-work: classes and quotas count for what is submitted from then on. Invariant: a refused order changes nothing.
+Decides whether the order makes sense, refuses it with a reason when it does not, and carries it out. Never touches what
+runs: classes and quotas count for what is submitted from then on, and because of a window what waits is looked at anew.
+Invariant: a refused order changes nothing.
 """
 
 from __future__ import annotations
@@ -10,23 +11,31 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, every_ask
+from fairlead.core.acts import windows
+from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, WINDOW, every_ask
 from fairlead.core.model import events
 from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
-from fairlead.policy.events import windows
 
 if TYPE_CHECKING:
     from fairlead.core.books.cluster import Cluster
 
-_SETS: dict[type[Any], str] = {events.SetPriorityClass: CLASS, events.SetQuota: QUOTA, events.SetBudget: BUDGET}
+_SETS: dict[type[Any], str] = {
+    events.SetPriorityClass: CLASS,
+    events.SetQuota: QUOTA,
+    events.SetBudget: BUDGET,
+    events.SetWindow: WINDOW,
+}
 _REMOVES: dict[type[Any], str] = {
     events.RemovePriorityClass: CLASS,
     events.RemoveQuota: QUOTA,
     events.RemoveBudget: BUDGET,
+    events.RemoveWindow: WINDOW,
 }
+Declaration = events.SetPriorityClass | events.SetQuota | events.SetBudget | events.SetWindow
+Withdrawal = events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget | events.RemoveWindow
 
 
-def declare(cluster: Cluster, event: events.SetPriorityClass | events.SetQuota | events.SetBudget) -> None:
+def declare(cluster: Cluster, event: Declaration) -> None:
     """A thing is made or changed."""
     kind, name = _SETS[type(event)], event.spec.name
     book = cluster.admission.of(kind)
@@ -34,10 +43,10 @@ def declare(cluster: Cluster, event: events.SetPriorityClass | events.SetQuota |
     if refused is not None:
         cluster.out.append(DeclarationRejected(kind, name, refused))
     elif change := book.set(event.spec, partial(every_ask, cluster.partitions.values())):
-        cluster.out.append(DeclarationChanged(kind, name, change, event.who))
+        _changed(cluster, kind, name, change, event.who)
 
 
-def withdraw(cluster: Cluster, event: events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget) -> None:
+def withdraw(cluster: Cluster, event: Withdrawal) -> None:
     """A thing holds no longer."""
     kind = _REMOVES[type(event)]
     book = cluster.admission.of(kind)
@@ -46,13 +55,18 @@ def withdraw(cluster: Cluster, event: events.RemovePriorityClass | events.Remove
         cluster.out.append(DeclarationRejected(kind, event.name, refused))
     else:
         book.remove(event.name)
-        cluster.out.append(DeclarationChanged(kind, event.name, "removed", event.who))
+        _changed(cluster, kind, event.name, "removed", event.who)
+
+
+def _changed(cluster: Cluster, kind: str, name: str, change: str, who: str) -> None:
+    cluster.out.append(DeclarationChanged(kind, name, change, who))
+    if kind == WINDOW:
+        for partition in cluster.partitions.values():
+            windows.look(partition)
 
 
 CLUSTER_HANDLERS: dict[type[Any], Callable[[Cluster, Any], None]] = {
     **dict.fromkeys(_SETS, declare),
     **dict.fromkeys(_REMOVES, withdraw),
-    events.SetWindow: windows.set_window,
-    events.RemoveWindow: windows.remove_window,
 }
 """Which event is for the cluster as a whole, and what it means."""

@@ -10,13 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.acts import (
-    allocations,
-    application_steps,
-    foreign,
-    gangs,
-    waiting_asks,
-)
+from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -187,11 +181,8 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
     """Work of another scheduler: it uses a node, and stands beside ours."""
     node = partition.nodes.nodes.get(spec.node)
     if node is None:
-        text = (
-            f"failed to find node {spec.node} for allocation {spec.key}"
-            if spec.node
-            else f"node ID is empty for allocation {spec.key}"
-        )
+        what = f"failed to find node {spec.node}" if spec.node else "node ID is empty"
+        text = f"{what} for allocation {spec.key}"
         partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
         return
     if spec.where is not ANYWHERE and (bad := flaw(spec.where)):

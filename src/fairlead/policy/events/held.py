@@ -117,7 +117,7 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
     ask = app.asks.get(event.key) if app is not None else None
     if app is None or (held is None and (ask is None or not ask.pending)):
         text = f"nothing waits under {event.application}/{event.key}: only what waits can be held or released"
-        _refuse(partition, event, Refused(text))
+        _refuse(partition, event, text)
         return
     if held is not None:
         old = held.conditions
@@ -133,9 +133,10 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
             return
         if ask.spec.placeholder or ask.spec.task_group:
             text = f"{event.application}/{event.key} is part of a gang, which waits as a whole: it cannot be held"
-            _refuse(partition, event, Refused(text))
+            _refuse(partition, event, text)
             return
-        _leave_line(partition, app, ask, event.conditions)
+        hold(partition, app, _drop(partition, ask), event.conditions)
+        application_steps.complete_if_idle(partition, app)
     said = (event.who, event.why, partition.name)
     partition.out.append(ConditionsChanged(app.id, event.key, old, event.conditions, *said))
     enter_if_met(partition, app, event.key)
@@ -169,16 +170,11 @@ def following(partition: Partition, application: str, outcome: Outcome, how: str
     return found
 
 
-def _leave_line(partition: Partition, app: Application, ask: Ask, conditions: Conditions) -> None:
-    hold(partition, app, _drop(partition, ask), conditions)
-    application_steps.complete_if_idle(partition, app)
-
-
 def _drop(partition: Partition, ask: Ask) -> AskSpec:
     """Take an ask out of the line; as what it comes back."""
     waiting_asks.drop_ask(partition, ask)
     return ask.spec if ask.spec.priority == ask.priority else replace(ask.spec, priority=ask.priority)
 
 
-def _refuse(partition: Partition, event: SetConditions, reason: Reason) -> None:
-    partition.out.append(AskRejected(event.application, event.key, reason, partition.name))
+def _refuse(partition: Partition, event: SetConditions, why: str) -> None:
+    partition.out.append(AskRejected(event.application, event.key, Refused(why), partition.name))

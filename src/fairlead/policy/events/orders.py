@@ -19,11 +19,12 @@ from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
-from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, Reason, Refused
+from fairlead.core.model.reasons import ApplicationsAtMax, Reason, Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
+from fairlead.policy.why.waiting import queue_full
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition, Queue
@@ -81,16 +82,9 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
 
 def _too_much(app: Application, target: Queue) -> Reason | None:
     """A queue that does not hold what the application runs yet and has no room for it."""
-    amounts = running_amounts(app)
-    for queue in target.lineage:
-        if queue in app.queue.lineage or queue.max is None:
-            continue
-        room = {name: most - queue.allocated.get(name, 0) for name, most in queue.max.items()}
-        short = {name: left for name, left in room.items() if amounts.get(name, 0) > max(left, 0)}
-        if short:
-            needed = {name: amounts[name] for name in short}
-            return QueueFull(queue.path, needed, short, {name: queue.max[name] for name in short})
-    return None
+    amounts = tuple(sorted(running_amounts(app).items()))
+    full = next((q for q in target.lineage if q not in app.queue.lineage and q.lacks(amounts)), None)
+    return queue_full(full, amounts) if full is not None else None
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------
@@ -137,13 +131,12 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
 
 def change_ask(partition: Partition, event: ChangeAsk) -> None:
     """Give an ask another size while it waits, or another time limit, also while it runs."""
-    app = partition.applications.get(event.application)
-    held = partition.held_asks.get(event.application, event.key)
-    ask = app.asks.get(event.key) if app is not None else None
     bad = why_not_change(partition, event)
     if bad is not None:
         partition.out.append(AskRejected(event.application, event.key, bad, partition.name))
         return
+    held = partition.held_asks.get(event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     if held is not None:
         held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
     elif ask is not None:
@@ -156,8 +149,7 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
 
 def label_ask(partition: Partition, event: LabelAsk) -> None:
     """An ask that waits or runs is described anew. Unknown ones are passed over: it may have ended meanwhile."""
-    app = partition.applications.get(event.application)
-    ask = app.asks.get(event.key) if app is not None else None
+    ask = partition.find_ask(event.application, event.key)
     said = (event.labels, event.where, event.images)
     if ask is None or (ask.spec.labels, ask.spec.where, ask.spec.images) == said:
         return
@@ -170,9 +162,8 @@ def label_ask(partition: Partition, event: LabelAsk) -> None:
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
     """Why an ask cannot be changed like this, or None."""
     name = f"{event.application}/{event.key}"
-    app = partition.applications.get(event.application)
     held = partition.held_asks.get(event.application, event.key)
-    ask = app.asks.get(event.key) if app is not None else None
+    ask = partition.find_ask(event.application, event.key)
     if held is None and ask is None:
         return Refused(f"there is no ask {name}")
     flaw = "it would be nothing" if not event.resources else amount_flaw(event.resources)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, gangs, nominate, terminating
+from fairlead.core.acts import gangs, nominate, terminating
 from fairlead.core.model.events import Cause, Leaving, Nominated
 from fairlead.core.model.resources import add_to, fits_in
-from fairlead.policy.preemption.by_priority import RULE, plan_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.by_priority import plan_on, tell
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def leaving(partition: Partition, event: Leaving) -> None:
     """An allocation is on its way out: it is no victim any more. Unknown ones are passed over."""
-    ask = _ask(partition, event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     if ask is None or ask.node is None or ask.evict_cause is not None:
         return
     ask.evict_cause = event.cause
@@ -40,7 +39,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     They may be gone already: then it is the next to be placed, before others of its rank take what was freed for it.
     What was to be stopped for it as well and was perhaps never told is found again by the rule itself, and told.
     """
-    ask = _ask(partition, event.application, event.key)
+    ask = partition.find_ask(event.application, event.key)
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
@@ -52,11 +51,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     plan = plan_on(partition, ask, node)
     if plan is None:
         return
-    for victim in plan.victims:
-        message = f"makes room on {node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
-        told = plan.violates.get(victim, ())
-        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
-        partition.disruption.note(ask, victim, partition.now_ms)
+    tell(partition, plan)
     ask.preempt_triggered = True
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
 
@@ -66,8 +61,3 @@ def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
     for victim in gone:
         add_to(free, victim.items)
     return fits_in(ask.items, free)
-
-
-def _ask(partition: Partition, application: str, key: str) -> Ask | None:
-    app = partition.applications.get(application)
-    return app.asks.get(key) if app is not None else None

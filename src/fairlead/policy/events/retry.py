@@ -60,7 +60,6 @@ def _gave_way(ask: Ask, cause: Cause) -> bool:
 
 def checkpoint(partition: Partition, event: Checkpoint) -> None:
     """A running allocation has saved its work: what it did before now would not be lost. Others are passed over."""
-    app = partition.applications.get(event.application)
-    ask = app.asks.get(event.key) if app is not None else None
+    ask = partition.find_ask(event.application, event.key)
     if ask is not None and ask.node is not None:
         ask.checkpoint_ms = partition.now_ms

@@ -44,7 +44,7 @@ ON_DUE: dict[str, Rule] = {
     held.TIMER: _for_application(held.enter_due),
     attempt_times.TIMER: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
-    reserve_node.TIMER: reserved.on_expiry,
+    reserve_node.TIMER: _for_application(reserved.on_expiry),
     protection.TIMER: termination_timeouts.on_look_again,
     terminating.TIMER: termination_timeouts.on_timer,
     reserve_turn.TIMER: reserve_turn.on_timer,

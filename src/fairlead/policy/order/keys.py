@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
@@ -101,24 +101,29 @@ def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
 
 def first_in_walk(apps: list[Application]) -> Application:
     """Of these applications, of whatever leaves, the one to which the walk from the root comes first."""
-    level = 1
-    while len(apps) > 1:
-        below: dict[Queue, list[Application]] = {}
-        for app in apps:
-            below.setdefault(app.queue.lineage[-1 - level], []).append(app)
-        queue = min(below, key=queue_key) if len(below) > 1 else next(iter(below))
-        apps = below[queue]
-        if queue.is_leaf:
-            return min(apps, key=application_key)
+    leaf = first_leaf_in_walk({app.queue: None for app in apps})
+    return min((app for app in apps if app.queue is leaf), key=application_key)
+
+
+def first_leaf_in_walk(leaves: Iterable[Queue]) -> Queue:
+    """Of these leaves the one to which the walk from the root comes first: level by level, so that no key of a queue is
+    worked out where it does not matter.
+    """
+    left, level = list(leaves), 1
+    while len(left) > 1:
+        below: dict[Queue, list[Queue]] = {}
+        for leaf in left:
+            below.setdefault(leaf.lineage[-1 - level], []).append(leaf)
+        left = below[min(below, key=queue_key)] if len(below) > 1 else left
         level += 1
-    return apps[0]
+    return left[0]
 
 
 def application_key(app: Application) -> tuple[object, ...]:
     """Order among the applications of a leaf.
 
     An application stands where its first waiting ask stands: one that begins with a retried ask comes before all that
-    do not, whatever their priorities and shares. Then
+    do not, whatever their priorities and shares; among such it goes by the priority of that ask, and then by age. Else
     `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
     `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
 
@@ -131,26 +136,14 @@ def application_key(app: Application) -> tuple[object, ...]:
     if queue.by_rank:
         is_fair = properties.sort_policy == "fair"
         return (usage_shares(app.allocated, queue.guaranteed), submitted) if is_fair else (submitted,)
+    priority, is_ahead = -app.priority, False
     if app.retried and (first := app.first_ask()) is not None and first.spec.retried:
-        return _retried_key(app, first)
+        priority, is_ahead = first.line_key[0], True
     if properties.sort_policy == "fair":
-        shares = usage_shares(app.allocated, queue.guaranteed)
-        if properties.priority_sorting:
-            return (-app.priority, shares, submitted)
-        return (shares, -app.priority, submitted)
+        shares = usage_shares(app.allocated, queue.guaranteed) if not is_ahead else ()
+        return (priority, shares, submitted) if properties.priority_sorting else (shares, priority, submitted)
     if properties.priority_sorting:
-        return (-app.priority, submitted)
-    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, -app.priority, app.seq)
-
-
-def _retried_key(app: Application, ask: Ask) -> tuple[object, ...]:
-    """Before every key of an application that does not begin with a retried ask, and comparable with all of them.
-
-    Among themselves: 1. higher priority of that ask, 2. submitted earlier, 3. arrived earlier.
-    """
-    first = ask.line_key[0]
-    submitted = (app.submitted_ms, app.seq)
-    properties = app.queue.properties
-    if properties.sort_policy == "fair":
-        return (first, (), submitted) if properties.priority_sorting else ((), first, submitted)
-    return (first, submitted) if properties.priority_sorting else (first, *submitted)
+        return (priority, submitted)
+    if is_ahead:
+        return (priority, *submitted)
+    return (NOT_AHEAD, app.submitted_ms, app.submitted_seq, priority, app.seq)

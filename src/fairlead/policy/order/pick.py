@@ -1,7 +1,7 @@
 """The lines: which child of a queue, and which batch of a leaf, is looked at next.
 
-Decides nothing new: it keeps the orders of `ordering` in heaps, and changes them only where something changed. An
-entry of a heap counts while its number is the one that its queue, demand or batch has; left-overs are skipped. A key
+Decides nothing new: it keeps the orders of `policy.order.keys` in heaps, and changes them only where something changed.
+An entry of a heap counts while its number is the one that its queue, demand or batch has; left-overs are skipped. A key
 that got worse is noticed when its entry comes to the head; one that got better is put in anew at once. Invariant: the
 head of a line is what sorting everything afresh would put first among what is worth looking at.
 """

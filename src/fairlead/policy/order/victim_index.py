@@ -11,6 +11,7 @@ that changed since the last search are written anew; their old rows are crossed 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -45,16 +46,16 @@ def leaves_for_others(ask: Ask) -> bool:
     return counts_as_gone(ask) and ask.replaces is None
 
 
+@dataclass(slots=True, eq=False)
 class Need:
-    """So much of one resource is missing; what helps is work on the node, in some queue and below (None: any)."""
+    """So much of one resource is missing on each node."""
 
-    __slots__ = ("missing", "name", "scale", "within")
-
-    def __init__(self, name: str, missing: Numbers, scale: float, within: Queue | None = None) -> None:
-        self.name = name
-        self.missing = missing
-        self.scale = scale
-        self.within = within
+    name: str
+    missing: Numbers
+    scale: float
+    """How much is needed of it."""
+    within: Queue | None = None
+    """What helps is work of this queue and below, wherever it runs; None: any on the node."""
 
 
 class Stoppable:
@@ -95,7 +96,8 @@ class Stoppable:
         if changed:
             self._sorted = None
         known = self._row
-        if len(known) != len(nodes.nodes) or any(n not in known for n in changed) or self._used > self._much():
+        is_long = self._used > 4 * self._live + 1024  # Mostly of rows that are crossed out.
+        if is_long or len(known) != len(nodes.nodes) or any(n not in known for n in changed):
             self._forget()
             self._nodes = sorted(nodes.nodes.values(), key=lambda n: n.id)
             self._row = {node: i for i, node in enumerate(self._nodes)}
@@ -107,10 +109,6 @@ class Stoppable:
             for node in changed:
                 self._write(known[node], node)
         changed.clear()
-
-    def _much(self) -> int:
-        """So many rows are kept, crossed-out ones included, before the table is made anew."""
-        return 4 * self._live + 1024
 
     def _write(self, row: int, node: Node) -> None:
         self._open[row] = node.is_open
@@ -196,13 +194,12 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
-    def by_level(self, reach: Reach | None, needs: Iterable[Need], most: Most | None = None) -> Iterator[Level]:
+    def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
         where the highest that has to go is lowest. `most`: no leaf gives more than that.
 
         The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
         """
-        needs = list(needs)
         slack = [need.scale * ROUNDING for need in needs]
         left = [need.missing.copy() for need in needs]
         shortage = np.zeros(len(self._nodes))
@@ -212,7 +209,9 @@ class Stoppable:
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
         bounds = [self._at_most(need, most) if most is not None else None for need in needs]
-        for place, entries in self._levels(reach):
+        if self._sorted is None:
+            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
+        for place, entries in self._sorted.within(reach):
             rows = self._entry_row[entries]
             for need, rest, helping, bound in zip(needs, left, helps, bounds, strict=True):
                 column = self._amounts.get(need.name)
@@ -237,12 +236,6 @@ class Stoppable:
         open_still &= ~met
         rows = np.flatnonzero(met)
         return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
-
-    def _levels(self, reach: Reach | None) -> list[tuple[Rank, Rows]]:
-        """Every rank of which something may be stopped, in order, each with its rows of the table."""
-        if self._sorted is None:
-            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
-        return self._sorted.within(reach)
 
     def _at_most(self, need: Need, most: Most) -> Numbers:
         """For each group how much its work may give at most for the need."""

@@ -19,7 +19,7 @@ from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.headroom import is_short
 from fairlead.policy.order.keys import batch_key
-from fairlead.policy.place.reserved import clear_for, first_seeker, is_on, look_later, reserve_for
+from fairlead.policy.place.reserved import clear_for, first_seeker, look_later, reserve_for
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
 from fairlead.policy.preemption.when import Attempts
 
@@ -31,14 +31,21 @@ if TYPE_CHECKING:
     from fairlead.policy.order.pick import Lines
 
 
-class Reserved(Enum):
-    """The run ended with a node set aside for an ask, or with work told to stop for it, and nothing placed."""
+class Moved(Enum):
+    """Nothing was placed, but something moved: a node was set aside or given back, or work was told to stop. The next
+    run may find more to do.
+    """
 
-    RESERVED = "reserved"
+    MOVED = "moved"
 
 
-RESERVED = Reserved.RESERVED
-Outcome = Ask | Reserved | None
+MOVED = Moved.MOVED
+Outcome = Ask | Moved | None
+"""Of a run: the ask that was placed, or that began to replace a placeholder; None: nothing can be done until something
+happens.
+"""
+Act = tuple[tuple[object, ...], bool, Ask]
+"""Place in line, whether others are stopped (or a node is set aside), and for what."""
 
 
 class Walk:
@@ -52,7 +59,7 @@ class Walk:
         """What this walk did to make room by guarantee."""
 
     def allocate_one(self) -> Outcome:
-        """Place the next ask that can be placed, or make room for it (`RESERVED`); None when neither can be done."""
+        """Place the next ask that can be placed, or make room for it (`MOVED`); None when neither can be done."""
         partition = self.partition
         if partition.root.max is None:
             return None
@@ -62,11 +69,11 @@ class Walk:
             outcome = self.below(partition.root)
             if outcome is not None:
                 return outcome
-        if partition.nodes.seekable and is_on(partition):
+        if partition.nodes.seekable:
             look_later(partition)
         if self._reclaim_before(None):
-            return RESERVED
-        return RESERVED if self.attempts.put_off else None
+            return MOVED
+        return MOVED if self.attempts.put_off else None
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
@@ -101,7 +108,7 @@ class Walk:
                 act = self._first_act(leaf)
                 if act is not None and (first is None or act[0] < batch_key(first)):
                     if self._carry_out(act):
-                        return RESERVED
+                        return MOVED
                     continue
             if first is None:
                 return None
@@ -112,7 +119,7 @@ class Walk:
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if self._reclaim_before(first):
-                return RESERVED
+                return MOVED
             if node is not None:
                 ask = first.head
                 ask.attempted = True
@@ -121,7 +128,7 @@ class Walk:
                 allocations.place(partition, ask, node)
                 return ask
             if self._reserve_at_once(first):
-                return RESERVED
+                return MOVED
 
     def _reclaim_before(self, batch: Batch | None) -> bool:
         return bool(self.partition.idle.running) and reclaim_before(self.partition, self.lines, batch)
@@ -129,38 +136,39 @@ class Walk:
     def _reserve_at_once(self, batch: Batch) -> bool:
         """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
         self.lines.settle()
-        seeker = first_seeker(self.partition, self.lines, batch.demand) if is_on(self.partition) else None
-        return seeker is not None and reserve_for(self.partition, seeker[2], batch.demand)
+        seeker = first_seeker(self.partition, self.lines, batch.demand)
+        return seeker is not None and reserve_for(self.partition, seeker[1])
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
-    def _first_act(self, leaf: Queue) -> tuple[tuple[object, ...], int, Batch, Ask] | None:
+    def _first_act(self, leaf: Queue) -> Act | None:
         """The first ask in order that may have a node set aside, or have others stopped."""
         partition = self.partition
-        found: tuple[tuple[object, ...], int, Batch, Ask] | None = None
+        found: Act | None = None
         latest = partition.now_ms - RESERVE_AFTER_MS
-        if partition.nodes.seekable_ms <= latest and is_on(partition):
+        if partition.nodes.seekable_ms <= latest:
             shapes = [s for s, since_ms in partition.nodes.seekable.items() if since_ms <= latest and s in leaf.ready]
             for shape in shapes:
                 for demand in leaf.demands[shape].values():
                     seeker = first_seeker(partition, self.lines, demand)
                     if seeker is not None and (found is None or seeker[0] < found[0]):
-                        found = (seeker[0], 0, *seeker[1:])
+                        found = (seeker[0], False, seeker[1])
         for batch in list(leaf.due) if self.attempts.may_go_on(leaf) else ():
             if batch.stamp and not self.lines.is_eligible(batch):
                 self.lines.put_aside(batch)
                 continue
             key = batch_key(batch)
-            if found is None or (key, 1) < found[:2]:
-                found = (key, 1, batch, batch.head)
+            if found is None or (key, True) < found[:2]:
+                found = (key, True, batch.head)
         return found
 
-    def _carry_out(self, act: tuple[tuple[object, ...], int, Batch, Ask]) -> bool:
+    def _carry_out(self, act: Act) -> bool:
         """Set a node aside, or make room: True when it was done."""
-        _, kind, batch, ask = act
-        if kind == 0:
-            return reserve_for(self.partition, ask, batch.demand)
-        return self.attempts.make_room(self.partition, batch)
+        _, stops_others, ask = act
+        if not stops_others:
+            return reserve_for(self.partition, ask)
+        assert ask.batch is not None
+        return self.attempts.make_room(self.partition, ask.batch)
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:

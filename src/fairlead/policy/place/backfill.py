@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
+from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
 from fairlead.policy.order.keys import application_key, ask_key
@@ -51,9 +52,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expect
 def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
     """What of the leaf waits for a kept turn, and for nothing else that its application says."""
     for app in leaf.applications.values():
-        if not app.batches or not may_run(app):
-            continue
-        if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
+        if not app.batches or not may_run(app) or is_resting(partition, app):
             continue
         for batch in app.line:
             if not app.stands_in(batch.task_group):
@@ -98,8 +97,7 @@ def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> b
 def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:
     free = dict(node.free)
     for holder, expected in starts:
-        in_time = _ends_by(partition, ask, expected.start_ms)
-        if in_time:
+        if _ends_by(partition, ask, expected.start_ms):
             # Room that gathers for it may be used until then.
             add_to(free, node.held.get(holder, ()))
         elif not _leaves_enough(ask, node, holder, expected):

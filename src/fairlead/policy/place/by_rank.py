@@ -2,8 +2,8 @@
 
 Decides the order of turns and what an ask does in its own: it takes room that is kept for it, free room, what idle work
 gives back, room that is kept for weaker asks, and, last, the room of weaker work that is stopped for it. Nothing weaker
-is looked at before. Never chooses nodes or victims (`priority_plan` does). Invariant: what is placed is the first in
-order of all that can be placed, and nothing before it could have room made.
+is looked at before. Never chooses nodes or victims (`policy.preemption` does). Invariant: what is placed is the first
+in order of all that can be placed, and nothing before it could have room made.
 
 An ask within the guarantees on its way goes first (`both` only), of two such asks that with the nearer guarantee. Else
 two are compared where their queues meet: 1. the higher priority, as seen there after offsets and fences; then, as in
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate
+from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import batch_key, child_entry
-from fairlead.policy.place.allocate import RESERVED, Outcome, node_for
-from fairlead.policy.place.nominated import note_fruitless, place_for, yield_room
+from fairlead.policy.place.allocate import MOVED, Outcome, node_for
+from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import Attempts
 
@@ -69,7 +69,7 @@ class Turns:
             nominee = self._first_nominee(found)
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
             if self.attempts.make_room_before(path):
-                return RESERVED
+                return MOVED
             if nominee is not None:
                 self._place(*nominee)
                 yield_room(partition, nominee[1])
@@ -159,13 +159,12 @@ class Turns:
         return best[1:]
 
     def _drop_futile(self) -> None:
-        """A nominated ask whose room has gone for good (its queue filled up, the node shrank) waits in line again."""
+        """A nominated ask whose room has gone for good waits in line again."""
         partition = self.partition
         for ask in list(partition.nominations):
             nomination = ask.nomination
             if nomination is None or nomination.is_coming or gathers_room(partition, ask):
                 continue
             if place_for(partition, ask) is None and not something_leaves(partition, ask):
-                nominate.withdraw(partition, ask)
-                note_fruitless(partition, ask, nomination.node)
+                start_over(partition, ask, nomination.node)
         self.lines.settle()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations, gangs
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import fits_in
-from fairlead.policy.order.keys import application_key, queue_key
+from fairlead.policy.order.keys import application_key, first_leaf_in_walk
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Node, Partition, Queue
@@ -28,17 +28,12 @@ def replace_one(partition: Partition) -> Ask | None:
         partition.homeless.clear()
     leaves = partition.swappable
     while leaves:
-        leaf = next(iter(leaves)) if len(leaves) == 1 else min(leaves, key=_path_key)
+        leaf = first_leaf_in_walk(leaves)
         ask = _replace_in_leaf(partition, leaf, leaves[leaf])
         if ask is not None:
             return ask
         del leaves[leaf]
     return None
-
-
-def _path_key(leaf: Queue) -> tuple[object, ...]:
-    """Order in which the walk comes to leaves."""
-    return tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
 
 
 def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
@@ -87,7 +82,7 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
     """
     too_small, large_enough, in_place = [], None, None
     for placeholder in group.standing:
-        if not _covers(placeholder, ask):
+        if not fits_in(ask.items, dict(placeholder.items)):
             too_small.append(placeholder)
             continue
         if large_enough is None:
@@ -99,11 +94,6 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
         message = "cancel placeholder: resource incompatible"
         allocations.evict(partition, placeholder, Cause.TIMEOUT, ask.key, "placeholder", message)
     return in_place or large_enough
-
-
-def _covers(placeholder: Ask, ask: Ask) -> bool:
-    """Whether the ask is no larger than the placeholder in any resource."""
-    return fits_in(ask.items, dict(placeholder.items))
 
 
 def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 def resolve_one(partition: Partition) -> bool:
     """Break one deadlock of gangs; whether anything was done. Called when nothing else can be."""
-    parted = _let_go(partition)
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
+    parted = _let_go(partition, held)
     waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_place)
     if len(waiting) < 2 or any(_is_leaving(later) for first in waiting for later in first.awaited_by):
         return parted
@@ -82,9 +82,8 @@ def _place(app: Application) -> tuple[int, int, int]:
     return (-rank(app.queue, priority)[0], app.submitted_ms, app.seq)
 
 
-def _let_go(partition: Partition) -> bool:
+def _let_go(partition: Partition, held: list[Application]) -> bool:
     """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
-    held = [partition.applications[name] for name in partition.root.allocating_accepted]
     awaited = [app for app in held if app.awaited_by]
     in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
     for app in in_vain:

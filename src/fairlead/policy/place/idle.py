@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
-from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import fits_in
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
 
 def place_idle(partition: Partition) -> Ask | None:
     """Place the first idle ask in order that can start; None when none can."""
-    closed = {leaf: _is_closed(partition, leaf) for leaf in {line.leaf: None for line in partition.idle.lines.values()}}
     best: tuple[IdleKey, Ask, Node] | None = None
     for line in sorted(partition.idle.lines.values(), key=lambda line: line.head_key):
         if best is not None and line.head_key > best[0]:
             break
-        if closed[line.leaf] or not _has_room_above(partition, line):
+        if _is_closed(partition, line.leaf) or not _has_room_above(partition, line):
             continue
         node = _node_for(partition, line.shape)
         ask = _first(partition, line) if node is not None else None
@@ -39,8 +37,6 @@ def place_idle(partition: Partition) -> Ask | None:
     if best is None:
         return None
     _, ask, node = best
-    if ask.app.limit_group is None:
-        decide_group(partition, ask.app)
     ask.attempted = True
     if not ask.required_node and ask.shape is not None and partition.nodes.has_wish(ask):
         node = partition.nodes.first_for(ask.shape, ask) or node

@@ -42,9 +42,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
             allocations.place(partition, ask, node)
             return ask
         if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
-            # What it waited for is gone and it still cannot run (its queue filled up, the node shrank): start over.
-            nominate.withdraw(partition, ask)
-            note_fruitless(partition, ask, nomination.node)
+            start_over(partition, ask, nomination.node)
     return None
 
 
@@ -124,8 +122,12 @@ def yield_room(partition: Partition, node: Node) -> None:
         weakest.app.may_preempt_again(weakest)
 
 
-def note_fruitless(partition: Partition, ask: Ask, node: Node) -> None:
-    """Work was stopped for nothing. Whatever takes the room each time, stopping more of it will not help."""
+def start_over(partition: Partition, ask: Ask, node: Node) -> None:
+    """What a nominated ask waited for is gone, and it still cannot run (its queue filled up, the node shrank): it waits
+    in line again. If work was stopped for it, that was for nothing: whatever takes the room each time, stopping more of
+    it will not help.
+    """
+    nominate.withdraw(partition, ask)
     if not ask.preempt_triggered:
         return
     ask.preempt_triggered = False

@@ -1,9 +1,11 @@
 """Reserve: a node set aside for an ask that has waited long enough, so that it fills up for no other.
 
 Decides which ask in turn gets a node set aside and which node, and places those that have one before all others. An
-ordinary ask reserves once it is older than `DELAY_MS`, on the node that it would fill most; an ask with a required node
-reserves that node at once and takes it from ordinary asks. Never evicts by itself. Invariant: a node is set aside for
-one ordinary ask or for any number of asks that require it, and each ask has at most one node.
+ordinary ask reserves once it is older than `RESERVE_AFTER_MS`, on the node that it would fill most; an ask with a
+required node reserves that node at once and takes it from ordinary asks. Never evicts by itself. Invariant: a node is
+set aside for one ordinary ask or for any number of asks that require it, and each ask has at most one node.
+
+So it is in YuniKorn's walk. Where rank decides, room is kept for single asks only, and no node is set aside anew.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
-from fairlead.core.acts.reserve_node import TIMER as EXPIRY_TIMER
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import add_to, fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
@@ -26,6 +27,7 @@ from fairlead.policy.preemption.required_node import preempt_on_required_node, w
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Demand, Shape
     from fairlead.core.books.node import Node
@@ -34,28 +36,22 @@ if TYPE_CHECKING:
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.policy.order.pick import Lines
 
-DELAY_MS = RESERVE_AFTER_MS
 Key = tuple[object, ...]
-
-
-def is_on(partition: Partition) -> bool:
-    """Whether nodes are set aside at all: where preemption goes by priority, space is held only for preemptors."""
-    return partition.spec.preemption.rule == "guarantee"
 
 
 # -- setting a node aside -----------------------------------------------------------------------------------------
 
 
-def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Batch, Ask] | None:
+def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Ask] | None:
     """The first ask of a demand without room that is due to have a node set aside, with its place in line.
 
     None when there is none; then the demand is left alone until one has waited long enough.
     """
     if demand.obstacle is not None or not demand.live or demand.seek_ms > partition.now_ms or is_full_above(demand):
         return None
-    latest = partition.now_ms if demand.shape.required_node else partition.now_ms - DELAY_MS
+    latest = partition.now_ms if demand.shape.required_node else partition.now_ms - RESERVE_AFTER_MS
     next_ms = NEVER_MS
-    found: tuple[Key, Batch, Ask] | None = None
+    found: tuple[Key, Ask] | None = None
     lines.bring_up(demand)
     for entry_key, _, batch in demand.entries():
         if found is not None and found[0] < entry_key:
@@ -63,11 +59,11 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
         if not lines.is_eligible(batch):
             continue
         ask, waits_ms = _first_due(partition, batch, latest)
-        next_ms = min(next_ms, waits_ms + DELAY_MS)
+        next_ms = min(next_ms, waits_ms + RESERVE_AFTER_MS)
         if ask is not None:
             key = (*batch_key(batch)[:-1], ask.line_key)
             if found is None or key < found[0]:
-                found = key, batch, ask
+                found = key, ask
     if found is None:
         demand.seek_ms = next_ms
     return found
@@ -79,12 +75,12 @@ def look_later(partition: Partition) -> None:
     Where one might already, but for a queue or limit in the way, that wakes it.
     """
     seekable = partition.nodes.seekable
-    latest = partition.now_ms - DELAY_MS
-    later = [since_ms + DELAY_MS for since_ms in seekable.values() if since_ms > latest]
+    latest = partition.now_ms - RESERVE_AFTER_MS
+    later = [since_ms + RESERVE_AFTER_MS for since_ms in seekable.values() if since_ms > latest]
     for shape, since_ms in list(seekable.items()):
         if since_ms <= latest:
             due = [demand.seek_ms for demand in partition.demands_of(shape)]
-            seekable[shape] = min(due, default=NEVER_MS) - DELAY_MS
+            seekable[shape] = min(due, default=NEVER_MS) - RESERVE_AFTER_MS
             later += [due_ms for due_ms in due if due_ms > partition.now_ms]
     partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
     next_ms = min(later, default=NEVER_MS)
@@ -105,12 +101,14 @@ def _first_due(partition: Partition, batch: Batch, latest: int) -> tuple[Ask | N
     return None, next_ms if batch.oldest_ms <= latest else batch.oldest_ms
 
 
-def reserve_for(partition: Partition, ask: Ask, demand: Demand) -> bool:
+def reserve_for(partition: Partition, ask: Ask) -> bool:
     """Set a node aside for an ask that found none just now; True when it was done.
 
     What is above the nodes (a full queue, a limit) must not be in the way: an ask that could not use the node does not
     get it.
     """
+    assert ask.batch is not None
+    demand = ask.batch.demand
     shape = demand.shape
     if is_held_back(partition, demand, ask):
         return False
@@ -157,15 +155,14 @@ def clear_for(partition: Partition, node: Node) -> None:
 # -- when to look again -------------------------------------------------------------------------------------------
 
 
-def on_expiry(partition: Partition, app_id: str) -> None:
+def on_expiry(partition: Partition, app: Application) -> None:
     """Some reservation of the application is old: try it again, which gives it up if it still cannot be used."""
-    app = partition.applications.get(app_id)
-    own = [a for a in app.asks.values() if a.reserved_on is not None] if app is not None else []
+    own = [a for a in app.asks.values() if a.reserved_on is not None]
     partition.nodes.reserved_again |= dict.fromkeys(own)
     since = (a.reserved_on.reservations[a] for a in own if a.reserved_on is not None)
     later = [ms + RESERVATION_MS for ms in since if ms + RESERVATION_MS > partition.now_ms]
     if later:
-        partition.timers.set_earlier(min(later), partition.name, app_id, EXPIRY_TIMER)
+        partition.timers.set_earlier(min(later), partition.name, app.id, reserve_node.TIMER)
 
 
 # -- using it -----------------------------------------------------------------------------------------------------
@@ -264,8 +261,8 @@ def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator
     for shape in partition.nodes.requiring[node.id]:
         for demand in partition.demands_of(shape):
             seeker = first_seeker(partition, lines, demand)
-            if seeker is not None and not is_held_back(partition, demand, seeker[2]):
-                yield seeker[2]
+            if seeker is not None and not is_held_back(partition, demand, seeker[1]):
+                yield seeker[1]
 
 
 def _first(asks: dict[Ask, Node]) -> Ask:

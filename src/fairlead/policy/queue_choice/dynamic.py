@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairlead.core.books.partition import Partition
+    from fairlead.core.model.specs import TemplateSpec
 
 TAG_QUOTA = "namespace.resourcequota"
 TAG_GUARANTEED = "namespace.resourceguaranteed"
@@ -65,20 +66,20 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
 def create_path(partition: Partition, path: str) -> Queue:
     """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made."""
     queue, missing = check_creatable(partition, path)
-    counts = partition.spec.preemption.rule == "both"
     for at, name in enumerate(missing):
-        template = queue.template
-        queue = Queue(name, queue, partition.next_seq(), leaf=at + 1 == len(missing), managed=False)
-        queue.configure_dynamic(template)
-        find_guarantees(queue, counts)
-        queue_removal.queue_changed(partition, queue, "added")
+        queue = _create(partition, queue, name, queue.template, leaf=at + 1 == len(missing))
     return queue
 
 
 def create_recovery_queue(partition: Partition) -> Queue:
     """Make the queue for applications that have to be taken in whatever the rules say: in order, without limits."""
-    queue = Queue(RECOVERY_QUEUE.partition(".")[2], partition.root, partition.next_seq(), leaf=True, managed=False)
-    queue.configure_dynamic(None)
+    return _create(partition, partition.root, RECOVERY_QUEUE.partition(".")[2], None, leaf=True)
+
+
+def _create(partition: Partition, parent: Queue, name: str, template: TemplateSpec | None, *, leaf: bool) -> Queue:
+    queue = Queue(name, parent, partition.next_seq(), leaf=leaf, managed=False)
+    queue.configure_dynamic(template)
+    find_guarantees(queue, partition.spec.preemption.rule == "both")
     queue_removal.queue_changed(partition, queue, "added")
     return queue
 

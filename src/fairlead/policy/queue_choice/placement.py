@@ -57,12 +57,13 @@ def resolve_user(spec: ApplicationSpec) -> ApplicationSpec | Refused:
 
 def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Refused:
     """The leaf for this application, made if need be, or why it is refused. `spec` has a resolved user."""
-    tags = lower_names(spec.tags)
-    applicant = Applicant(spec.user, groups_of(spec.user, spec.groups), spec.queue, tags)
+    applicant = _applicant(spec)
     try:
-        path = _choose(partition, applicant)
+        path = next((each.path for each in attempts(partition, applicant) if each.obstacle is None), None)
     except RuleError as error:
         return Refused(f"failed to place application {spec.id}: {error}")
+    if path is None:
+        return Refused(f"failed to place application {spec.id}: {_NO_RULE}")
     queue = partition.root.find(path)
     if queue is None:
         try:
@@ -71,7 +72,7 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
             return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{why}")
     if not queue.is_leaf:
         return Refused(f"failed to find queue {path} for application {spec.id}")
-    apply_namespace_tags(partition, queue, tags)
+    apply_namespace_tags(partition, queue, applicant.tags)
     refused = gang_obstacle(queue, spec)
     if refused is None:
         return queue
@@ -79,12 +80,8 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     return refused
 
 
-def _choose(partition: Partition, applicant: Applicant) -> str:
-    """The path by the first rule whose result the application may use. Raises `RuleError` when there is none."""
-    for attempt in attempts(partition, applicant):
-        if attempt.obstacle is None:
-            return attempt.path
-    raise RuleError(_NO_RULE)
+def _applicant(spec: ApplicationSpec) -> Applicant:
+    return Applicant(spec.user, groups_of(spec.user, spec.groups), spec.queue, lower_names(spec.tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +155,15 @@ def foresee(partition: Partition, spec: ApplicationSpec) -> Foreseen:
     resolved = resolve_user(spec)
     if isinstance(resolved, Refused):
         return Foreseen(refused=resolved)
-    spec = resolved
-    applicant = Applicant(spec.user, groups_of(spec.user, spec.groups), spec.queue, lower_names(spec.tags))
     tried: list[Attempt] = []
     try:
-        for attempt in attempts(partition, applicant):
+        for attempt in attempts(partition, _applicant(resolved)):
             tried.append(attempt)
             if attempt.obstacle is None:
                 if attempt.path != RECOVERY_QUEUE:
                     check_creatable(partition, attempt.path)
                 queue = partition.root.find(attempt.path)
-                refused = gang_obstacle(queue, spec) if queue is not None else None
+                refused = gang_obstacle(queue, resolved) if queue is not None else None
                 return Foreseen(attempt.path.lower(), attempt.rule, tuple(tried), refused)
     except (RuleError, CannotCreate) as error:
         return Foreseen(tried=tuple(tried), refused=Refused(str(error)))

@@ -10,7 +10,6 @@ given names and could use none of them matches no user.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -107,86 +106,54 @@ class Applicant:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(ABC):
-    """One rule with the rule that makes the path above it."""
+class Rule:
+    """One rule with the rule that makes the path above it.
 
+    Its kind says what it makes a path from: `provided` (the queue that the application asks for), `user` (its user's
+    name), `fixed` (always `value`, which may have several levels), `tag` (the tag of the application named `value`).
+    """
+
+    kind: str = "provided"
+    value: str = ""
+    """In lower case."""
     create: bool = False
     filter: Filter = EVERYBODY
     parent: Rule | None = None
 
     def place(self, applicant: Applicant, root: Queue) -> str:
         """The path for this application, or `NO_MATCH`. Raises `RuleError` when the application has to be rejected."""
-        is_for_it = self.filter.lets_pass(applicant.user, applicant.groups)
-        return self._path(applicant, root) if is_for_it else NO_MATCH
+        if not self.filter.lets_pass(applicant.user, applicant.groups):
+            return NO_MATCH
+        if self.kind == "user":
+            return self._below_parent(_one_name(applicant.user), applicant, root)
+        if self.kind == "fixed":
+            is_whole = _starts_at_root(self.value)
+            return self._known(self.value, root) if is_whole else self._below_parent(self.value, applicant, root)
+        text = applicant.queue if self.kind == "provided" else applicant.tags.get(self.value, "")
+        return self._named(text, applicant, root) if text else NO_MATCH
 
-    @abstractmethod
-    def _path(self, applicant: Applicant, root: Queue) -> str:
-        """The path for an application that the filter lets pass."""
-
-    def below_parent(self, name: str, applicant: Applicant, root: Queue) -> str:
+    def _below_parent(self, name: str, applicant: Applicant, root: Queue) -> str:
         """`name` below the path of the parent rule (or the root)."""
         if self.parent is None:
-            return self.known(f"{BELOW_ROOT}{name}", root)
+            return self._known(f"{BELOW_ROOT}{name}", root)
         above = self.parent.place(applicant, root)
         if above == NO_MATCH:
             return NO_MATCH
         queue = root.find(above)
         if queue is not None and queue.is_leaf:
             raise RuleError(f"parent rule returned a leaf queue: {above}")
-        return self.known(f"{above}.{name}", root)
+        return self._known(f"{above}.{name}", root)
 
-    def named(self, text: str, applicant: Applicant, root: Queue) -> str:
+    def _named(self, text: str, applicant: Applicant, root: Queue) -> str:
         """The path for a text that an application brings: a whole path from the root, or one name below the parent."""
-        if text.startswith(BELOW_ROOT):
-            _check_parts(text)
-            return self.known(text, root)
-        name = _one_name(text)
-        return self.below_parent(name, applicant, root)
+        if not text.startswith(BELOW_ROOT):
+            return self._below_parent(_one_name(text), applicant, root)
+        _check_parts(text)
+        return self._known(text, root)
 
-    def known(self, path: str, root: Queue) -> str:
+    def _known(self, path: str, root: Queue) -> str:
         """`path` when it exists or may be created."""
         return path if self.create or root.find(path) is not None else NO_MATCH
-
-
-class ProvidedRule(Rule):
-    """The queue that the application asks for, whole or below the parent rule's."""
-
-    __slots__ = ()
-
-    def _path(self, applicant: Applicant, root: Queue) -> str:
-        return self.named(applicant.queue, applicant, root) if applicant.queue else NO_MATCH
-
-
-class UserRule(Rule):
-    """A queue with the name of the user below the parent rule's path."""
-
-    __slots__ = ()
-
-    def _path(self, applicant: Applicant, root: Queue) -> str:
-        return self.below_parent(_one_name(applicant.user), applicant, root)
-
-
-@dataclass(frozen=True, slots=True)
-class FixedRule(Rule):
-    """Always the same queue, below the parent rule's path unless it begins at the root. It may have several levels."""
-
-    value: str = ""
-
-    def _path(self, applicant: Applicant, root: Queue) -> str:
-        if _starts_at_root(self.value):
-            return self.known(self.value, root)
-        return self.below_parent(self.value, applicant, root)
-
-
-@dataclass(frozen=True, slots=True)
-class TagRule(Rule):
-    """A queue named by a tag of the application, whole or below the parent rule's path."""
-
-    tag: str = ""
-
-    def _path(self, applicant: Applicant, root: Queue) -> str:
-        text = applicant.tags.get(self.tag, "")
-        return self.named(text, applicant, root) if text else NO_MATCH
 
 
 def _one_name(text: str) -> str:
@@ -215,33 +182,24 @@ def build_rules(specs: tuple[RuleSpec, ...]) -> tuple[Rule, ...]:
 
     Raises `RuleError` when one of them cannot be built.
     """
-    return tuple(_build(spec) for spec in specs) or (ProvidedRule(),)
+    return tuple(_build(spec) for spec in specs) or (Rule(),)
 
 
 def _build(spec: RuleSpec) -> Rule:
     parent = _build(spec.parent) if spec.parent is not None else None
     passes = build_filter(spec.filter)
-    kind = spec.name.lower()
-    if kind == "provided":
-        return ProvidedRule(spec.create, passes, parent)
-    if kind == "user":
-        return UserRule(spec.create, passes, parent)
-    if kind == "fixed":
-        return FixedRule(spec.create, passes, parent, _fixed_value(spec))
-    if kind == "tag":
-        if not spec.value:
-            raise RuleError("a tag queue rule must have a tag name set")
-        return TagRule(spec.create, passes, parent, spec.value.lower())
+    kind, value = spec.name.lower(), spec.value.lower()
     if kind == "recovery":
         raise RuleError("recovery rule cannot be part of the config, failing placement rule config")
-    raise RuleError(f"unknown rule name specified {spec.name}, failing placement rule config")
-
-
-def _fixed_value(spec: RuleSpec) -> str:
-    value = spec.value.lower()
-    if not value:
-        raise RuleError("a fixed queue rule must have a queue name set")
-    _check_parts(value)
-    if _starts_at_root(value) and spec.parent is not None:
-        raise RuleError(f"cannot have a fixed queue rule with qualified queue getName and a parent rule: {spec.value}")
-    return value
+    if kind not in ("provided", "user", "fixed", "tag"):
+        raise RuleError(f"unknown rule name specified {spec.name}, failing placement rule config")
+    if kind == "tag" and not value:
+        raise RuleError("a tag queue rule must have a tag name set")
+    if kind == "fixed":
+        if not value:
+            raise RuleError("a fixed queue rule must have a queue name set")
+        _check_parts(value)
+        if _starts_at_root(value) and parent is not None:
+            text = "cannot have a fixed queue rule with qualified queue getName and a parent rule"
+            raise RuleError(f"{text}: {spec.value}")
+    return Rule(kind, value, spec.create, passes, parent)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairlead.core.books import nominations
 from fairlead.core.books.application_limits import awaited, closed_queue
-from fairlead.core.books.idle_work import group_of, payer
+from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
@@ -29,19 +29,14 @@ if TYPE_CHECKING:
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
+    from fairlead.core.model.resources import Items
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
-def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
-    """A look at all nodes, made anew."""
-    del what
-    return look()
-
-
-def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
     """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
-    the same for every ask that has it, as long as nothing changes.
+    the same for every ask that has it, as long as nothing changes; by itself it looks anew.
     """
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
@@ -125,30 +120,29 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
-        return _queue_full(full, ask)
+        return queue_full(full, ask.items)
     if partition.nominations:
         full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
         if full is not None:
             return _queue_promised(partition, full, ask)
         if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
             return _limit_promised(partition, ceiling, ask)
-    root = partition.root
-    assert root.max is not None
-    free = {r: root.max.get(r, 0) - root.allocated.get(r, 0) for r in needed}
-    if any(amount > free[r] for r, amount in needed.items()):
-        return reasons.ClusterFull(needed, free, {r: root.max.get(r, 0) for r in needed})
-    return None
+    if partition.nodes.sum_has_room(ask.items):
+        return None
+    total, used = partition.nodes.total, partition.root.allocated
+    free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
+    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
-    where = group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
+    where = payer(ask)
     holder = partition.reserving.within(where) if ask.spec.idle else partition.reserving.holder(ask)
-    reservation = partition.reserving.get(holder) if holder is not None else None
-    if holder is None or reservation is None:
+    kept = partition.reserving.get(holder) if holder is not None else None
+    if holder is None or kept is None:
         return None
-    name, r = f"{holder.app.id}/{holder.key}", reservation
-    return reasons.HeldForReservation(where.path, name, holder.priority, r.since_ms, r.who, r.why)
+    name = f"{holder.app.id}/{holder.key}"
+    return reasons.HeldForReservation(where.path, name, holder.priority, kept.since_ms, kept.who, kept.why)
 
 
 def _behind_placeholders(ask: Ask) -> Reason | None:
@@ -173,11 +167,12 @@ def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
     return reasons.QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
 
 
-def _queue_full(queue: Queue, ask: Ask) -> Reason:
-    needed, free = _under(queue.max, queue.allocated, ask)
-    short = {r: left for r, left in free.items() if needed[r] > left}
+def queue_full(queue: Queue, items: Items) -> Reason:
+    """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
     most = queue.max or {}
-    return reasons.QueueFull(queue.path, {r: needed[r] for r in short}, short, {r: most[r] for r in short})
+    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
+    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
+    return reasons.QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
 
 
 def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) -> tuple[Book, Book]:
@@ -234,12 +229,17 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
     """Node by node, whatever the ask wants of them."""
     nodes = partition.nodes
     candidates = [nodes.nodes[ask.required_node]] if ask.required_node else [n for n in nodes.every() if n.is_open]
-    kept_off = Counter(_misfits(partition, ask, candidates))
-    if kept_off:
-        candidates = [n for n in candidates if filter_on(nodes, ask, n) is None]
-    has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in candidates)
-    closest = None if has_room else min(candidates, key=lambda n: (_shortage(n, ask), n.id), default=None)
-    return Seen(dict(kept_off), len(candidates), has_room, closest)
+    kept_off: Counter[str] = Counter()
+    suitable = []
+    for node in candidates:
+        filtered = filter_on(nodes, ask, node)
+        if filtered is None:
+            suitable.append(node)
+        else:
+            kept_off[filtered] += 1
+    has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in suitable)
+    closest = None if has_room else min(suitable, key=lambda n: (_shortage(n, ask), n.id), default=None)
+    return Seen(dict(kept_off), len(suitable), has_room, closest)
 
 
 def look_at_all(partition: Partition, ask: Ask) -> Seen:
@@ -263,14 +263,6 @@ def look_at_all(partition: Partition, ask: Ask) -> Seen:
     has_room = count > 0 and lack[least] == 0
     closest = columns.rows[least] if count and not has_room else None
     return Seen({TAINT: tainted} if tainted else {}, count, bool(has_room), closest)
-
-
-def _misfits(partition: Partition, ask: Ask, nodes: Iterable[Node]) -> Iterator[str]:
-    """For each of the nodes that do not suit the ask, room apart, the first filter that keeps it off."""
-    for node in nodes:
-        filtered = filter_on(partition.nodes, ask, node)
-        if filtered is not None:
-            yield filtered
 
 
 def _set_aside(partition: Partition, ask: Ask) -> Reason | None:

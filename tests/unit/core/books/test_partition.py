@@ -5,6 +5,7 @@ from __future__ import annotations
 from priority_clusters import PriorityCluster
 
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import AddNode, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
@@ -25,6 +26,18 @@ def test_its_nodes_know_what_the_queues_use() -> None:
 
 def test_without_limits_there_are_no_trackers() -> None:
     assert partition(PriorityCluster()).trackers is None
+
+
+def test_an_ask_is_found_by_its_names_whether_it_waits_or_runs() -> None:
+    """What is held is no ask yet."""
+    c = PriorityCluster()
+    part = partition(c)
+    c.fill("runs", 1)
+    c.submit("waits", 9)
+    c.submit("held", 1, conditions=Conditions(held_by="ann"))
+    for name in ("runs", "waits"):
+        assert part.find_ask(name, name) is part.applications[name].asks[name]
+    assert [part.find_ask(*names) for names in (("held", "held"), ("runs", "waits"), ("none", "none"))] == [None] * 3
 
 
 def test_ordinary_starts_leave_the_stamp_of_room_as_it_is() -> None:

@@ -1,12 +1,13 @@
-"""Orders about classes, quotas and budgets: carried out and said, or refused with a reason and nothing changed."""
+"""Orders about classes, quotas, budgets and windows: carried out and said, or refused and nothing changed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from priority_clusters import PriorityCluster
 
-from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
+from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected, WindowClosed, WindowOpened
 from fairlead.core.model.events import (
     Configure,
     Event,
@@ -19,6 +20,7 @@ from fairlead.core.model.events import (
     SetQuota,
     SetWindow,
 )
+from fairlead.core.model.reasons import WindowAhead
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     BudgetSpec,
@@ -106,3 +108,38 @@ def test_what_the_file_declares_changes_with_the_file_alone(filed: Any, change: 
 def test_every_order_about_a_declared_thing_has_its_handler() -> None:
     orders = {sets for _, sets, _, _ in KINDS} | {removes for _, _, removes, _ in KINDS}
     assert set(CLUSTER_HANDLERS) == orders
+
+
+# -- windows ------------------------------------------------------------------------------------------------------
+
+W = WindowSpec(name="w", starts_ms=1_000, length_ms=1_000)
+
+
+def test_of_a_window_it_is_said_what_became_of_it() -> None:
+    """Added, changed, removed; the same again is no change."""
+    c = PriorityCluster()
+    other = WindowSpec(name="w", starts_ms=2_000, length_ms=1_000)
+    for event in (SetWindow(W, "ann"), SetWindow(W), SetWindow(other, "bob"), RemoveWindow("w", "ann")):
+        c.handle(event)
+    told = [(d.name, d.change, d.who) for d in c.decided if isinstance(d, DeclarationChanged)]
+    assert told == [("w", "added", "ann"), ("w", "changed", "bob"), ("w", "removed", "ann")]
+
+
+def test_a_window_that_makes_no_sense_keeps_nothing_free() -> None:
+    c = PriorityCluster()
+    c.submit("a", 1)
+    c.handle(SetWindow(WindowSpec(name="w", starts_ms=0, length_ms=0)))
+    c.handle(RemoveWindow("nope"))
+    assert [d.kind for d in c.decided if isinstance(d, DeclarationRejected)] == ["window", "window"]
+    assert c.run()[0] == ["a@n1"]
+
+
+def test_a_window_that_is_removed_while_it_is_open_closes_and_what_waits_starts() -> None:
+    c = PriorityCluster()
+    c.handle(SetWindow(W))
+    c.submit("a", 1)
+    assert c.run(1_500) == ([], [])
+    assert isinstance(c.s.why("a", "a"), WindowAhead)
+    c.handle(RemoveWindow("w"))
+    assert [type(d) for d in c.decided if isinstance(d, WindowOpened | WindowClosed)] == [WindowOpened, WindowClosed]
+    assert c.run()[0] == ["a@n1"]

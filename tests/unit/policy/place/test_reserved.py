@@ -33,7 +33,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
-from fairlead.policy.place.reserved import DELAY_MS
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.why.waiting import reserved_with_room
 from fairlead.scheduler import Scheduler
 
@@ -102,7 +102,7 @@ def test_an_ask_gets_a_node_after_the_delay_and_not_before() -> None:
     c = busy(4)
     c.ask("big", 4)
     assert c.run() == []
-    assert c.run(DELAY_MS - 1) == []
+    assert c.run(RESERVE_AFTER_MS - 1) == []
     assert c.run(1) == [Reserved("big", "big", "n0")]
 
 
@@ -111,22 +111,22 @@ def test_the_delay_has_a_timer() -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    assert c.s.next_wakeup_ms() == DELAY_MS
+    assert c.s.next_wakeup_ms() == RESERVE_AFTER_MS
 
 
-@pytest.mark.parametrize("delay_ms", [0, DELAY_MS])
+@pytest.mark.parametrize("delay_ms", [0, RESERVE_AFTER_MS])
 def test_another_ask_of_the_same_application_and_shape_has_its_own_delay(delay_ms: int) -> None:
     """It joins the first one, which has its node and seeks none; and it is looked at when its own time is over."""
     c = busy(4, 4)
     c.ask("big", 4)
     c.run()
-    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
     c.run(delay_ms)
     amount = Resources({"vcore": 4})
     c.do(AddAsks((AskSpec(application="big", key="next", resources=amount),)))
     assert c.run() == []
-    assert c.s.next_wakeup_ms() == c.now + DELAY_MS
-    assert c.run(DELAY_MS) == [Reserved("big", "next", "n1")]
+    assert c.s.next_wakeup_ms() == c.now + RESERVE_AFTER_MS
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "next", "n1")]
 
 
 def test_the_node_that_it_would_fill_most_is_taken() -> None:
@@ -138,7 +138,7 @@ def test_the_node_that_it_would_fill_most_is_taken() -> None:
     c.run()
     c.do(AddApplication(ApplicationSpec(id="big", queue="root.a")))
     c.do(AddAsks((AskSpec(application="big", key="big", resources=Resources({"vcore": 4, "memory": 4})),)))
-    assert c.run(DELAY_MS) == [Reserved("big", "big", "n1")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n1")]
 
 
 def test_others_do_not_get_the_room_on_it() -> None:
@@ -146,7 +146,7 @@ def test_others_do_not_get_the_room_on_it() -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("small", 1)
     assert c.run() == []
     assert c.s.why("small", "small") == NodeReserved("n0", ("big/big",))
@@ -162,7 +162,7 @@ def test_of_many_nodes_the_emptiest_that_is_kept_for_others_is_told() -> None:
     for big in ("big0", "big1"):
         c.ask(big, 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("small", 1)
     assert c.run() == []
     partition = c.s.cluster.partitions["default"]
@@ -180,7 +180,7 @@ def test_it_is_placed_there_before_anybody_else() -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("urgent", 1, priority=100)
     c.end("r0")
     assert c.run() == [Allocated("big", "big", "n0"), Unreserved("big", "big", "n0")]
@@ -191,7 +191,7 @@ def test_it_takes_another_node_that_has_room_first() -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("small", 1)
     c.node("n1", 4)
     assert c.run() == [
@@ -207,7 +207,7 @@ def test_each_ask_reserves_one_node_and_each_node_is_reserved_once() -> None:
     for name in ("x", "y", "z"):
         c.ask(name, 4)
     c.run()
-    made = c.run(DELAY_MS)
+    made = c.run(RESERVE_AFTER_MS)
     assert made == [Reserved("x", "x", "n0"), Reserved("y", "y", "n1")]
 
 
@@ -217,7 +217,7 @@ def test_the_next_in_line_gets_a_node_that_is_set_free() -> None:
     c.ask("x", 4)
     c.ask("y", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.end("x")
     assert c.run() == [Reserved("y", "y", "n0")]
 
@@ -228,7 +228,7 @@ def test_an_ask_that_its_queue_holds_back_gets_no_node() -> None:
     c.ask("other", 2, queue="b", on="n0")
     c.run()
     c.ask("big", 4, queue="b")
-    assert c.run(DELAY_MS) == []
+    assert c.run(RESERVE_AFTER_MS) == []
     c.end("other")
     assert c.run() == [Reserved("big", "big", "n0")]
 
@@ -239,7 +239,7 @@ def test_a_batch_does_not_jump_the_line_of_its_application() -> None:
     c.do(AddApplication(ApplicationSpec(id="m", queue="root.a")))
     amounts = {"m0": 8, "m1": 3, "m2": 8}
     c.do(AddAsks(tuple(AskSpec(application="m", key=k, resources=Resources({"vcore": v})) for k, v in amounts.items())))
-    c.now += DELAY_MS
+    c.now += RESERVE_AFTER_MS
     assert c.run() == [Reserved("m", "m0", "n1"), Allocated("m", "m1", "n0")]
 
 
@@ -251,7 +251,7 @@ def test_one_that_fell_back_in_line_does_not_get_a_node_before_those_that_it_is_
     c.ask("second", 4, priority=3)
     assert c.run() == []
     c.end("first")
-    assert c.run(DELAY_MS) == [Reserved("second", "second", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("second", "second", "n0")]
 
 
 def test_the_best_of_those_that_wait_long_enough_gets_a_node() -> None:
@@ -260,7 +260,7 @@ def test_the_best_of_those_that_wait_long_enough_gets_a_node() -> None:
     c.ask("least", 4)
     four = Resources({"vcore": 4})
     c.do(AddAsks((AskSpec(application="least", key="better", resources=four, priority=3, allow_preempt_other=False),)))
-    c.now += DELAY_MS
+    c.now += RESERVE_AFTER_MS
     c.do(AddAsks((AskSpec(application="least", key="young", resources=four, priority=5),)))
     assert c.run() == [Reserved("least", "better", "n0")]
 
@@ -270,7 +270,7 @@ def test_a_node_that_is_drained_goes_back() -> None:
     c = busy(4, 4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     assert Unreserved("big", "big", "n0") in c.do(DrainNode("n0"))
     assert c.run() == [Reserved("big", "big", "n1")]
 
@@ -280,7 +280,7 @@ def test_a_node_that_is_removed_is_replaced() -> None:
     c = busy(4, 4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.do(RemoveNode("n0"))
     assert c.run() == [Reserved("big", "big", "n1")]
 
@@ -289,7 +289,7 @@ def test_an_ask_that_its_queue_holds_back_is_tried_when_the_queue_has_room_again
     """Its own node has had room all the while."""
     c = busy(4, most=6)
     c.ask("big", 4, queue="b")
-    c.run(after_ms=DELAY_MS)
+    c.run(after_ms=RESERVE_AFTER_MS)
     c.node("n1", 5)
     c.do(DrainNode("n1"))
     c.ask("other", 5, queue="b", on="n1")
@@ -307,7 +307,7 @@ def test_of_several_that_a_new_node_would_take_the_first_in_line_gets_it() -> No
     c = busy(4, 4, 4)
     for key, priority in (("low", 0), ("high", 5), ("middle", 3)):
         c.ask(key, 4, priority=priority)
-    c.run(after_ms=DELAY_MS)
+    c.run(after_ms=RESERVE_AFTER_MS)
     c.node("n3", 4)
     decided = c.run()
     assert [d.key for d in decided if isinstance(d, Allocated)] == ["high"]
@@ -322,7 +322,7 @@ def test_a_node_that_cannot_be_used_for_an_hour_goes_back() -> None:
     c.run()
     c.ask("big", 4, queue="b")
     c.run()
-    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
     c.do(AddApplication(ApplicationSpec(id="old", queue="root.b")))
     c.do(AddAsks((AskSpec(application="old", key="old", resources=Resources({"vcore": 2}), node="n1"),)))
     assert c.run(HOUR - 1) == []
@@ -334,7 +334,7 @@ def test_no_node_is_set_aside_where_preemption_goes_by_priority() -> None:
     c = busy(4, rule="priority")
     c.ask("big", 4)
     c.run()
-    assert c.run(10 * DELAY_MS) == []
+    assert c.run(10 * RESERVE_AFTER_MS) == []
 
 
 # -- required nodes -----------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_it_takes_the_node_from_an_ordinary_ask() -> None:
     c = busy(4, 4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("daemon", 4, on="n0", priority=-1)
     assert c.run() == [
         Unreserved("big", "big", "n0"),
@@ -373,7 +373,7 @@ def test_nothing_starts_where_it_would_be_stopped_at_once(priority: int) -> None
     c.run()
     c.ask("big", 4)
     c.run()
-    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
     c.end("r0")
     c.ask("daemon", 5, on="n0", priority=priority)
     decided = c.run()
@@ -415,7 +415,7 @@ def test_a_node_that_is_given_back_is_had_by_one_whose_turn_was_before() -> None
     near = AffinityTerm((Requirement("app", "In", ("x",)),), HOSTNAME)
     c.ask("friend", 2, where=Constraints(affinity=(near,)))
     c.run()
-    assert c.run(DELAY_MS) == [Reserved("friend", "friend", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("friend", "friend", "n0")]
     c.ask("late", 2)
     assert [d.key for d in c.run() if isinstance(d, Evict)] == ["idle"]
     c.end("mate")
@@ -433,7 +433,7 @@ def test_a_node_that_another_one_is_about_to_take_over_goes_to_none_before() -> 
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    assert c.run(DELAY_MS) == [Reserved("big", "big", "n0")]
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
     c.ask("small", 2, priority=9)
     c.ask("daemon", 4, on="n0", priority=2)
     c.end("r0")
@@ -451,7 +451,7 @@ def test_a_node_that_one_takes_over_which_requires_it_is_claimed_by_none_before_
     c.handle(DrainNode("spare"))
     c.submit("aside", 4, 9)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     assert [d.node for d in c.decided if isinstance(d, Reserved)] == ["n1"]
     c.submit("first", 2, 5)
     c.submit("requires", 1, tags=on("n1"))
@@ -463,7 +463,7 @@ def test_one_that_is_too_large_for_its_node_takes_it_from_nobody() -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.ask("daemon", 5, on="n0")
     assert c.run() == []
 
@@ -477,7 +477,7 @@ def test_one_that_is_too_large_for_its_node_keeps_none_from_another() -> None:
     c.do(AddApplication(ApplicationSpec(id="app", queue="root.a")))
     c.do(AddAsks(tuple(AskSpec(application="app", key=f"k{i}", resources=amount, priority=-5) for i in range(3))))
     c.run()
-    c.now += DELAY_MS
+    c.now += RESERVE_AFTER_MS
     tags = {TAG_REQUIRED_NODE: "n0"}
     c.do(AddAsks((AskSpec(application="app", key="never", resources=amount, tags=tags),)))
     assert c.run() == [Reserved("app", "k2", "n1")]
@@ -509,7 +509,7 @@ def test_what_changes_the_order_keeps_a_reservation(change: str) -> None:
     c = busy(4)
     c.ask("big", 4)
     c.run()
-    c.run(DELAY_MS)
+    c.run(RESERVE_AFTER_MS)
     c.do(Configure(spec()) if change == "reload" else SetPriority("big", "big", 3))
     c.end("r0")
     assert Allocated("big", "big", "n0") in c.run()
@@ -526,4 +526,4 @@ def test_of_those_that_wait_for_a_node_the_one_whose_application_came_forward_is
     c.do(AddAsks((AskSpec(application="second", key="larger", resources=Resources({"vcore": 35})),)))
     assert c.run() == []
     c.do(SetPriority("second", "larger", 9, "ann"))
-    assert [d.key for d in c.run(DELAY_MS) if isinstance(d, Reserved)] == ["larger", "second"]
+    assert [d.key for d in c.run(RESERVE_AFTER_MS) if isinstance(d, Reserved)] == ["larger", "second"]
