@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, gangs, nominate
+from fairlead.core.acts import gangs, nominate
 from fairlead.core.acts.terminating import begin
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause, Leaving, Nominated
 from fairlead.core.model.resources import add_to, fits_in
-from fairlead.policy.preemption.by_priority import RULE, plan_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.by_priority import plan_on, tell
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
@@ -54,11 +53,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     plan = plan_on(partition, ask, node)
     if plan is None:
         return
-    for victim in plan.victims:
-        message = f"makes room on {node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
-        told = plan.violates.get(victim, ())
-        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of(ask), RULE, message, told)
-        partition.disruption.note(ask, victim, partition.now_ms)
+    tell(partition, plan)
     ask.preempt_triggered = True
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
 

@@ -16,9 +16,8 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.model import reasons
-from fairlead.core.model.events import Cause
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import Reach, is_stronger, path_of, strength
@@ -30,7 +29,7 @@ from fairlead.policy.preemption.plan import Search
 from fairlead.policy.preemption.protection import spared_until
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from fairlead.policy.order.effective_priority import Path
     from fairlead.policy.order.pick import Class, Lines
     from fairlead.policy.preemption.plan import Plan
-
-RULE = "priority"
 
 
 class Attempts:
@@ -208,15 +205,8 @@ def tell(partition: Partition, plan: Plan) -> None:
     """Tell the victims of a plan to stop."""
     ask = plan.ask
     for victim in plan.victims:
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule=RULE,
-            message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
-            violates=plan.violates.get(victim, ()),
-        )
+        message = f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
+        stop_for(partition, ask, victim, "priority", message, plan.violates.get(victim, ()))
         partition.disruption.note(ask, victim, partition.now_ms)
 
 

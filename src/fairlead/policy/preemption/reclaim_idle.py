@@ -17,12 +17,11 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask, line_group
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
-from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
@@ -33,17 +32,14 @@ from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from fairlead.core.books import Batch, Demand, Partition, Queue
     from fairlead.policy.order.pick import Lines
 
-RULE = "reclaim"
-GUARANTEE = "guarantee"
-"""The rule by which idle work of another group is stopped."""
 Need = tuple[Book, dict["Ask", None]]
 """So much is missing, and the work whose end would free some of it."""
 COMBINATIONS_MAX = 2_000
@@ -83,13 +79,15 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
                 waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
-    for ask in sorted(waiting, key=_order(partition)):
+    for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
         if before is not None and not _place_of(ask) < before:
             if partition.reserving.get(ask) is None:
                 return False
             if _has_room(partition, ask):
                 continue
-        if reclaim_for(partition, ask):
+        plan = plan_for(partition, ask)
+        if plan is not None:
+            carry_out(partition, plan)
             return True
     note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.every()))
     return False
@@ -129,10 +127,6 @@ def _stamp(partition: Partition, demand: Demand) -> int:
 def _standing(victim: Ask) -> tuple[int, int, int]:
     """Order of single victims: 1. lower priority, 2. shorter run lost, 3. the newest."""
     return (victim.priority, -(victim.allocated_ms or 0), -victim.seq)
-
-
-def _order(partition: Partition) -> Callable[[Ask], tuple[bool, tuple[object, ...]]]:
-    return lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))
 
 
 def _place_of(ask: Ask) -> tuple[object, ...]:
@@ -341,14 +335,6 @@ def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
     return True
 
 
-def reclaim_for(partition: Partition, ask: Ask) -> bool:
-    """Make room for this one ask, if idle work can; True when some was told to stop."""
-    plan = plan_for(partition, ask)
-    if plan is not None:
-        carry_out(partition, plan)
-    return plan is not None
-
-
 def plan_for(partition: Partition, ask: Ask) -> Plan | None:
     """The plan for this one ask, if idle work can make room for it and nothing else is in its way."""
     return find_plan(partition, ask) if _may_claim(partition, ask) else None
@@ -357,16 +343,14 @@ def plan_for(partition: Partition, ask: Ask) -> Plan | None:
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop, and hold the space that they leave for the ask."""
     ask, node = plan.ask, plan.node
-    name = on_behalf_of(ask)
     group = group_of(ask.app.queue)
     if ask.nomination is not None and ask.nomination.is_stuck:
         moves_on(partition, ask, ask.nomination.node)
     reserve_node.unreserve(partition, ask)
     for victim in plan.victims:
-        text = f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
-        rule = RULE
+        rule, text = "reclaim", f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
         if group not in victim.app.queue.lineage:
-            rule, text = GUARANTEE, f"{text}, which is within its guarantee"
+            rule, text = "guarantee", f"{text}, which is within its guarantee"
             partition.disruption.note(ask, victim, partition.now_ms)
-        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
+        stop_for(partition, ask, victim, rule, text)
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

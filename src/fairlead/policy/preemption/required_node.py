@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate
-from fairlead.core.model.events import Cause
+from fairlead.core.acts import nominate
 from fairlead.core.model.resources import add_to, fits_in, take_from
-from fairlead.policy.preemption.victims import on_behalf_of, reluctance
+from fairlead.policy.preemption.victims import reluctance, stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,18 +30,12 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
         return False
     nominees = [each for each in node.held if each.nomination is not None]
     victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees)
+    message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
     for victim in victims:
         if victim in nominees:
             nominate.withdraw(partition, victim)
-            continue
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule="required-node",
-            message=f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
-        )
+        else:
+            stop_for(partition, ask, victim, "required-node", message)
     ask.preempt_triggered = bool(victims)
     return ask.preempt_triggered
 

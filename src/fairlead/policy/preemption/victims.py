@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import payer
+from fairlead.core.model.events import Cause
 from fairlead.policy.order.effective_priority import standing_by_queue
 
 if TYPE_CHECKING:
@@ -118,6 +120,14 @@ def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bo
         and not running.required_node
         and any(name in names for name, _ in running.items)
     )
+
+
+def stop_for(
+    partition: Partition, ask: Ask, victim: Ask, rule: str, message: str, violates: tuple[str, ...] = ()
+) -> None:
+    """Tell a victim to stop so that `ask` can run."""
+    cause = Cause.PREEMPTED_BY_SCHEDULER
+    allocations.evict(partition, victim, cause, on_behalf_of(ask), rule, message, violates)
 
 
 def on_behalf_of(ask: Ask) -> str:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, reserve_node
+from fairlead.core.acts import reserve_node
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS, rest_if_too_large
-from fairlead.core.model.events import Cause
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try, note_attempt
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
 from fairlead.policy.preemption.termination_timeouts import moves_on, moves_on_ms
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
@@ -127,16 +126,9 @@ def carry_out(partition: Partition, plan: Plan) -> None:
         moves_on(partition, ask, ask.nomination.node)
     for holder in plan.cancelled:
         reserve_node.unreserve(partition, holder)
-    queue = ask.app.queue.path
+    message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule="guarantee",
-            message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
-        )
+        stop_for(partition, ask, victim, "guarantee", message)
         victim.evicted_for = ask
         partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
