@@ -54,10 +54,8 @@ def protected_ms(victim: Ask) -> int:
     return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
 
 
-def allowance(partition: Partition, queue: Queue) -> int | None:
-    """How much more work of this queue and below may be stopped within the hour; None: without bound."""
-    if queue.properties.preemption_evictions_max is None:
-        return None
+def _evictions_left(partition: Partition, queue: Queue) -> int:
+    """How much more work of this queue and below, which has a budget of evictions, may be stopped within the hour."""
     left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
     if not left:
         look_again(partition, again_ms)
@@ -71,8 +69,8 @@ def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
         for queue in victim.app.queue.lineage:
             if queue.properties.preemption_evictions_max is not None:
                 counts[queue] = counts.get(queue, 0) + 1
-    left = {queue: allowance(partition, queue) for queue in counts}
-    return {queue: most for queue, most in left.items() if most is not None and counts[queue] > most}
+    left = {queue: _evictions_left(partition, queue) for queue in counts}
+    return {queue: most for queue, most in left.items() if counts[queue] > most}
 
 
 def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:

@@ -102,18 +102,13 @@ def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Ma
     if queue.is_leaf:
         yield queue, amount
         return
-    weights = {child: _weight(child) for child in queue.children.values() if _has_to_give(child)}
+    weights = {child: _weight(child) for child in queue.children.values()}
     for child, weight in weights.items():
         part = {}
         for name, whole in amount.items():
             total = sum(w.get(name, 0) for w in weights.values())
             part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
         yield from _shares(child, {n: v for n, v in part.items() if v})
-
-
-def _has_to_give(queue: Queue) -> bool:
-    promised = queue.guaranteed or {}
-    return any(v > promised.get(n, 0) for n, v in queue.allocated.items() if not promised or n in promised)
 
 
 def _weight(queue: Queue) -> Book:
@@ -150,6 +145,6 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
         if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
             take_from(used, victim.items)
-            take_from(short, tuple((n, v) for n, v in victim.items if n in short))
+            take_from(short, victim.items)
             taken.append(victim)
     return taken

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause
-from fairlead.policy.order.effective_priority import standing_by_queue
+from fairlead.policy.order.effective_priority import below, standing_by_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fairlead.core.books import Ask, Partition, Queue
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
@@ -62,19 +60,22 @@ def search_root(ask: Ask) -> Queue:
 
 def candidates(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
     """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
-    top = search_root(ask)
-    seen = standing_by_queue(ask.app.queue, ask.priority)
+    # Equals may go too, other than by priority.
+    seen = {queue: standing + 1 for queue, standing in standing_by_queue(ask.app.queue, ask.priority).items()}
     names = {name for name, _ in ask.items}
     found: list[Ask] = []
-    for leaf, most in _leaves(top, seen, seen[top]):
-        if leaf is ask.app.queue or not leaf.allocated or leaf.properties.preemption_policy == "disabled":
+    for leaf in search_root(ask).walk():
+        if not leaf.is_leaf or leaf is ask.app.queue or not leaf.allocated:
+            continue
+        if leaf.properties.preemption_policy == "disabled":
             continue
         left = snapshots.of(leaf).remaining()
         if left is not None and all(v >= 0 for v in left.values()):
             continue
+        least_spared = below(seen, leaf)
         for app in leaf.applications.values():
             if app.allocations:
-                work = (a for a in app.asks.values() if not a.spec.idle and (most is None or a.priority <= most))
+                work = (a for a in app.asks.values() if not a.spec.idle and a.priority < least_spared)
                 found += (a for a in work if _may_go(partition, a, ask, names))
     return found
 
@@ -92,23 +93,6 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
         and running.app.queue.properties.preemption_policy != "disabled"
         and _may_go(partition, running, ask, names)
     ]
-
-
-def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Iterator[tuple[Queue, int | None]]:
-    """Leaves at or below `queue`, each with the highest priority that may be stopped there (None: any)."""
-    if queue.is_leaf:
-        yield queue, standing
-        return
-    for child in queue.children.values():
-        rules = child.properties
-        if child in seen:
-            yield from _leaves(child, seen, seen[child])
-        elif standing is None:
-            yield from _leaves(child, seen, None)
-        elif not rules.priority_fence:
-            yield from _leaves(child, seen, standing - rules.priority_offset)
-        elif rules.priority_offset <= standing:
-            yield from _leaves(child, seen, None)
 
 
 def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:
