@@ -32,7 +32,7 @@ from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import stop_for
+from fairlead.policy.preemption.victims import by_node, fewest, missing_on, stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -193,14 +193,11 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
             leaving[node] = told
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
-    by_node: dict[Node, list[Ask]] = {}
-    for victim in found:
-        assert victim.node is not None
-        by_node.setdefault(victim.node, []).append(victim)
+    may_go = by_node(found)
     plans = []
-    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above) or waits_above):
-        stoppable, gone = by_node.get(node, []), leaving.get(node, ())
-        needs = [(_missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
+    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
+        stoppable, gone = may_go.get(node, []), leaving.get(node, ())
+        needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
         victims = cheapest(needs, found if above else stoppable)
         enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
@@ -219,19 +216,6 @@ def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], 
             continue
         if node in idle or (above and fits_in(ask.items, node.free)):
             yield node
-
-
-def _missing_on(node: Node, ask: Ask, leaving: Iterable[Ask]) -> Book:
-    """What the node is short of beside what is held there for others, once all that leaves is gone."""
-    mine = dict(node.held.get(ask, ()))
-    for gone in leaving:
-        add_to(mine, gone.items)
-    missing = {}
-    for name, amount in ask.items:
-        lack = amount - node.free.get(name, 0) - mine.get(name, 0)
-        if amount > 0 and lack > 0:
-            missing[name] = lack
-    return missing
 
 
 def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]:
@@ -274,8 +258,9 @@ def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
     useful.sort(key=_standing)
     if not _covers(useful, needs):
         return ()
+    least = max(fewest(missing, [v for v in useful if v in pool]) for missing, pool in needs)
     looked_at = 0
-    for size in range(_fewest(useful, needs), len(useful)):
+    for size in range(least, len(useful)):
         looked_at += comb(len(useful), size)
         if looked_at > COMBINATIONS_MAX:
             return _greedy(useful, needs)
@@ -283,20 +268,6 @@ def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
         if fitting:
             return min(fitting, key=_harm)
     return tuple(useful)
-
-
-def _fewest(useful: list[Ask], needs: list[Need]) -> int:
-    """No fewer than this many can be enough: of each resource, so many of the largest."""
-    fewest = 1
-    for missing, pool in needs:
-        for name, lack in missing.items():
-            amounts = sorted((dict(v.items).get(name, 0) for v in useful if v in pool), reverse=True)
-            count, freed = 0, 0
-            while freed < lack and count < len(amounts):
-                freed += amounts[count]
-                count += 1
-            fewest = max(fewest, count)
-    return fewest
 
 
 def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:

@@ -16,7 +16,10 @@ from fairlead.core.model.events import Cause
 from fairlead.policy.order.effective_priority import below, standing_by_queue
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition, Queue
+    from collections.abc import Iterable
+
+    from fairlead.core.books import Ask, Node, Partition, Queue
+    from fairlead.core.model.resources import Book
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
 
@@ -39,6 +42,38 @@ def reluctance(victim: Ask) -> tuple[int, int, int, int]:
     """
     protected = 2 if victim.spec.originator else int(not victim.spec.allow_preempt_self)
     return (protected, victim.priority, -victim.created_ms, -victim.seq)
+
+
+def by_node(work: Iterable[Ask]) -> dict[Node, list[Ask]]:
+    """Running work, node by node."""
+    found: dict[Node, list[Ask]] = {}
+    for running in work:
+        assert running.node is not None
+        found.setdefault(running.node, []).append(running)
+    return found
+
+
+def missing_on(node: Node, ask: Ask, gone: Iterable[Ask] = ()) -> Book:
+    """What the node is short of for the ask, beside what is held there for others, once some work has gone."""
+    free = node.free_for(ask, gone)
+    return {name: amount - free.get(name, 0) for name, amount in ask.items if amount > free.get(name, 0)}
+
+
+def fewest(missing: Book, work: Iterable[Ask]) -> int:
+    """No fewer of these than so many give back all that is missing: of each resource, so many of the largest. 0: not
+    even all of them do.
+    """
+    found = 1
+    sizes = [dict(each.items) for each in work]
+    for name, lack in missing.items():
+        for count, amount in enumerate(sorted((size.get(name, 0) for size in sizes), reverse=True), 1):
+            lack -= amount
+            if lack <= 0:
+                found = max(found, count)
+                break
+        else:
+            return 0
+    return found
 
 
 def search_root(ask: Ask) -> Queue:
