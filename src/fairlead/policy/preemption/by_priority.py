@@ -179,9 +179,7 @@ class Attempts:
         may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
         if not may_stop and not weaker:
             return None, ask.spec.allow_preempt_other
-        budgets = partition.admission.budgets
-        left = budgets.left(partition) if budgets and may_stop else {}
-        search = Search(partition, ask, Reach(partition, ask), weaker, left, may_stop)
+        search = Search(partition, ask, weaker, may_stop)
         plan = search.best(self.lines.stoppable)
         self._young_seq = min(self._young_seq, search.candidates.young_seq)
         is_common = not search.candidates.has_history and ask.spec.allow_preempt_other
@@ -215,9 +213,7 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     rules = partition.spec.preemption
     if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
         return None
-    budgets = partition.admission.budgets
-    left = budgets.left(partition) if budgets else {}
-    return Search(partition, ask, Reach(partition, ask), [], left, may_stop=True).on_node(node)
+    return Search(partition, ask, [], may_stop=True).on_node(node)
 
 
 def why_not(partition: Partition, ask: Ask) -> Reason | None:
