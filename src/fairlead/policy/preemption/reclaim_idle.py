@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
-from fairlead.core.books.asks import Ask, line_group
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
-from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.eligibility.max_wait import waits_for_turn
+from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
@@ -137,27 +136,19 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
-    app = ask.app
-    if app.stands_in(line_group(ask)):
+    if not may_start(partition, ask):
         return False
     if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
-    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
-        return False
-    if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
-        return False
     if partition.nominations and nominations.limit_short_of_kept(partition, ask) is not None:
         return False
-    above = group_of(app.queue).lineage
-    for full in (
-        app.queue.short_of_room(ask.items),
-        nominations.queue_short_of_kept(partition, app.queue, ask.items, (ask,)) if partition.nominations else None,
-    ):
-        if full is not None and full not in above:
-            return False
-    return True
+    leaf = ask.app.queue
+    short = leaf.short_of_room(ask.items)
+    beside_kept = nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,)) if partition.nominations else None
+    above = group_of(leaf).lineage
+    return all(full is None or full in above for full in (short, beside_kept))
 
 
 # -- the plan -----------------------------------------------------------------------------------------------------

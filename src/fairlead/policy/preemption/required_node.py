@@ -40,6 +40,19 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
     return ask.preempt_triggered
 
 
+def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Give an ask that requires the node the room that is kept there for others, if it then fits; True when it does.
+
+    Only of those whose work it may stop: it would be absurd to stop that, and leave the room unused meanwhile.
+    """
+    nominees = [a for a in node.held if a.nomination is not None and a.priority <= ask.priority]
+    nominees.sort(key=lambda a: (a.priority, -a.seq))
+    taken = _enough_of(partition, ask, node, nominees)
+    for nominee in taken:
+        nominate.withdraw(partition, nominee)
+    return bool(taken)
+
+
 def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> bool:
     """Whether the ask, which is about to have its turn on this node, would stop the newcomer if that started there, or
     stop for want of the newcomer's room what has only started in this call.
@@ -64,10 +77,7 @@ def _room_beside(node: Node, newcomers: Collection[Ask]) -> dict[str, int]:
 
 
 def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> list[Ask]:
-    """The first candidates in order after which the ask fits; none when it does not fit after all of them.
-
-    `newcomers`: as if these had started there as well.
-    """
+    """What has to stop on the node, and of the `newcomers` as if these had started there, so that the ask fits."""
     names = {name for name, _ in ask.items}
     found = [
         a
@@ -78,6 +88,15 @@ def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[A
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
+    return _enough_of(partition, ask, node, found, newcomers)
+
+
+def _enough_of(
+    partition: Partition, ask: Ask, node: Node, found: list[Ask], newcomers: Collection[Ask] = ()
+) -> list[Ask]:
+    """The first of these without which the ask fits; none when it does not without all of them. `newcomers`: as if
+    these had started there as well.
+    """
     free = _room_beside(node, newcomers)
     taken: list[Ask] = []
     for victim in found:
