@@ -1,7 +1,7 @@
 """Candidates: the running work that may be stopped for one ask by priority, in the order in which it is given back.
 
 Decides for each piece of work whether it may go, on the node that is tried or anywhere where a maximum lacks room.
-Never chooses among them (`priority_plan`). Invariant: without all of them no queue is left below its guarantee, but
+Never chooses among them (`plan`). Invariant: without all of them no queue is left below its guarantee, but
 those of the ask's own queues within which the ask is then.
 
 Given back first: 1. whose budget would be violated, 2. higher priority, 3. what would rather not, 4. what would lose
@@ -115,12 +115,11 @@ class Candidates:
         for victim in found:
             if all(bound.is_kept for bound in bounds):
                 break
-            useful = [bound for bound in bounds if not bound.is_kept and bound.holds(victim)]
-            if useful:
+            held = [bound for bound in bounds if bound.holds(victim)]
+            if not all(bound.is_kept for bound in held):
                 far.append(victim)
-                for bound in bounds:
-                    if bound.holds(victim):
-                        bound.add(victim, 1)
+                for bound in held:
+                    bound.add(victim, 1)
         return far
 
     def _helps_above(self, running: Ask) -> bool:

@@ -276,9 +276,7 @@ class Search:
         cleared: list[Ask] = []
         yielding = dict.fromkeys(weaker)
         for nominee in sorted(weaker, key=lambda a: (*(-v for v in self.candidates.rank(a)), a.seq)):
-            held = [bound for bound in bounds if bound.holds(nominee)]
-            if not self._overdrawn:
-                held = [bound for bound in held if bound.place is not self.partition.root]
+            held = [b for b in bounds if b.holds(nominee) and (self._overdrawn or b.place is not self.partition.root)]
             del yielding[nominee]
             if (
                 all(bound.lets(nominee) for bound in held)

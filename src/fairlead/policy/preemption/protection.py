@@ -23,30 +23,21 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition, Queue
 
 TIMER = "preempt-again"
-FOR_GOOD = 2**62
 
 
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
-    until_ms = spared_until(partition, preemptor, victim)
-    if until_ms is None:
-        return False
-    if until_ms < FOR_GOOD:
+    least_ms = protected_ms(victim)
+    if least_ms and (until_ms := (victim.allocated_ms or 0) + least_ms) > partition.now_ms:
         look_again(partition, until_ms)
         return True
+    if not partition.disruption.was_stopped_for(preemptor, victim):
+        return False
     partition.disruption.spared_at = partition.disruption.news
     if partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
         named = (preemptor.app.id, preemptor.key, victim.node.id)
         partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
     return True
-
-
-def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | None:
-    """Until when `victim` may not be stopped for `preemptor`; `FOR_GOOD`: until something new comes; None: it may."""
-    least_ms = protected_ms(victim)
-    if least_ms and (victim.allocated_ms or 0) + least_ms > partition.now_ms:
-        return (victim.allocated_ms or 0) + least_ms
-    return FOR_GOOD if partition.disruption.was_stopped_for(preemptor, victim) else None
 
 
 def protected_ms(victim: Ask) -> int:

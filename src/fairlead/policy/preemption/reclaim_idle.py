@@ -68,7 +68,7 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
     """Make room for the first waiting ask in order for which idle work can, if it comes before the head of this batch
     (None: the end); True when some was told to stop. Asks with a reservation come first.
 
-    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`priority_preempt`).
+    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
     before = _place_of(batch.head) if batch is not None else None
     waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
@@ -217,14 +217,11 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
     needs: list[Need] = []
     for queue in group_of(ask.app.queue).lineage:
         others = nominations.kept_under(partition, queue, (ask,)) if partition.nominations else {}
-        missing: Book = {}
+        most, missing = queue.max or {}, dict[str, int]()
         for name, amount in ask.items:
-            if queue.max is None or name not in queue.max or amount <= 0:
-                continue
             used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + others.get(name, 0)
-            lack = used + amount - queue.max[name]
-            if lack > 0:
-                missing[name] = lack
+            if name in most and used + amount > most[name]:
+                missing[name] = used + amount - most[name]
         if not missing:
             continue
         pool = {a: None for a in found if queue in payer(a).lineage}
