@@ -84,8 +84,8 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
         # What has a reservation from somebody does not stand in for its equals.
         oldest = min((ask for ask in alike if ask not in kept), key=_age, default=None)
         if oldest is None or oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
-            pass  # What placeholders stand in for is looked at when that is over (`look_at_late`).
-        elif could_ever_run(partition, oldest):
+            continue  # What placeholders stand in for is looked at when that is over (`look_at_late`).
+        if could_ever_run(partition, oldest):
             found.append(oldest)
     if later:
         due_ms = min(later) + leaf.properties.wait_max_ms

@@ -90,10 +90,6 @@ class Search:
 
     # -- limits and queues ----------------------------------------------------------------------------------------
 
-    def queue_bounds(self) -> list[Bound]:
-        """The maxima that matter, for one node to be tried with."""
-        return [Bound(bound.place, dict(bound.left)) for bound in self._bounds]
-
     def _binding_bounds(self, given_up: tuple[Ask, ...]) -> list[Bound]:
         """The maxima from the leaf to the root for which work, or a nomination, has to go.
 
@@ -180,7 +176,8 @@ class Search:
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
         if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
             leaving = ()  # It has no need to wait for that, and may want to be with it.
-        bounds = [self._node_bound(node, given_up, leaving), *self.queue_bounds()]
+        above = (Bound(bound.place, dict(bound.left)) for bound in self._bounds)
+        bounds = [self._node_bound(node, given_up, leaving), *above]
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
