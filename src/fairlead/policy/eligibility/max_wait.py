@@ -136,23 +136,23 @@ def gathers_room(partition: Partition, ask: Ask) -> bool:
 def _gather_room(partition: Partition, ask: Ask) -> None:
     if ask.held_on is not None and not gathers_room(partition, ask):
         return
-    kept = ask.reserved_on or ask.held_on
-    wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
-    if ask.reserved_on is not None:
-        aside = ask.reserved_on
-        if wanted and _could_take(aside, ask) and not _is_kept_off(partition, ask, aside):
+    wanted, aside, held = _is_worth_it(partition, ask), ask.reserved_on, ask.held_on
+    kept = aside or held
+    if wanted and kept is not None:
+        wanted = _could_take(kept, ask) and not never_suits(partition, ask, kept)
+        wanted = wanted and not _is_kept_off(partition, ask, kept)
+    if aside is not None:
+        if wanted:
             # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
             leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
             reserve_node.unreserve(partition, ask)
             nominate.nominate(partition, ask, aside, leaving, gathers=not leaving)
-        return
-    if ask.held_on is not None:
-        if not wanted or not _could_take(ask.held_on, ask) or _is_kept_off(partition, ask, ask.held_on):
+    elif held is not None:
+        if not wanted:
             nominate.withdraw(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
             nominate.nominate(partition, ask, elsewhere, (), gathers=True)
-        return
-    if wanted:
+    elif wanted:
         node = _node_for(partition, ask)
         if node is not None and not _is_kept_off(partition, ask, node):
             nominate.nominate(partition, ask, node, (), gathers=True)

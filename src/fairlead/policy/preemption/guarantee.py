@@ -49,8 +49,6 @@ class Plan:
     ask: Ask
     node: Node
     victims: tuple[Ask, ...]
-    cancelled: tuple[Ask, ...]
-    """Asks of lower priority whose reservation of the node has to go first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
         victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
     if not victims:
         return None
-    cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
-    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims), cancelled)
+    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims))
 
 
 def is_guaranteed(partition: Partition, ask: Ask) -> bool:

@@ -34,7 +34,7 @@ from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_o
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, stop_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from fairlead.core.books import Batch, Demand, Partition, Queue
     from fairlead.policy.order.pick import Lines
@@ -178,16 +178,13 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 
 
 def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
-    leaving: dict[Node, tuple[Ask, ...]] = {}
-    for node, here in partition.idle.running.items():
-        if told := tuple(a for a in here if leaves_for_others(a)):
-            leaving[node] = told
+    leaving = by_node(a for a in partition.idle.every() if leaves_for_others(a))
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
     may_go = by_node(found)
     plans = []
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
-        stoppable, gone = may_go.get(node, []), leaving.get(node, ())
+        stoppable, gone = may_go.get(node, []), tuple(leaving.get(node, ()))
         needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
         victims = cheapest(needs, found if above else stoppable)
         enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
@@ -282,8 +279,7 @@ def _contribution(victim: Ask, needs: list[Need]) -> float:
     return part
 
 
-def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
-    victims = list(victims)
+def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
     for missing, pool in needs:
         freed: Book = {}
         for victim in victims:

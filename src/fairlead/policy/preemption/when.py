@@ -124,7 +124,7 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     ask, node = plan.ask, plan.node
     if ask.nomination is not None and ask.nomination.is_stuck:
         moves_on(partition, ask, ask.nomination.node)
-    for holder in plan.cancelled:
+    for holder in [each for each in node.reservations if each is not ask]:
         reserve_node.unreserve(partition, holder)
     message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
