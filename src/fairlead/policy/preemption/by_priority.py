@@ -168,7 +168,7 @@ class Attempts:
             return None, False
         if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
             return None, False
-        if partition.idle.running and (taken_back := reclaim_idle.plan_for(partition, ask)) is not None:
+        if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
             return taken_back, True
         may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
         if not may_stop and not weaker:

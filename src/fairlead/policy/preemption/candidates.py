@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
-    from fairlead.policy.order.effective_priority import Rank, Reach
+    from fairlead.policy.order.effective_priority import Reach
     from fairlead.policy.order.victim_index import Most
 
 
@@ -106,7 +106,8 @@ class Candidates:
         if among_own in self._far:
             return self._far[among_own]
         now = self.partition.now_ms
-        found = [a for n in self.partition.nodes.nodes.values() for a in n.allocations if self._helps_above(a)]
+        everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
+        found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
         found.sort(key=lambda a: self._importance(a, now), reverse=True)
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
@@ -122,17 +123,10 @@ class Candidates:
                     bound.add(victim, 1)
         return far
 
-    def _helps_above(self, running: Ask) -> bool:
-        return any(bound.holds(running) for bound in self.above) and self._may_go(running)
-
     def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
-        at_root, own = self.rank(ask)
+        at_root, own = rank(ask.app.queue, ask.priority)
         unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
         return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
-
-    def rank(self, ask: Ask) -> Rank:
-        """The place of work among all work."""
-        return rank(ask.app.queue, ask.priority)
 
 
 def _room_within(queue: Queue, ask: Ask) -> Book:

@@ -21,7 +21,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
-from fairlead.core.model.resources import add_to, fits_in, fits_under, lacks
+from fairlead.core.model.resources import add_to, fits_in, fits_under, lacks, take_from
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
@@ -312,7 +312,7 @@ def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: lis
         used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
         for victim in gone:
             if queue in payer(victim).lineage:
-                add_to(used, tuple((n, -v) for n, v in victim.items))
+                take_from(used, victim.items)
         if lacks(queue.max, used, ask.items):
             return False
     return True

@@ -18,7 +18,7 @@ from fairlead.core.books.budgets import violated
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.order.effective_priority import Reach
+from fairlead.policy.order.effective_priority import Reach, rank
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
@@ -182,7 +182,7 @@ class Search:
         if chosen is None:
             return None
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
-        victims = tuple(sorted(chosen, key=lambda v: (*self.candidates.rank(v), -(v.allocated_ms or 0), -v.seq)))
+        victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
             return None
         violates = self._violates(victims)
@@ -272,7 +272,7 @@ class Search:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
         yielding = dict.fromkeys(weaker)
-        for nominee in sorted(weaker, key=lambda a: (*(-v for v in self.candidates.rank(a)), a.seq)):
+        for nominee in sorted(weaker, key=lambda a: (*(-v for v in rank(a.app.queue, a.priority)), a.seq)):
             held = [b for b in bounds if b.holds(nominee) and (self._overdrawn or b.place is not self.partition.root)]
             del yielding[nominee]
             if (
@@ -328,7 +328,7 @@ class Search:
         broken = sum(1 for names in violates.values() if names)
         if not victims:
             return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
-        ranks = [self.candidates.rank(v) for v in victims]
+        ranks = [rank(v.app.queue, v.priority) for v in victims]
         highest = max(ranks)
         top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
         lost = max(lost_ms(v, self.partition.now_ms) for v in top)

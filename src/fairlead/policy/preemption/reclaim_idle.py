@@ -84,7 +84,7 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
                 return False
             if _has_room(partition, ask):
                 continue
-        plan = plan_for(partition, ask)
+        plan = find_plan(partition, ask)
         if plan is not None:
             carry_out(partition, plan)
             return True
@@ -156,6 +156,8 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
+    if not _may_claim(partition, ask):
+        return None
     group = group_of(ask.app.queue)
     running = [a for a in partition.idle.every() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
@@ -288,11 +290,6 @@ def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
         if any(freed.get(name, 0) < lack for name, lack in missing.items()):
             return False
     return True
-
-
-def plan_for(partition: Partition, ask: Ask) -> Plan | None:
-    """The plan for this one ask, if idle work can make room for it and nothing else is in its way."""
-    return find_plan(partition, ask) if _may_claim(partition, ask) else None
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:

@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
 
 
-def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
+def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None:
     """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask. Where that is not
     enough, what is kept there for others goes too: they would be stopped as soon as they had started.
-
-    Returns True when victims were told to stop; False when the ask fits already, when stopping everything that may be
-    stopped is not enough, or when it was done before.
     """
     if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
-        return False
+        return
     nominees = [each for each in node.held if each.nomination is not None]
     victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees)
     message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
@@ -37,7 +34,6 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool
         else:
             stop_for(partition, ask, victim, "required-node", message)
     ask.preempt_triggered = bool(victims)
-    return ask.preempt_triggered
 
 
 def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:

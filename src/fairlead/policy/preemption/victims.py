@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import lacks
 from fairlead.policy.order.effective_priority import below, standing_by_queue
 
 if TYPE_CHECKING:
@@ -85,11 +86,8 @@ def search_root(ask: Ask) -> Queue:
     for queue in ask.app.queue.lineage:
         if queue.parent is None or queue.properties.preemption_policy == "fence":
             return queue
-        used = queue.allocated
-        for above in queue.lineage[:-1]:
-            limit = above.max or {}
-            if any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
-                return queue
+        if any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1]):
+            return queue
     raise AssertionError("a lineage ends with the root")
 
 

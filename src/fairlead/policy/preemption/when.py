@@ -113,10 +113,8 @@ def _is_limited(demand: Demand, batch: Batch) -> bool:
 
 def _has_headroom(partition: Partition, batch: Batch) -> bool:
     """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
-    shape = batch.demand.shape
-    if batch.demand.leaf.short_of_room(shape.items) is not None:
-        return False
-    return partition.nodes.sum_has_room(shape.items)
+    items = batch.demand.shape.items
+    return batch.demand.leaf.short_of_room(items) is None and partition.nodes.sum_has_room(items)
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
