@@ -223,7 +223,7 @@ def _victims_on(
     """
     helpful: list[Ask] = []
     others: list[Ask] = []
-    needed, free = dict(ask.items), node.free_for(ask)
+    asked, free = dict(ask.items), node.free_for(ask)
     for victim in on_node:
         mark = snapshots.mark()
         verdict = _judge(snapshots, ask, victim)
@@ -231,7 +231,7 @@ def _victims_on(
             break
         if verdict is Verdict.SPARED:
             continue
-        if any(needed.get(name, 0) > free.get(name, 0) for name, _ in victim.items):
+        if any(asked.get(name, 0) > free.get(name, 0) for name, _ in victim.items):
             helpful.append(victim)
             add_to(free, victim.items)
         else:
