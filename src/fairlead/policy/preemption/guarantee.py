@@ -50,22 +50,13 @@ class Plan:
     node: Node
     victims: tuple[Ask, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class NodeChoice:
-    """Victims on one node, in order; the first `needed` of them make the ask fit."""
-
-    node: Node
-    needed: int
-    victims: tuple[Ask, ...]
-
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Order of nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
+        """Order of plans for different nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
         worst = 0
-        for victim in self.victims[: self.needed]:
+        for victim in self.victims:
             worst |= taint(victim)
-        return (worst, self.needed, self.node.id)
+        return (worst, len(self.victims), self.node.id)
 
 
 class Verdict(Enum):
@@ -88,7 +79,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
     if choice is None:
         return None
-    chosen = list(choice.victims[: choice.needed])
+    chosen = list(choice.victims)
     victims = _as_many_as_needed(partition, ask, choice.node, chosen)
     if not victims:
         more = _more_victims(snapshots, ask, found, chosen)
@@ -170,13 +161,13 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
 def _choose_node(
     partition: Partition, ask: Ask, found: Iterable[Ask], snapshots: QueueSnapshots, nodes_tried: bool
-) -> NodeChoice | None:
+) -> Plan | None:
     if not nodes_tried:
         nodes = partition.nodes.nodes.values()
         with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
         with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
         if with_room:
-            return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
+            return Plan(ask, min(with_room, key=lambda n: n.id), ())
     avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
     may_go = by_node(found)
     worth_a_look = [
@@ -184,7 +175,7 @@ def _choose_node(
         for node, on_node in may_go.items()
         if _is_usable(partition, node, ask) and (count := fewest(missing_on(node, ask), on_node))
     ]
-    best: NodeChoice | None = None
+    best: Plan | None = None
     for is_avoided, count, node_id, node in sorted(worth_a_look):
         if best is not None and (is_avoided or best.rank < (0, count, node_id)):
             break
@@ -215,11 +206,11 @@ def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
 
 def _victims_on(
     partition: Partition, node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots
-) -> NodeChoice | None:
+) -> Plan | None:
     """The victims that make the ask fit on a node where it does not fit yet, or None.
 
-    Twice over the candidates: first those that lessen what is missing are told from the others, then all are taken in
-    that order as far as the queues allow.
+    Twice over the candidates: first those that lessen what is missing are told from the others, then they are taken in
+    that order as far as the queues allow, until the ask fits.
     """
     helpful: list[Ask] = []
     others: list[Ask] = []
@@ -238,8 +229,8 @@ def _victims_on(
             snapshots.undo(mark)
             others.append(victim)
     snapshots.undo()
+    choice: Plan | None = None
     taken: list[Ask] = []
-    needed = 0
     free = node.free_for(ask)
     for victim in helpful + others:
         verdict = _judge(snapshots, ask, victim)
@@ -248,10 +239,11 @@ def _victims_on(
         if verdict is Verdict.TAKEN:
             taken.append(victim)
             add_to(free, victim.items)
-            if not needed and fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
-                needed = len(taken)
+            if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+                choice = Plan(ask, node, tuple(taken))
+                break
     snapshots.undo()
-    return NodeChoice(node, needed, tuple(taken)) if needed else None
+    return choice
 
 
 # -- the queue ----------------------------------------------------------------------------------------------------
