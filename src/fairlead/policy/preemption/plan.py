@@ -23,6 +23,7 @@ from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
 from fairlead.policy.preemption.protection import look_again, overdrawn, within
+from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -74,10 +75,7 @@ class Search:
         self._overdrawn = bool(partition.nominations) and nominations.is_overdrawn(partition)
         given_up = weaker if nomination is None else [*weaker, ask]
         self._waits_above = nominations.gets_room_above(partition, ask)
-        self._weaker_on: dict[Node, list[Ask]] = {}
-        for nominee in given_up:
-            assert nominee.nomination is not None
-            self._weaker_on.setdefault(nominee.nomination.node, []).append(nominee)
+        self._weaker_on = by_node(given_up)
         self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.

@@ -1,7 +1,7 @@
-"""Victims: which running work may be stopped at all so that one ask may run.
+"""Victims: which running work may be stopped at all so that one ask may run, and how it is told.
 
 Decides how far an ask may look for victims (fences), what it outranks there (priorities, with the offsets and fences
-of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
+of queues), and in which order victims are preferred. Never decides which of them go. Invariant: nothing in the
 ask's own queue and nothing above the ask's priority is ever a candidate (idle work apart: it goes first, wherever it
 is), nor is anything that leaves already.
 """
@@ -46,11 +46,12 @@ def reluctance(victim: Ask) -> tuple[int, int, int, int]:
 
 
 def by_node(work: Iterable[Ask]) -> dict[Node, list[Ask]]:
-    """Running work, node by node."""
+    """Asks by the node on which they run, or room is kept for them."""
     found: dict[Node, list[Ask]] = {}
-    for running in work:
-        assert running.node is not None
-        found.setdefault(running.node, []).append(running)
+    for ask in work:
+        node = ask.node or ask.held_on
+        assert node is not None
+        found.setdefault(node, []).append(ask)
     return found
 
 
