@@ -9,6 +9,7 @@ time is looked at again when that time is over.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
@@ -55,11 +56,8 @@ def _evictions_left(partition: Partition, queue: Queue) -> int:
 
 def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
     """The queues that would lose more than they may if all of these were stopped, each with what it may lose."""
-    counts: dict[Queue, int] = {}
-    for victim in victims:
-        for queue in victim.app.queue.lineage:
-            if queue.properties.preemption_evictions_max is not None:
-                counts[queue] = counts.get(queue, 0) + 1
+    hit = (queue for victim in victims for queue in victim.app.queue.lineage)
+    counts = Counter(queue for queue in hit if queue.properties.preemption_evictions_max is not None)
     left = {queue: _evictions_left(partition, queue) for queue in counts}
     return {queue: most for queue, most in left.items() if counts[queue] > most}
 

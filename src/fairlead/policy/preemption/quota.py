@@ -50,31 +50,23 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 
 def _enforce(partition: Partition, queue: Queue) -> None:
-    over, told = excess(queue), 0
-    if partition.idle.running:
-        told = _stop_idle(partition, queue)
+    over, told = excess(queue), _stop_idle(partition, queue)
+    message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for leaf, share in list(_shares(queue, excess(queue))):
         for victim in _victims(leaf, share):
             told += 1
-            allocations.evict(
-                partition,
-                victim,
-                Cause.PREEMPTED_BY_SCHEDULER,
-                rule="quota",
-                message=f"preempting allocations to enforce new max quota for queue : {queue.path}",
-            )
+            allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
 
 
 def _stop_idle(partition: Partition, queue: Queue) -> int:
     """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
-    told = 0
+    told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
     found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
         over = excess(queue)
         if any(name in over for name, _ in victim.items):
             told += 1
-            message = f"idle work makes queue {queue.path} fit under its new maximum"
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     return told
 
