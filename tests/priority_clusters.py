@@ -9,7 +9,6 @@ from invariants.books import check_books
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
-from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
@@ -22,7 +21,6 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
-from fairlead.policy.preemption.by_priority import why_not
 from fairlead.scheduler import Scheduler
 
 
@@ -80,11 +78,6 @@ class PriorityCluster:
             [f"{d.key}@{d.node}" for d in decided if isinstance(d, Allocated)],
             [d.key for d in decided if isinstance(d, Evict)],
         )
-
-    def why_no_preemption(self, key: str) -> Reason | None:
-        """Why no work is stopped for an ask of this name; None: some is, or may be."""
-        part = self.s.cluster.partitions["default"]
-        return why_not(part, part.applications[key].asks[key])
 
     def fill(self, key: str, cores: int, priority: int = 0, queue: str = "root.a", **more: Any) -> str:
         """Submit work that starts at once; returns its node."""

@@ -84,14 +84,3 @@ def test_work_that_is_reported_as_running_is_protected_by_its_class() -> None:
     c.submit("urgent", 4, 9, "root.a")
     assert c.run(9 * MINUTE_MS) == ([], [])
     assert c.run(MINUTE_MS) == ([], ["low"])
-
-
-def test_who_waits_for_protected_work_is_told_so() -> None:
-    """The reason counts whom it may not stop yet."""
-    c = cluster("priority")
-    c.fill("low", 4, queue="root.b", priority_class="setup")
-    c.submit("urgent", 4, 9, "root.a")
-    c.run()
-    reason = c.why_no_preemption("urgent")
-    assert reason is not None
-    assert "1 allocation stands below its priority 9, 1 of which are spared for now" in reason.sentence()

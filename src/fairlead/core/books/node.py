@@ -16,7 +16,7 @@ from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_i
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fairlead.core.books.asks import Ask
 
@@ -186,10 +186,17 @@ class Node:
         """Whether the amount would fit on the empty node."""
         return fits_in(items, self.total)
 
+    def free_for(self, ask: Ask, gone: Iterable[Ask] = ()) -> Book:
+        """What is free for `ask` once some work has gone, counting what is held for itself."""
+        free = dict(self.free)
+        add_to(free, self.held.get(ask, ()))
+        for each in gone:
+            add_to(free, each.items)
+        return free
+
     def room_for(self, ask: Ask) -> bool:
-        """Whether `ask` fits into what is free, counting what is held for itself."""
-        mine = dict(self.held.get(ask, ()))
-        return all(v <= self.free.get(n, 0) + mine.get(n, 0) for n, v in ask.items if v > 0)
+        """Whether `ask` fits into what is free for it."""
+        return fits_in(ask.items, self.free_for(ask))
 
     def weigh(self, sort: NodeSortSpec) -> None:
         """Take over how the order of nodes is made."""

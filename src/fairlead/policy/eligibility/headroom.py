@@ -1,7 +1,7 @@
-"""Headroom: whether something above the nodes is in the way of a demand.
+"""Headroom: whether something above the nodes is in the way of a demand, or of one ask.
 
 Decides nothing but that: a closed gate, the limits of its user and group, the maxima of its queues (beside what is kept
-there for nominated asks), the sum of all nodes. What is found is remembered with the demand or the queue, so that
+there for nominated asks), the sum of all nodes. What is found for a demand is remembered with it or the queue, so that
 it is not looked at again until that moves. Never looks at single nodes.
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
+from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, is_at_closed_gate, is_over_limit
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+    from fairlead.core.books.user_limits import Ceiling
 
 
 def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:
@@ -38,7 +39,11 @@ def is_short(partition: Partition, demand: Demand, ask: Ask) -> bool:
             demand.block(ceiling)
             return True
     if full is not None:
-        _remember(demand, full)
+        if full is leaf:
+            demand.block(full)
+        else:
+            full.full[shape] = None
+            shape.held_up = True
         return True
     if partition.nodes.sum_has_room(shape.items):
         return False
@@ -55,9 +60,14 @@ def is_full_above(demand: Demand) -> bool:
     return False
 
 
-def _remember(demand: Demand, full: Queue) -> None:
-    if full is demand.leaf:
-        demand.block(full)
-    else:
-        full.full[demand.shape] = None
-        demand.shape.held_up = True
+def obstacle_above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
+    """What has no room for one ask, which need not be in line: a gate, a limit, a queue, or the sum of all nodes (the
+    root's maximum); None: nothing. It is not remembered.
+    """
+    app, items = ask.app, ask.items
+    above = closed_gate(app) or full_ceiling(app, items) or app.queue.short_of_room(items)
+    if above is None and partition.nominations.of:
+        above = queue_short_of_kept(partition, app.queue, items, (ask,)) or limit_short_of_kept(partition, ask)
+    if above is None and not partition.nodes.sum_has_room(items):
+        return partition.root
+    return above

@@ -1,8 +1,8 @@
 """Turns: what has a reservation in its queue, what is held back by it, and what is kept for those that waited too long.
 
-Decides which ask gets a reservation by itself (the oldest of a queue that
-waited for `wait.max`, one per queue at a time), and on which node room gathers for that one. Never places an ask.
-Invariant: what is held back is in no line, and is looked at again when the reservation ends.
+Decides which ask gets a reservation by itself (the oldest of a queue that waited for `wait.max`, one per queue at a
+time), and on which node room gathers for that one. Never places an ask. Invariant: what is held back is in no line, and
+is looked at again when the reservation ends.
 
 For an ask that waited too long the free room of one node is kept too, so that other queues cannot fill it for ever:
 of all nodes the one where it can start first. While something of a higher priority waits in its queue, it is not.
@@ -17,6 +17,8 @@ from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
 from fairlead.core.model.matching import is_selected
 from fairlead.core.model.resources import lacks
+from fairlead.policy.eligibility.backoff import is_resting
+from fairlead.policy.eligibility.headroom import obstacle_above
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
@@ -27,6 +29,16 @@ if TYPE_CHECKING:
 def waits_for_turn(partition: Partition, ask: Ask) -> bool:
     """Whether another ask of its queue has a reservation that this one has to wait for."""
     return bool(partition.reserving.of) and partition.reserving.holder(ask) is not None
+
+
+def may_start(partition: Partition, ask: Ask) -> bool:
+    """Whether nothing but room in queues and on nodes is in its way: its application may run and does not rest, no
+    placeholders stand in for it, no other ask has its turn kept before, and its user and group have room.
+    """
+    app = ask.app
+    if app.stands_in(line_group(ask)) or is_resting(partition, app) or not may_run(app):
+        return False
+    return not waits_for_turn(partition, ask) and full_ceiling(app, ask.items) is None
 
 
 # -- waiting too long ---------------------------------------------------------------------------------------------
@@ -72,8 +84,8 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
         # What has a reservation from somebody does not stand in for its equals.
         oldest = min((ask for ask in alike if ask not in kept), key=_age, default=None)
         if oldest is None or oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
-            pass  # What placeholders stand in for is looked at when that is over (`look_at_late`).
-        elif could_ever_run(partition, oldest):
+            continue  # What placeholders stand in for is looked at when that is over (`look_at_late`).
+        if could_ever_run(partition, oldest):
             found.append(oldest)
     if later:
         due_ms = min(later) + leaf.properties.wait_max_ms
@@ -124,23 +136,23 @@ def gathers_room(partition: Partition, ask: Ask) -> bool:
 def _gather_room(partition: Partition, ask: Ask) -> None:
     if ask.held_on is not None and not gathers_room(partition, ask):
         return
-    kept = ask.reserved_on or ask.held_on
-    wanted = _is_worth_it(partition, ask) and not (kept is not None and never_suits(partition, ask, kept))
-    if ask.reserved_on is not None:
-        aside = ask.reserved_on
-        if wanted and _could_take(aside, ask) and not _is_kept_off(partition, ask, aside):
+    wanted, aside, held = _is_worth_it(partition, ask), ask.reserved_on, ask.held_on
+    kept = aside or held
+    if wanted and kept is not None:
+        wanted = _could_take(kept, ask) and not never_suits(partition, ask, kept)
+        wanted = wanted and not _is_kept_off(partition, ask, kept)
+    if aside is not None:
+        if wanted:
             # A node that is set aside keeps no room under the maxima above, which others would fill for ever.
             leaving = tuple(a for a in partition.disruption.leave_by if a.evicted_for is ask)
             reserve_node.unreserve(partition, ask)
             nominate.nominate(partition, ask, aside, leaving, gathers=not leaving)
-        return
-    if ask.held_on is not None:
-        if not wanted or not _could_take(ask.held_on, ask) or _is_kept_off(partition, ask, ask.held_on):
+    elif held is not None:
+        if not wanted:
             nominate.withdraw(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
             nominate.nominate(partition, ask, elsewhere, (), gathers=True)
-        return
-    if wanted:
+    elif wanted:
         node = _node_for(partition, ask)
         if node is not None and not _is_kept_off(partition, ask, node):
             nominate.nominate(partition, ask, node, (), gathers=True)
@@ -158,15 +170,9 @@ def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
 
     The walk of the queues does not find it: to its equals, what is promised to this ask itself is in the way.
     """
-    shape, leaf = ask.shape, ask.app.queue
+    shape = ask.shape
     assert shape is not None
-    if shape.unfit or shape.required_node or leaf.short_of_room(ask.items) is not None:
-        return None
-    if not partition.nodes.sum_has_room(ask.items):
-        return None
-    if nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,)) is not None:
-        return None
-    if nominations.limit_short_of_kept(partition, ask) is not None:
+    if shape.unfit or shape.required_node or obstacle_above(partition, ask) is not None:
         return None
     return partition.nodes.first_for(shape, ask)
 
@@ -176,18 +182,12 @@ def _is_worth_it(partition: Partition, ask: Ask) -> bool:
 
     That a queue above is full is no reason: what is held counts there as used, so that it empties for this ask.
     """
-    app = ask.app
-    if app.stands_in(line_group(ask)):
-        return False
-    if app.queue.raw_priority > ask.priority or not may_run(app) or waits_for_turn(partition, ask):
-        return False
-    if full_ceiling(app, ask.items) is not None:
+    leaf = ask.app.queue
+    if leaf.raw_priority > ask.priority or not may_start(partition, ask):
         return False
     # What passed it by `backfill: easy` ends in time: for that it does not give up the room that gathers.
-    is_passed = ask.held_on is not None and app.queue.properties.easy_backfill
-    if app.queue.short_of_room(ask.items) is app.queue and not is_passed:
-        return False
-    return app.backoff_until_ms is None or app.backoff_until_ms <= partition.now_ms
+    is_passed = ask.held_on is not None and leaf.properties.easy_backfill
+    return is_passed or leaf.short_of_room(ask.items) is not leaf
 
 
 def _node_for(partition: Partition, ask: Ask) -> Node | None:

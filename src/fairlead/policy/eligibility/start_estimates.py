@@ -133,9 +133,7 @@ class _Future:
     def _free_on(self, node: Node) -> Book:
         free = self._free.get(node)
         if free is None:
-            free = self._free[node] = dict(node.free)
-            if self._ask in node.held:
-                add_to(free, node.held[self._ask])
+            free = self._free[node] = node.free_for(self._ask)
         return free
 
     def at(self, start_ms: int, node: Node) -> Expected:

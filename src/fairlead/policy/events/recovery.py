@@ -6,16 +6,15 @@ Invariant: after a restart nothing is told to stop for an ask whose victims are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import gangs, nominate, terminating
 from fairlead.core.model.events import Cause, Leaving, Nominated
-from fairlead.core.model.resources import add_to, fits_in
+from fairlead.core.model.resources import fits_in
 from fairlead.policy.preemption.by_priority import plan_on, tell
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.books import Partition
 
 
 def leaving(partition: Partition, event: Leaving) -> None:
@@ -44,7 +43,7 @@ def nominated(partition: Partition, event: Nominated) -> None:
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
-    if _would_fit(node, ask, leaving) and partition.nodes.suits(ask, node, leaving):
+    if fits_in(ask.items, node.free_for(ask, leaving)) and partition.nodes.suits(ask, node, leaving):
         ask.preempt_triggered = True
         nominate.nominate(partition, ask, node, leaving)
         return
@@ -54,10 +53,3 @@ def nominated(partition: Partition, event: Nominated) -> None:
     tell(partition, plan)
     ask.preempt_triggered = True
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
-
-
-def _would_fit(node: Node, ask: Ask, gone: Sequence[Ask]) -> bool:
-    free = dict(node.free)
-    for victim in gone:
-        add_to(free, victim.items)
-    return fits_in(ask.items, free)

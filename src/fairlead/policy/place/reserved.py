@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
-from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import add_to, fits_in
+from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
-from fairlead.policy.eligibility.headroom import is_full_above, is_held_back
-from fairlead.policy.eligibility.limits import closed_gate, full_ceiling
+from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, obstacle_above
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
 from fairlead.policy.order.keys import batch_key, first_in_walk
-from fairlead.policy.preemption.required_node import preempt_on_required_node, would_stop
+from fairlead.policy.preemption.required_node import preempt_on_required_node, take_kept_room, would_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand, Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
     from fairlead.policy.order.pick import Lines
 
 Key = tuple[object, ...]
@@ -209,7 +205,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     while stuck:
         ask = _first(stuck)
         node = stuck.pop(ask)
-        if take_kept_room(partition, ask, node):
+        if obstacle_above(partition, ask) is None and take_kept_room(partition, ask, node):
             ask.attempted = True
             allocations.place(partition, ask, node)
             return ask
@@ -219,26 +215,6 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
         _wait_for_node(partition, ask.shape)
         again.pop(ask, None)
     return None
-
-
-def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Give an ask that requires the node the room that is kept there for others, if it then fits; True when it does.
-
-    Only of those whose work it may stop: it would be absurd to stop that, and leave the room unused meanwhile.
-    """
-    free = dict(node.free)
-    taken: list[Ask] = []
-    if _above(partition, ask) is not None:
-        return False
-    nominees = [a for a in node.held if a.nomination is not None and a.priority <= ask.priority]
-    for other in sorted(nominees, key=lambda a: (a.priority, -a.seq)):
-        add_to(free, other.items)
-        taken.append(other)
-        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
-            for each in taken:
-                nominate.withdraw(partition, each)
-            return True
-    return False
 
 
 def would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -> bool:
@@ -256,7 +232,7 @@ def would_be_stopped(partition: Partition, lines: Lines, ask: Ask, node: Node) -
 def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator[Ask]:
     """Asks that may run on this node only, and that nothing above it keeps from having their turn."""
     for ask in node.reservations:
-        if ask.required_node and not waits_for_turn(partition, ask) and _above(partition, ask) is None:
+        if ask.required_node and not waits_for_turn(partition, ask) and obstacle_above(partition, ask) is None:
             yield ask
     for shape in partition.nodes.requiring[node.id]:
         for demand in partition.demands_of(shape):
@@ -292,7 +268,7 @@ def _may_start(partition: Partition, ask: Ask) -> bool:
     node, shape = ask.reserved_on, ask.shape
     assert node is not None
     assert shape is not None
-    above = _above(partition, ask)
+    above = obstacle_above(partition, ask)
     reserve_node.unwatch(ask)
     reserve_node.watch(partition, ask, above or shape)
     if above is None and not (shape.unfit or shape.required_node):
@@ -300,19 +276,6 @@ def _may_start(partition: Partition, ask: Ask) -> bool:
     if above is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
         reserve_node.unreserve(partition, ask)
     return above is None
-
-
-def _above(partition: Partition, ask: Ask) -> Queue | Ceiling | None:
-    """What above the nodes has no room for a reserved ask: a gate, a limit, a queue, or the sum of all nodes (the
-    root's maximum); None: nothing.
-    """
-    app, items = ask.app, ask.items
-    above = closed_gate(app) or full_ceiling(app, items) or app.queue.short_of_room(items)
-    if above is None and partition.nominations.of:
-        above = queue_short_of_kept(partition, app.queue, items, (ask,)) or limit_short_of_kept(partition, ask)
-    if above is None and not partition.nodes.sum_has_room(items):
-        return partition.root
-    return above
 
 
 def _wait_for_node(partition: Partition, shape: Shape) -> None:

@@ -1,8 +1,8 @@
 """Preempt by priority: make room for a waiting ask in its own turn by stopping strictly less important work.
 
-Decides which waiting asks look for room, and carries out what `priority_plan` found: victims are told to stop, and the
-space is kept for the ask until they are gone. Never takes work of equal or higher standing, and never stops work
-without the placement it pays for. For partitions with `preemption.rule: priority` or `both`.
+Decides which waiting asks look for room, and carries out what `plan` found: victims are told to stop, and the space is
+kept for the ask until they are gone. Never takes work of equal or higher standing, and never stops work without the
+placement it pays for. For partitions with `preemption.rule: priority` or `both`.
 
 Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
 strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
@@ -16,21 +16,18 @@ from collections import Counter
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node
-from fairlead.core.model import reasons
-from fairlead.core.model.events import Cause
+from fairlead.core.acts import nominate, reserve_node
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import Reach, is_stronger, path_of, strength
+from fairlead.policy.order.effective_priority import is_stronger, path_of, strength
 from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
-from fairlead.policy.preemption.protection import spared_until
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,12 +36,9 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.core.model.reasons import Reason
     from fairlead.policy.order.effective_priority import Path
     from fairlead.policy.order.pick import Class, Lines
     from fairlead.policy.preemption.plan import Plan
-
-RULE = "priority"
 
 
 class Attempts:
@@ -87,9 +81,7 @@ class Attempts:
         partition, lines = self.partition, self.lines
         found: list[tuple[int, Demand]] = []
         hopeless: list[Demand] = []
-        if self._floors is None:
-            self._floors = Floors(partition, lines.stoppable)
-        floors = self._floors
+        floors = self._floors = self._floors or Floors(partition, lines.stoppable)
         for demand in floors.those_above(lines):
             if is_tried(partition, demand) or not self._may_look(demand):
                 continue
@@ -108,14 +100,13 @@ class Attempts:
         """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
         where it is kept for weaker asks.
         """
-        if self.partition.nominations and demand.obstacle is not None:
-            return True
-        if demand.obstacle is None:
-            if not (demand.shape.unfit or is_full_above(demand)):
-                return False
-            first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
-            return first is None or not is_at_closed_gate(demand, first[2].app)
-        return demand.obstacle is demand.leaf and demand in demand.leaf.waiting
+        if demand.obstacle is not None:
+            is_own_maximum = demand.obstacle is demand.leaf and demand in demand.leaf.waiting
+            return is_own_maximum or bool(self.partition.nominations)
+        if not (demand.shape.unfit or is_full_above(demand)):
+            return False
+        first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
+        return first is None or not is_at_closed_gate(demand, first[2].app)
 
     def _of_class(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
         """The plan for the first ask in order of demands that stand for each other, with its place."""
@@ -177,14 +168,12 @@ class Attempts:
             return None, False
         if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
             return None, False
-        if partition.idle.running and (taken_back := reclaim_idle.plan_for(partition, ask)) is not None:
+        if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
             return taken_back, True
         may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
         if not may_stop and not weaker:
             return None, ask.spec.allow_preempt_other
-        budgets = partition.admission.budgets
-        left = budgets.left(partition) if budgets and may_stop else {}
-        search = Search(partition, ask, Reach(partition, ask), weaker, left, may_stop)
+        search = Search(partition, ask, weaker, may_stop)
         plan = search.best(self.lines.stoppable)
         self._young_seq = min(self._young_seq, search.candidates.young_seq)
         is_common = not search.candidates.has_history and ask.spec.allow_preempt_other
@@ -208,15 +197,8 @@ def tell(partition: Partition, plan: Plan) -> None:
     """Tell the victims of a plan to stop."""
     ask = plan.ask
     for victim in plan.victims:
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule=RULE,
-            message=f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})",
-            violates=plan.violates.get(victim, ()),
-        )
+        message = f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
+        stop_for(partition, ask, victim, "priority", message, plan.violates.get(victim, ()))
         partition.disruption.note(ask, victim, partition.now_ms)
 
 
@@ -225,23 +207,4 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     rules = partition.spec.preemption
     if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
         return None
-    budgets = partition.admission.budgets
-    left = budgets.left(partition) if budgets else {}
-    return Search(partition, ask, Reach(partition, ask), [], left, may_stop=True).on_node(node)
-
-
-def why_not(partition: Partition, ask: Ask) -> Reason | None:
-    """Why nothing is stopped for this waiting ask; None when that is not the rule here, or when space is held for it.
-
-    It searches as the rule itself does, on the state as it is, and changes nothing.
-    """
-    rules = partition.spec.preemption
-    if rules.rule == "guarantee" or not rules.enabled or not ask.pending or ask.nomination is not None:
-        return None
-    if not ask.spec.allow_preempt_other or ask.spec.idle:
-        return reasons.NeverPreempts()
-    reach = Reach(partition, ask)
-    running = [a for node in partition.nodes.nodes.values() for a in node.allocations if a.evict_cause is None]
-    below = [a for a in running if a.priority < reach.below(a.app.queue)]
-    spared = sum(spared_until(partition, ask, a) is not None for a in below)
-    return reasons.PreemptionDoesNotHelp(ask.priority, len(below), spared)
+    return Search(partition, ask, [], may_stop=True).on_node(node)

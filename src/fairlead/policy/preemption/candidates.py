@@ -1,7 +1,7 @@
 """Candidates: the running work that may be stopped for one ask by priority, in the order in which it is given back.
 
 Decides for each piece of work whether it may go, on the node that is tried or anywhere where a maximum lacks room.
-Never chooses among them (`priority_plan`). Invariant: without all of them no queue is left below its guarantee, but
+Never chooses among them (`plan`). Invariant: without all of them no queue is left below its guarantee, but
 those of the ask's own queues within which the ask is then.
 
 Given back first: 1. whose budget would be violated, 2. higher priority, 3. what would rather not, 4. what would lose
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
-    from fairlead.policy.order.effective_priority import Rank, Reach
+    from fairlead.policy.order.effective_priority import Reach
     from fairlead.policy.order.victim_index import Most
 
 
@@ -106,7 +106,8 @@ class Candidates:
         if among_own in self._far:
             return self._far[among_own]
         now = self.partition.now_ms
-        found = [a for n in self.partition.nodes.nodes.values() for a in n.allocations if self._helps_above(a)]
+        everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
+        found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
         found.sort(key=lambda a: self._importance(a, now), reverse=True)
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
@@ -115,25 +116,17 @@ class Candidates:
         for victim in found:
             if all(bound.is_kept for bound in bounds):
                 break
-            useful = [bound for bound in bounds if not bound.is_kept and bound.holds(victim)]
-            if useful:
+            held = [bound for bound in bounds if bound.holds(victim)]
+            if not all(bound.is_kept for bound in held):
                 far.append(victim)
-                for bound in bounds:
-                    if bound.holds(victim):
-                        bound.add(victim, 1)
+                for bound in held:
+                    bound.add(victim, 1)
         return far
 
-    def _helps_above(self, running: Ask) -> bool:
-        return any(bound.holds(running) for bound in self.above) and self._may_go(running)
-
     def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
-        at_root, own = self.rank(ask)
+        at_root, own = rank(ask.app.queue, ask.priority)
         unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
         return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
-
-    def rank(self, ask: Ask) -> Rank:
-        """The place of work among all work."""
-        return rank(ask.app.queue, ask.priority)
 
 
 def _room_within(queue: Queue, ask: Ask) -> Book:

@@ -24,6 +24,7 @@ from fairlead.policy.order.effective_priority import (
     standing_by_queue,
 )
 from fairlead.policy.preemption.protection import least_above
+from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,14 +61,10 @@ class Floors:
     def __init__(self, partition: Partition, table: Stoppable) -> None:
         table.keep_up(partition)
         self.partition, self.table = partition, table
-        self._kept: dict[Node, list[Ask]] = {}
-        """Asks for which room is kept, by node."""
-        self._least_kept = EVERYBODY
+        self._kept = by_node(partition.nominations)
+        """Asks for which room is kept."""
+        self._least_kept = min((rank(a.app.queue, a.priority)[0] for a in partition.nominations), default=EVERYBODY)
         """The lowest of those, as seen at the root."""
-        for ask in partition.nominations:
-            assert ask.nomination is not None
-            self._kept.setdefault(ask.nomination.node, []).append(ask)
-            self._least_kept = min(self._least_kept, rank(ask.app.queue, ask.priority)[0])
         self._standing = self._lowest_by_queue() if partition.root.shifts_priority else {}
         self._of_leaf: dict[Queue, int] = {}
         self._of_shape: dict[Shape, int] = {}

@@ -21,13 +21,21 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
-from fairlead.core.model.resources import add_to, fits_in
+from fairlead.core.model.resources import add_to, fits_in, fits_under, lacks, take_from
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
-from fairlead.policy.preemption.victims import candidates, idle_candidates, preference, taint
+from fairlead.policy.preemption.victims import (
+    by_node,
+    candidates,
+    fewest,
+    idle_candidates,
+    missing_on,
+    preference,
+    taint,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.model.resources import Items
@@ -41,25 +49,14 @@ class Plan:
     ask: Ask
     node: Node
     victims: tuple[Ask, ...]
-    cancelled: tuple[Ask, ...]
-    """Asks of lower priority whose reservation of the node has to go first."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeChoice:
-    """Victims on one node, in order; the first `needed` of them make the ask fit."""
-
-    node: Node
-    needed: int
-    victims: tuple[Ask, ...]
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Order of nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
+        """Order of plans for different nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
         worst = 0
-        for victim in self.victims[: self.needed]:
+        for victim in self.victims:
             worst |= taint(victim)
-        return (worst, self.needed, self.node.id)
+        return (worst, len(self.victims), self.node.id)
 
 
 class Verdict(Enum):
@@ -73,23 +70,23 @@ class Verdict(Enum):
 def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
     snapshots = QueueSnapshots(ask.app.queue)
-    if _overfills_its_own(snapshots, ask):
-        return None
+    own = snapshots.ask_queue
+    if lacks(own.guaranteed, own.used, ask.items):
+        return None  # No victim elsewhere changes that.
     found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(partition, ask, snapshots)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
     if choice is None:
         return None
-    chosen = list(choice.victims[: choice.needed])
+    chosen = list(choice.victims)
     victims = _as_many_as_needed(partition, ask, choice.node, chosen)
     if not victims:
         more = _more_victims(snapshots, ask, found, chosen)
         victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
     if not victims:
         return None
-    cancelled = tuple(holder for holder in choice.node.reservations if holder is not ask)
-    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims), cancelled)
+    return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims))
 
 
 def is_guaranteed(partition: Partition, ask: Ask) -> bool:
@@ -103,21 +100,10 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
         if running.evict_cause is None:
             snapshots.remove(snapshots.of(payer(running)), running.items)
     left = snapshots.ask_queue.remaining()
-    return left is not None and any(name in left for name, _ in ask.items) and _fits_actual(ask.items, left)
+    return left is not None and any(name in left for name, _ in ask.items) and fits_under(ask.items, left)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
-
-
-def _overfills_its_own(snapshots: QueueSnapshots, ask: Ask) -> bool:
-    """Whether the ask is too large for what its leaf's own guarantee leaves, which no victim elsewhere can change."""
-    own = snapshots.ask_queue
-    return any(n in own.guaranteed and own.used.get(n, 0) + v > own.guaranteed[n] for n, v in ask.items)
-
-
-def _fits_actual(items: Items, left: Mapping[str, int]) -> bool:
-    """Whether an amount fits under what is left, taken as it is; a name that is not there does not count."""
-    return all(v <= left[n] for n, v in items if n in left)
 
 
 def _is_short(left: Remaining, items: Items) -> bool:
@@ -132,7 +118,7 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
     if left is None:
         # Whether a guarantee is known depends on the configuration alone.
         return False
-    if _fits_actual(ask.items, left):
+    if fits_under(ask.items, left):
         return True
     snapshots.add(mine, ask.items)
     for victim in found:
@@ -163,7 +149,7 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
         snapshots.undo(mark)
         return Verdict.SPARED
     entitled = mine.remaining()
-    if entitled is None or not _fits_actual(victim.items, entitled):
+    if entitled is None or not fits_under(victim.items, entitled):
         snapshots.undo(mark)
         return Verdict.ENOUGH
     snapshots.add(mine, victim.items)
@@ -175,58 +161,28 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
 def _choose_node(
     partition: Partition, ask: Ask, found: Iterable[Ask], snapshots: QueueSnapshots, nodes_tried: bool
-) -> NodeChoice | None:
-    by_node: dict[Node, list[Ask]] = {}
-    for victim in found:
-        assert victim.node is not None
-        by_node.setdefault(victim.node, []).append(victim)
+) -> Plan | None:
     if not nodes_tried:
         nodes = partition.nodes.nodes.values()
         with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
         with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
         if with_room:
-            return NodeChoice(min(with_room, key=lambda n: n.id), 0, ())
+            return Plan(ask, min(with_room, key=lambda n: n.id), ())
     avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
+    may_go = by_node(found)
     worth_a_look = [
-        (node in avoided, fewest, node.id, node)
-        for node, on_node in by_node.items()
-        if _is_usable(partition, node, ask) and (fewest := _fewest(node, ask, on_node))
+        (node in avoided, count, node.id, node)
+        for node, on_node in may_go.items()
+        if _is_usable(partition, node, ask) and (count := fewest(missing_on(node, ask), on_node))
     ]
-    best: NodeChoice | None = None
-    for is_avoided, fewest, node_id, node in sorted(worth_a_look):
-        if best is not None and (is_avoided or best.rank < (0, fewest, node_id)):
+    best: Plan | None = None
+    for is_avoided, count, node_id, node in sorted(worth_a_look):
+        if best is not None and (is_avoided or best.rank < (0, count, node_id)):
             break
-        choice = _victims_on(partition, node, ask, sorted(by_node[node], key=preference), snapshots)
+        choice = _victims_on(partition, node, ask, sorted(may_go[node], key=preference), snapshots)
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best
-
-
-def _fewest(node: Node, ask: Ask, on_node: list[Ask]) -> int:
-    """No fewer victims than this make the ask fit on the node; 0 when not even all of them do."""
-    fewest = 1
-    free = _free_for(ask, node)
-    for name, amount in ask.items:
-        missing = amount - free.get(name, 0)
-        if missing <= 0:
-            continue
-        for count, size in enumerate(sorted((_amount(v, name) for v in on_node), reverse=True), 1):
-            missing -= size
-            if missing <= 0:
-                fewest = max(fewest, count)
-                break
-        else:
-            return 0
-    return fewest
-
-
-def _free_for(ask: Ask, node: Node) -> Mapping[str, int]:
-    """What is free on the node for this ask: room that gathers there for itself too."""
-    if ask not in node.held:
-        return node.free
-    free = dict(node.free)
-    add_to(free, node.held[ask])
-    return free
 
 
 def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
@@ -250,15 +206,15 @@ def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
 
 def _victims_on(
     partition: Partition, node: Node, ask: Ask, on_node: list[Ask], snapshots: QueueSnapshots
-) -> NodeChoice | None:
+) -> Plan | None:
     """The victims that make the ask fit on a node where it does not fit yet, or None.
 
-    Twice over the candidates: first those that lessen what is missing are told from the others, then all are taken in
-    that order as far as the queues allow.
+    Twice over the candidates: first those that lessen what is missing are told from the others, then they are taken in
+    that order as far as the queues allow, until the ask fits.
     """
     helpful: list[Ask] = []
     others: list[Ask] = []
-    free = dict(_free_for(ask, node))
+    asked, free = dict(ask.items), node.free_for(ask)
     for victim in on_node:
         mark = snapshots.mark()
         verdict = _judge(snapshots, ask, victim)
@@ -266,16 +222,16 @@ def _victims_on(
             break
         if verdict is Verdict.SPARED:
             continue
-        if any(v > free.get(n, 0) and _amount(victim, n) > 0 for n, v in ask.items):
+        if any(asked.get(name, 0) > free.get(name, 0) for name, _ in victim.items):
             helpful.append(victim)
             add_to(free, victim.items)
         else:
             snapshots.undo(mark)
             others.append(victim)
     snapshots.undo()
+    choice: Plan | None = None
     taken: list[Ask] = []
-    needed = 0
-    free = dict(_free_for(ask, node))
+    free = node.free_for(ask)
     for victim in helpful + others:
         verdict = _judge(snapshots, ask, victim)
         if verdict is Verdict.ENOUGH:
@@ -283,14 +239,11 @@ def _victims_on(
         if verdict is Verdict.TAKEN:
             taken.append(victim)
             add_to(free, victim.items)
-            if not needed and fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
-                needed = len(taken)
+            if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+                choice = Plan(ask, node, tuple(taken))
+                break
     snapshots.undo()
-    return NodeChoice(node, needed, tuple(taken)) if needed else None
-
-
-def _amount(victim: Ask, name: str) -> int:
-    return next((v for n, v in victim.items if n == name), 0)
+    return choice
 
 
 # -- the queue ----------------------------------------------------------------------------------------------------
@@ -342,10 +295,7 @@ def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list
 
 def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: list[Ask]) -> bool:
     """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
-    free = dict(_free_for(ask, node))
-    for victim in gone:
-        if victim.node is node:
-            add_to(free, victim.items)
+    free = node.free_for(ask, (victim for victim in gone if victim.node is node))
     if not fits_in(ask.items, free) or not partition.nodes.suits(ask, node, gone):
         return False
     for queue in ask.app.queue.lineage:
@@ -354,7 +304,7 @@ def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: lis
         used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
         for victim in gone:
             if queue in payer(victim).lineage:
-                add_to(used, tuple((n, -v) for n, v in victim.items))
-        if any(used.get(n, 0) + v > queue.max[n] for n, v in ask.items if n in queue.max):
+                take_from(used, victim.items)
+        if lacks(queue.max, used, ask.items):
             return False
     return True

@@ -17,24 +17,22 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.budgets import violated
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
-from fairlead.policy.eligibility.limits import may_run
+from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.order.effective_priority import Reach, rank
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
 from fairlead.policy.preemption.protection import look_again, overdrawn, within
+from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
-    from fairlead.policy.order.effective_priority import Reach
     from fairlead.policy.order.victim_index import Level, Need, Stoppable
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
-Book = dict[str, int]
 Harm = tuple[int, tuple[int, ...], int, int, int, int, int, str]
 
 
@@ -62,45 +60,26 @@ class Plan:
 class Search:
     """What is worked out once for all nodes when one ask looks for a plan."""
 
-    def __init__(
-        self,
-        partition: Partition,
-        ask: Ask,
-        reach: Reach,
-        weaker: list[Ask],
-        budgets_left: Book,
-        may_stop: bool,
-    ) -> None:
-        self.partition, self.ask, self.reach = partition, ask, reach
+    def __init__(self, partition: Partition, ask: Ask, weaker: list[Ask], may_stop: bool) -> None:
+        self.partition, self.ask, self.reach = partition, ask, Reach(partition, ask)
         self.weaker = weaker
         """Nominated asks whose space it may take."""
-        self.budgets_left = budgets_left
         self.may_stop = may_stop
+        budgets = partition.admission.budgets
+        self.budgets_left = budgets.left(partition) if budgets and may_stop else {}
         nomination = ask.nomination
         self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
         it does: what started meanwhile in room that it could have had it would stop later.
         """
-        self._overdrawn = bool(weaker or partition.nominations) and nominations.is_overdrawn(partition)
-        self._freed: dict[Queue | Ceiling, Book] = {}
+        self._overdrawn = bool(partition.nominations) and nominations.is_overdrawn(partition)
         given_up = weaker if nomination is None else [*weaker, ask]
-        for nominee in given_up:
-            kept = nominee.nomination
-            assert kept is not None
-            sums = (partition.root,) if self._overdrawn and not kept.gathers else ()
-            for place in (*kept.places, *sums):
-                book = self._freed.setdefault(place, {})
-                for name, amount in nominee.items:
-                    book[name] = book.get(name, 0) + amount
         self._waits_above = nominations.gets_room_above(partition, ask)
-        self._weaker_on: dict[Node, list[Ask]] = {}
-        for nominee in given_up:
-            assert nominee.nomination is not None
-            self._weaker_on.setdefault(nominee.nomination.node, []).append(nominee)
-        self._bounds = self._binding_bounds()
+        self._weaker_on = by_node(given_up)
+        self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, reach, above, budgets_left)
+        self.candidates = Candidates(partition, ask, self.reach, above, self.budgets_left)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -109,45 +88,27 @@ class Search:
 
     # -- limits and queues ----------------------------------------------------------------------------------------
 
-    def is_within_limits(self) -> bool:
-        """Whether the limits of its user and group leave room, beside what nominated asks will need."""
-        allowance = self.ask.app.allowance
-        if allowance is None:
-            return True
-        for ceiling in allowance.ceilings:
-            kept, freed = self.partition.nominations.kept.get(ceiling, {}), self._freed.get(ceiling, {})
-            limit = ceiling.max or {}
-            for name, amount in self.ask.items:
-                used = ceiling.used.get(name, 0) + kept.get(name, 0) - freed.get(name, 0)
-                if name in limit and used + amount > limit[name]:
-                    return False
-        return True
-
-    def queue_bounds(self) -> list[Bound]:
-        """The maxima that matter, for one node to be tried with."""
-        return [Bound(bound.place, dict(bound.left)) for bound in self._bounds]
-
-    def _binding_bounds(self) -> list[Bound]:
+    def _binding_bounds(self, given_up: tuple[Ask, ...]) -> list[Bound]:
         """The maxima from the leaf to the root for which work, or a nomination, has to go.
 
-        Each with what it leaves once all that was told to stop is gone.
+        Each with what it leaves once all that was told to stop is gone, and these nominations.
         """
-        kept = self.partition.nominations.kept
         bounds = []
         for queue in self.ask.app.queue.lineage:
             is_root = queue.parent is None
             most = self.partition.nodes.total if is_root else queue.max
             if most is None:
                 continue
-            promised = nominations.kept_under(self.partition, queue) if is_root else kept.get(queue, {})
-            freed = self._freed.get(queue, {})
-            left = {}
+            kept = nominations.kept_under(self.partition, queue)
+            kept_for_others = nominations.kept_under(self.partition, queue, given_up) if given_up else kept
+            left, is_full = {}, False
             for name, amount in self.ask.items:
-                if amount > 0 and (is_root or name in most):
+                if is_root or name in most:
                     used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0)
-                    used += promised.get(name, 0) - freed.get(name, 0)
-                    left[name] = most.get(name, 0) - used - amount
-            if any(amount - freed.get(name, 0) < 0 for name, amount in left.items()):
+                    room = most.get(name, 0) - used - amount
+                    left[name] = room - kept_for_others.get(name, 0)
+                    is_full = is_full or room < kept.get(name, 0)
+            if is_full:
                 bounds.append(Bound(queue, left))
         return bounds
 
@@ -158,9 +119,12 @@ class Search:
 
         Nodes on which work is overdue come last: what is stopped there may not leave either.
         """
-        if not self.is_within_limits():
+        partition, ask = self.partition, self.ask
+        if full_ceiling(ask.app, ask.items) is not None:
             return None
-        avoided = {a.node: None for a in self.partition.disruption.overdue if a.node is not None}
+        if nominations.limit_short_of_kept(partition, ask, tuple(self.weaker)) is not None:
+            return None
+        avoided = {a.node: None for a in partition.disruption.overdue if a.node is not None}
         found = self._best_but_on(avoided, False, table)
         return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
 
@@ -210,12 +174,13 @@ class Search:
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
         if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
             leaving = ()  # It has no need to wait for that, and may want to be with it.
-        bounds = [self._node_bound(node, given_up, leaving), *self.queue_bounds()]
+        above = (Bound(bound.place, dict(bound.left)) for bound in self._bounds)
+        bounds = [self._node_bound(node, given_up, leaving), *above]
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
-        victims = tuple(sorted(chosen, key=lambda v: (*self.candidates.rank(v), -(v.allocated_ms or 0), -v.seq)))
+        victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
             return None
         violates = self._violates(victims)
@@ -305,10 +270,8 @@ class Search:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
         yielding = dict.fromkeys(weaker)
-        for nominee in sorted(weaker, key=lambda a: (*(-v for v in self.candidates.rank(a)), a.seq)):
-            held = [bound for bound in bounds if bound.holds(nominee)]
-            if not self._overdrawn:
-                held = [bound for bound in held if bound.place is not self.partition.root]
+        for nominee in sorted(weaker, key=lambda a: (*(-v for v in rank(a.app.queue, a.priority)), a.seq)):
+            held = [b for b in bounds if b.holds(nominee) and (self._overdrawn or b.place is not self.partition.root)]
             del yielding[nominee]
             if (
                 all(bound.lets(nominee) for bound in held)
@@ -363,7 +326,7 @@ class Search:
         broken = sum(1 for names in violates.values() if names)
         if not victims:
             return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
-        ranks = [self.candidates.rank(v) for v in victims]
+        ranks = [rank(v.app.queue, v.priority) for v in victims]
         highest = max(ranks)
         top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
         lost = max(lost_ms(v, self.partition.now_ms) for v in top)

@@ -9,6 +9,7 @@ time is looked at again when that time is over.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
@@ -23,17 +24,16 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition, Queue
 
 TIMER = "preempt-again"
-FOR_GOOD = 2**62
 
 
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
-    until_ms = spared_until(partition, preemptor, victim)
-    if until_ms is None:
-        return False
-    if until_ms < FOR_GOOD:
+    least_ms = protected_ms(victim)
+    if least_ms and (until_ms := (victim.allocated_ms or 0) + least_ms) > partition.now_ms:
         look_again(partition, until_ms)
         return True
+    if not partition.disruption.was_stopped_for(preemptor, victim):
+        return False
     partition.disruption.spared_at = partition.disruption.news
     if partition.disruption.report_pair(preemptor, victim) and victim.node is not None:
         named = (preemptor.app.id, preemptor.key, victim.node.id)
@@ -41,23 +41,13 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     return True
 
 
-def spared_until(partition: Partition, preemptor: Ask, victim: Ask) -> int | None:
-    """Until when `victim` may not be stopped for `preemptor`; `FOR_GOOD`: until something new comes; None: it may."""
-    least_ms = protected_ms(victim)
-    if least_ms and (victim.allocated_ms or 0) + least_ms > partition.now_ms:
-        return (victim.allocated_ms or 0) + least_ms
-    return FOR_GOOD if partition.disruption.was_stopped_for(preemptor, victim) else None
-
-
 def protected_ms(victim: Ask) -> int:
     """How long work is no victim once it runs: by its queue or by its priority class, whichever is longer."""
     return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
 
 
-def allowance(partition: Partition, queue: Queue) -> int | None:
-    """How much more work of this queue and below may be stopped within the hour; None: without bound."""
-    if queue.properties.preemption_evictions_max is None:
-        return None
+def _evictions_left(partition: Partition, queue: Queue) -> int:
+    """How much more work of this queue and below, which has a budget of evictions, may be stopped within the hour."""
     left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
     if not left:
         look_again(partition, again_ms)
@@ -66,13 +56,10 @@ def allowance(partition: Partition, queue: Queue) -> int | None:
 
 def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
     """The queues that would lose more than they may if all of these were stopped, each with what it may lose."""
-    counts: dict[Queue, int] = {}
-    for victim in victims:
-        for queue in victim.app.queue.lineage:
-            if queue.properties.preemption_evictions_max is not None:
-                counts[queue] = counts.get(queue, 0) + 1
-    left = {queue: allowance(partition, queue) for queue in counts}
-    return {queue: most for queue, most in left.items() if most is not None and counts[queue] > most}
+    hit = (queue for victim in victims for queue in victim.app.queue.lineage)
+    counts = Counter(queue for queue in hit if queue.properties.preemption_evictions_max is not None)
+    left = {queue: _evictions_left(partition, queue) for queue in counts}
+    return {queue: most for queue, most in left.items() if counts[queue] > most}
 
 
 def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:

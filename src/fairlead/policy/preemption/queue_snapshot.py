@@ -70,7 +70,6 @@ class QueueSnapshots:
     def __init__(self, ask_queue: Queue) -> None:
         self._of: dict[Queue, QueueSnapshot] = {}
         self._changes: list[tuple[QueueSnapshot, Items]] = []
-        self._ask_lineage = frozenset(ask_queue.lineage)
         self._ask_queue = ask_queue
         self.ask_queue = self.of(ask_queue)
 
@@ -81,7 +80,7 @@ class QueueSnapshots:
             found = QueueSnapshot(queue, self.of(queue.parent) if queue.parent is not None else None)
             if queue is self._ask_queue:
                 found.is_ask_queue = True
-            elif queue in self._ask_lineage:
+            elif queue in self._ask_queue.lineage:
                 found.is_above_ask = bool(self._ask_queue.guaranteed)
             self._of[queue] = found
         return found

@@ -50,31 +50,23 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 
 def _enforce(partition: Partition, queue: Queue) -> None:
-    over, told = excess(queue), 0
-    if partition.idle.running:
-        told = _stop_idle(partition, queue)
+    over, told = excess(queue), _stop_idle(partition, queue)
+    message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for leaf, share in list(_shares(queue, excess(queue))):
         for victim in _victims(leaf, share):
             told += 1
-            allocations.evict(
-                partition,
-                victim,
-                Cause.PREEMPTED_BY_SCHEDULER,
-                rule="quota",
-                message=f"preempting allocations to enforce new max quota for queue : {queue.path}",
-            )
+            allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
 
 
 def _stop_idle(partition: Partition, queue: Queue) -> int:
     """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
-    told = 0
+    told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
     found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
         over = excess(queue)
         if any(name in over for name, _ in victim.items):
             told += 1
-            message = f"idle work makes queue {queue.path} fit under its new maximum"
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     return told
 
@@ -102,18 +94,13 @@ def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Ma
     if queue.is_leaf:
         yield queue, amount
         return
-    weights = {child: _weight(child) for child in queue.children.values() if _has_to_give(child)}
+    weights = {child: _weight(child) for child in queue.children.values()}
     for child, weight in weights.items():
         part = {}
         for name, whole in amount.items():
             total = sum(w.get(name, 0) for w in weights.values())
             part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
         yield from _shares(child, {n: v for n, v in part.items() if v})
-
-
-def _has_to_give(queue: Queue) -> bool:
-    promised = queue.guaranteed or {}
-    return any(v > promised.get(n, 0) for n, v in queue.allocated.items() if not promised or n in promised)
 
 
 def _weight(queue: Queue) -> Book:
@@ -150,6 +137,6 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
         if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
             take_from(used, victim.items)
-            take_from(short, tuple((n, v) for n, v in victim.items if n in short))
+            take_from(short, victim.items)
             taken.append(victim)
     return taken

@@ -17,33 +17,28 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
-from fairlead.core.books.asks import Ask, line_group
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
-from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
-from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.eligibility.max_wait import waits_for_turn
+from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import by_node, fewest, missing_on, stop_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from fairlead.core.books import Batch, Demand, Partition, Queue
     from fairlead.policy.order.pick import Lines
 
-RULE = "reclaim"
-GUARANTEE = "guarantee"
-"""The rule by which idle work of another group is stopped."""
 Need = tuple[Book, dict["Ask", None]]
 """So much is missing, and the work whose end would free some of it."""
 COMBINATIONS_MAX = 2_000
@@ -73,7 +68,7 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
     """Make room for the first waiting ask in order for which idle work can, if it comes before the head of this batch
     (None: the end); True when some was told to stop. Asks with a reservation come first.
 
-    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`priority_preempt`).
+    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
     before = _place_of(batch.head) if batch is not None else None
     waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
@@ -83,13 +78,15 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
                 waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
-    for ask in sorted(waiting, key=_order(partition)):
+    for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
         if before is not None and not _place_of(ask) < before:
             if partition.reserving.get(ask) is None:
                 return False
             if _has_room(partition, ask):
                 continue
-        if reclaim_for(partition, ask):
+        plan = find_plan(partition, ask)
+        if plan is not None:
+            carry_out(partition, plan)
             return True
     note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.every()))
     return False
@@ -131,10 +128,6 @@ def _standing(victim: Ask) -> tuple[int, int, int]:
     return (victim.priority, -(victim.allocated_ms or 0), -victim.seq)
 
 
-def _order(partition: Partition) -> Callable[[Ask], tuple[bool, tuple[object, ...]]]:
-    return lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))
-
-
 def _place_of(ask: Ask) -> tuple[object, ...]:
     """Where the walk comes to an ask."""
     queues = tuple(queue_key(queue) for queue in reversed(ask.app.queue.lineage[:-1]))
@@ -143,27 +136,19 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
-    app = ask.app
-    if app.stands_in(line_group(ask)):
+    if not may_start(partition, ask):
         return False
     if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
-    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms:
-        return False
-    if not may_run(app) or waits_for_turn(partition, ask) or full_ceiling(app, ask.items) is not None:
-        return False
     if partition.nominations and nominations.limit_short_of_kept(partition, ask) is not None:
         return False
-    above = group_of(app.queue).lineage
-    for full in (
-        app.queue.short_of_room(ask.items),
-        nominations.queue_short_of_kept(partition, app.queue, ask.items, (ask,)) if partition.nominations else None,
-    ):
-        if full is not None and full not in above:
-            return False
-    return True
+    leaf = ask.app.queue
+    short = leaf.short_of_room(ask.items)
+    beside_kept = nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,)) if partition.nominations else None
+    above = group_of(leaf).lineage
+    return all(full is None or full in above for full in (short, beside_kept))
 
 
 # -- the plan -----------------------------------------------------------------------------------------------------
@@ -171,6 +156,8 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
+    if not _may_claim(partition, ask):
+        return None
     group = group_of(ask.app.queue)
     running = [a for a in partition.idle.every() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
@@ -193,20 +180,14 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 
 
 def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
-    leaving: dict[Node, tuple[Ask, ...]] = {}
-    for node, here in partition.idle.running.items():
-        if told := tuple(a for a in here if leaves_for_others(a)):
-            leaving[node] = told
+    leaving = by_node(a for a in partition.idle.every() if leaves_for_others(a))
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
-    by_node: dict[Node, list[Ask]] = {}
-    for victim in found:
-        assert victim.node is not None
-        by_node.setdefault(victim.node, []).append(victim)
+    may_go = by_node(found)
     plans = []
-    for node in _nodes_worth_a_look(partition, ask, by_node.keys() | leaving.keys(), bool(above) or waits_above):
-        stoppable, gone = by_node.get(node, []), leaving.get(node, ())
-        needs = [(_missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
+    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
+        stoppable, gone = may_go.get(node, []), tuple(leaving.get(node, ()))
+        needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
         victims = cheapest(needs, found if above else stoppable)
         enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
@@ -227,19 +208,6 @@ def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], 
             yield node
 
 
-def _missing_on(node: Node, ask: Ask, leaving: Iterable[Ask]) -> Book:
-    """What the node is short of beside what is held there for others, once all that leaves is gone."""
-    mine = dict(node.held.get(ask, ()))
-    for gone in leaving:
-        add_to(mine, gone.items)
-    missing = {}
-    for name, amount in ask.items:
-        lack = amount - node.free.get(name, 0) - mine.get(name, 0)
-        if amount > 0 and lack > 0:
-            missing[name] = lack
-    return missing
-
-
 def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]:
     """What the group and the queues above it are over their maximum with the ask, beside what is promised there.
 
@@ -248,14 +216,11 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
     needs: list[Need] = []
     for queue in group_of(ask.app.queue).lineage:
         others = nominations.kept_under(partition, queue, (ask,)) if partition.nominations else {}
-        missing: Book = {}
+        most, missing = queue.max or {}, dict[str, int]()
         for name, amount in ask.items:
-            if queue.max is None or name not in queue.max or amount <= 0:
-                continue
             used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + others.get(name, 0)
-            lack = used + amount - queue.max[name]
-            if lack > 0:
-                missing[name] = lack
+            if name in most and used + amount > most[name]:
+                missing[name] = used + amount - most[name]
         if not missing:
             continue
         pool = {a: None for a in found if queue in payer(a).lineage}
@@ -280,8 +245,9 @@ def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
     useful.sort(key=_standing)
     if not _covers(useful, needs):
         return ()
+    least = max(fewest(missing, [v for v in useful if v in pool]) for missing, pool in needs)
     looked_at = 0
-    for size in range(_fewest(useful, needs), len(useful)):
+    for size in range(least, len(useful)):
         looked_at += comb(len(useful), size)
         if looked_at > COMBINATIONS_MAX:
             return _greedy(useful, needs)
@@ -289,20 +255,6 @@ def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
         if fitting:
             return min(fitting, key=_harm)
     return tuple(useful)
-
-
-def _fewest(useful: list[Ask], needs: list[Need]) -> int:
-    """No fewer than this many can be enough: of each resource, so many of the largest."""
-    fewest = 1
-    for missing, pool in needs:
-        for name, lack in missing.items():
-            amounts = sorted((dict(v.items).get(name, 0) for v in useful if v in pool), reverse=True)
-            count, freed = 0, 0
-            while freed < lack and count < len(amounts):
-                freed += amounts[count]
-                count += 1
-            fewest = max(fewest, count)
-    return fewest
 
 
 def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:
@@ -329,8 +281,7 @@ def _contribution(victim: Ask, needs: list[Need]) -> float:
     return part
 
 
-def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
-    victims = list(victims)
+def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
     for missing, pool in needs:
         freed: Book = {}
         for victim in victims:
@@ -341,32 +292,17 @@ def _covers(victims: Iterable[Ask], needs: list[Need]) -> bool:
     return True
 
 
-def reclaim_for(partition: Partition, ask: Ask) -> bool:
-    """Make room for this one ask, if idle work can; True when some was told to stop."""
-    plan = plan_for(partition, ask)
-    if plan is not None:
-        carry_out(partition, plan)
-    return plan is not None
-
-
-def plan_for(partition: Partition, ask: Ask) -> Plan | None:
-    """The plan for this one ask, if idle work can make room for it and nothing else is in its way."""
-    return find_plan(partition, ask) if _may_claim(partition, ask) else None
-
-
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop, and hold the space that they leave for the ask."""
     ask, node = plan.ask, plan.node
-    name = on_behalf_of(ask)
     group = group_of(ask.app.queue)
     if ask.nomination is not None and ask.nomination.is_stuck:
         moves_on(partition, ask, ask.nomination.node)
     reserve_node.unreserve(partition, ask)
     for victim in plan.victims:
-        text = f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
-        rule = RULE
+        rule, text = "reclaim", f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
         if group not in victim.app.queue.lineage:
-            rule, text = GUARANTEE, f"{text}, which is within its guarantee"
+            rule, text = "guarantee", f"{text}, which is within its guarantee"
             partition.disruption.note(ask, victim, partition.now_ms)
-        allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of=name, rule=rule, message=text)
+        stop_for(partition, ask, victim, rule, text)
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate
-from fairlead.core.model.events import Cause
+from fairlead.core.acts import nominate
 from fairlead.core.model.resources import add_to, fits_in, take_from
-from fairlead.policy.preemption.victims import on_behalf_of, reluctance
+from fairlead.policy.preemption.victims import reluctance, stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,31 +19,34 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition
 
 
-def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
+def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None:
     """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask. Where that is not
     enough, what is kept there for others goes too: they would be stopped as soon as they had started.
-
-    Returns True when victims were told to stop; False when the ask fits already, when stopping everything that may be
-    stopped is not enough, or when it was done before.
     """
     if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
-        return False
+        return
     nominees = [each for each in node.held if each.nomination is not None]
     victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees)
+    message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
     for victim in victims:
         if victim in nominees:
             nominate.withdraw(partition, victim)
-            continue
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule="required-node",
-            message=f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
-        )
+        else:
+            stop_for(partition, ask, victim, "required-node", message)
     ask.preempt_triggered = bool(victims)
-    return ask.preempt_triggered
+
+
+def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Give an ask that requires the node the room that is kept there for others, if it then fits; True when it does.
+
+    Only of those whose work it may stop: it would be absurd to stop that, and leave the room unused meanwhile.
+    """
+    nominees = [a for a in node.held if a.nomination is not None and a.priority <= ask.priority]
+    nominees.sort(key=lambda a: (a.priority, -a.seq))
+    taken = _enough_of(partition, ask, node, nominees)
+    for nominee in taken:
+        nominate.withdraw(partition, nominee)
+    return bool(taken)
 
 
 def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> bool:
@@ -71,10 +73,7 @@ def _room_beside(node: Node, newcomers: Collection[Ask]) -> dict[str, int]:
 
 
 def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> list[Ask]:
-    """The first candidates in order after which the ask fits; none when it does not fit after all of them.
-
-    `newcomers`: as if these had started there as well.
-    """
+    """What has to stop on the node, and of the `newcomers` as if these had started there, so that the ask fits."""
     names = {name for name, _ in ask.items}
     found = [
         a
@@ -85,6 +84,15 @@ def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[A
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
+    return _enough_of(partition, ask, node, found, newcomers)
+
+
+def _enough_of(
+    partition: Partition, ask: Ask, node: Node, found: list[Ask], newcomers: Collection[Ask] = ()
+) -> list[Ask]:
+    """The first of these without which the ask fits; none when it does not without all of them. `newcomers`: as if
+    these had started there as well.
+    """
     free = _room_beside(node, newcomers)
     taken: list[Ask] = []
     for victim in found:

@@ -1,7 +1,7 @@
-"""Victims: which running work may be stopped at all so that one ask may run.
+"""Victims: which running work may be stopped at all so that one ask may run, and how it is told.
 
 Decides how far an ask may look for victims (fences), what it outranks there (priorities, with the offsets and fences
-of queues), and in which order victims are preferred. Never decides how many are needed. Invariant: nothing in the
+of queues), and in which order victims are preferred. Never decides which of them go. Invariant: nothing in the
 ask's own queue and nothing above the ask's priority is ever a candidate (idle work apart: it goes first, wherever it
 is), nor is anything that leaves already.
 """
@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import payer
-from fairlead.policy.order.effective_priority import standing_by_queue
+from fairlead.core.model.events import Cause
+from fairlead.core.model.resources import lacks
+from fairlead.policy.order.effective_priority import below, standing_by_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-    from fairlead.core.books import Ask, Partition, Queue
+    from fairlead.core.books import Ask, Node, Partition, Queue
+    from fairlead.core.model.resources import Book
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
 
@@ -41,6 +45,39 @@ def reluctance(victim: Ask) -> tuple[int, int, int, int]:
     return (protected, victim.priority, -victim.created_ms, -victim.seq)
 
 
+def by_node(work: Iterable[Ask]) -> dict[Node, list[Ask]]:
+    """Asks by the node on which they run, or room is kept for them."""
+    found: dict[Node, list[Ask]] = {}
+    for ask in work:
+        node = ask.node or ask.held_on
+        assert node is not None
+        found.setdefault(node, []).append(ask)
+    return found
+
+
+def missing_on(node: Node, ask: Ask, gone: Iterable[Ask] = ()) -> Book:
+    """What the node is short of for the ask, beside what is held there for others, once some work has gone."""
+    free = node.free_for(ask, gone)
+    return {name: amount - free.get(name, 0) for name, amount in ask.items if amount > free.get(name, 0)}
+
+
+def fewest(missing: Book, work: Iterable[Ask]) -> int:
+    """No fewer of these than so many give back all that is missing: of each resource, so many of the largest. 0: not
+    even all of them do.
+    """
+    found = 1
+    sizes = [dict(each.items) for each in work]
+    for name, lack in missing.items():
+        for count, amount in enumerate(sorted((size.get(name, 0) for size in sizes), reverse=True), 1):
+            lack -= amount
+            if lack <= 0:
+                found = max(found, count)
+                break
+        else:
+            return 0
+    return found
+
+
 def search_root(ask: Ask) -> Queue:
     """The queue below which victims are looked for.
 
@@ -50,29 +87,29 @@ def search_root(ask: Ask) -> Queue:
     for queue in ask.app.queue.lineage:
         if queue.parent is None or queue.properties.preemption_policy == "fence":
             return queue
-        used = queue.allocated
-        for above in queue.lineage[:-1]:
-            limit = above.max or {}
-            if any(used.get(n, 0) + v > limit[n] for n, v in ask.items if n in limit):
-                return queue
+        if any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1]):
+            return queue
     raise AssertionError("a lineage ends with the root")
 
 
 def candidates(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
     """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
-    top = search_root(ask)
-    seen = standing_by_queue(ask.app.queue, ask.priority)
+    # Equals may go too, other than by priority.
+    seen = {queue: standing + 1 for queue, standing in standing_by_queue(ask.app.queue, ask.priority).items()}
     names = {name for name, _ in ask.items}
     found: list[Ask] = []
-    for leaf, most in _leaves(top, seen, seen[top]):
-        if leaf is ask.app.queue or not leaf.allocated or leaf.properties.preemption_policy == "disabled":
+    for leaf in search_root(ask).walk():
+        if not leaf.is_leaf or leaf is ask.app.queue or not leaf.allocated:
+            continue
+        if leaf.properties.preemption_policy == "disabled":
             continue
         left = snapshots.of(leaf).remaining()
         if left is not None and all(v >= 0 for v in left.values()):
             continue
+        least_spared = below(seen, leaf)
         for app in leaf.applications.values():
             if app.allocations:
-                work = (a for a in app.asks.values() if not a.spec.idle and (most is None or a.priority <= most))
+                work = (a for a in app.asks.values() if not a.spec.idle and a.priority < least_spared)
                 found += (a for a in work if _may_go(partition, a, ask, names))
     return found
 
@@ -92,23 +129,6 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
     ]
 
 
-def _leaves(queue: Queue, seen: dict[Queue, int], standing: int | None) -> Iterator[tuple[Queue, int | None]]:
-    """Leaves at or below `queue`, each with the highest priority that may be stopped there (None: any)."""
-    if queue.is_leaf:
-        yield queue, standing
-        return
-    for child in queue.children.values():
-        rules = child.properties
-        if child in seen:
-            yield from _leaves(child, seen, seen[child])
-        elif standing is None:
-            yield from _leaves(child, seen, None)
-        elif not rules.priority_fence:
-            yield from _leaves(child, seen, standing - rules.priority_offset)
-        elif rules.priority_offset <= standing:
-            yield from _leaves(child, seen, None)
-
-
 def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:
     """Whether it runs, is not young, may be told to stop, and has some of these resources."""
     return (
@@ -118,6 +138,14 @@ def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bo
         and not running.required_node
         and any(name in names for name, _ in running.items)
     )
+
+
+def stop_for(
+    partition: Partition, ask: Ask, victim: Ask, rule: str, message: str, violates: tuple[str, ...] = ()
+) -> None:
+    """Tell a victim to stop so that `ask` can run."""
+    cause = Cause.PREEMPTED_BY_SCHEDULER
+    allocations.evict(partition, victim, cause, on_behalf_of(ask), rule, message, violates)
 
 
 def on_behalf_of(ask: Ask) -> str:

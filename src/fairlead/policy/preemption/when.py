@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, reserve_node
+from fairlead.core.acts import reserve_node
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS, rest_if_too_large
-from fairlead.core.model.events import Cause
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try, note_attempt
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
 from fairlead.policy.preemption.termination_timeouts import moves_on, moves_on_ms
-from fairlead.policy.preemption.victims import on_behalf_of
+from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
@@ -114,10 +113,8 @@ def _is_limited(demand: Demand, batch: Batch) -> bool:
 
 def _has_headroom(partition: Partition, batch: Batch) -> bool:
     """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
-    shape = batch.demand.shape
-    if batch.demand.leaf.short_of_room(shape.items) is not None:
-        return False
-    return partition.nodes.sum_has_room(shape.items)
+    items = batch.demand.shape.items
+    return batch.demand.leaf.short_of_room(items) is None and partition.nodes.sum_has_room(items)
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
@@ -125,18 +122,11 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     ask, node = plan.ask, plan.node
     if ask.nomination is not None and ask.nomination.is_stuck:
         moves_on(partition, ask, ask.nomination.node)
-    for holder in plan.cancelled:
+    for holder in [each for each in node.reservations if each is not ask]:
         reserve_node.unreserve(partition, holder)
-    queue = ask.app.queue.path
+    message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
-        allocations.evict(
-            partition,
-            victim,
-            Cause.PREEMPTED_BY_SCHEDULER,
-            on_behalf_of=on_behalf_of(ask),
-            rule="guarantee",
-            message=f"preempted by {ask.key} from application {ask.app.id} in {queue}",
-        )
+        stop_for(partition, ask, victim, "guarantee", message)
         victim.evicted_for = ask
         partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fairlead.core.model.reasons import (
     ClusterFull,
+    NeverPreempts,
     NoNodeHasRoom,
     NoNodes,
     NoNodeSuits,
+    PreemptionDoesNotHelp,
     QueuePromised,
     TooBigForEveryNode,
 )
@@ -57,3 +59,12 @@ def test_room_that_is_promised_names_whom_to() -> None:
     said = QueuePromised("root.a", {"vcore": 2000}, {"vcore": 3000}, ("x/k", "y/k"))
     assert said.sentence() == ("needs cpu 2; what queue root.a has left of its maximum, cpu 3, is promised to x/k, y/k")
     assert said.as_dict()["promised_to"] == ["x/k", "y/k"]
+
+
+def test_that_nothing_is_stopped_for_it_says_how_much_stands_below_it() -> None:
+    """And how much of that is spared for now."""
+    assert NeverPreempts().sentence() == "it may not cause other work to stop; it starts when there is room"
+    nothing_below = PreemptionDoesNotHelp(priority=5, below=0, spared=0).sentence()
+    assert nothing_below == "no running work that it may stop stands below its priority 5"
+    said = PreemptionDoesNotHelp(priority=9, below=1, spared=1).sentence()
+    assert "1 allocation stands below its priority 9, 1 of which are spared for now" in said

@@ -6,7 +6,7 @@ from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.specs import LimitSpec, QueueSpec
-from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, is_short
+from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, is_short, obstacle_above
 
 
 def looked_at(c: PriorityCluster, key: str = "w") -> Ask:
@@ -100,3 +100,17 @@ def test_room_that_is_kept_for_nominated_asks_is_none() -> None:
     c.gone("low")
     assert ask.app.queue.short_of_room(ask.items) is None
     assert is_short(c.s.cluster.partitions["default"], ask.batch.demand, ask)
+
+
+def test_what_is_in_the_way_of_one_ask_is_found_and_not_remembered() -> None:
+    """Its queue, and nothing once that has room."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(2)), nodes={"n1": 3})
+    c.fill("one", 2)
+    c.submit("w", 2)
+    part = c.s.cluster.partitions["default"]
+    ask = part.applications["w"].asks["w"]
+    assert ask.batch is not None
+    assert obstacle_above(part, ask) is ask.app.queue
+    c.finished("one")
+    assert obstacle_above(part, ask) is None
+    assert ask.batch.demand.obstacle is None

@@ -13,7 +13,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand
 from fairlead.core.model.decisions import Decision
 from fairlead.core.model.specs import QueueSpec
-from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, Reach, is_stronger
+from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_stronger
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import Stoppable
 from fairlead.policy.preemption.floors import Floors
@@ -211,7 +211,7 @@ def test_what_is_below_a_floor_has_no_plan(rule: str) -> None:
                     if known.is_below(ask, ask.shape):
                         below += 1
                         weaker = [other for other in part.nominations if is_stronger(ask, other)]
-                        search = Search(part, ask, Reach(part, ask), weaker, {}, may_stop=True)
+                        search = Search(part, ask, weaker, may_stop=True)
                         assert search.best(table) is None, f"{ask} is below a floor"
     assert all_in_all > below > all_in_all // 2
 

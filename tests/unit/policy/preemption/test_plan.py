@@ -216,28 +216,6 @@ def test_each_preemption_says_who_for_whom_by_which_rule_and_where() -> None:
     assert why.sentence() == "space on n1 is held for it; waiting for low to stop"
 
 
-def test_an_ask_that_cannot_preempt_is_told_why() -> None:
-    """A type for each: it may not at all, nothing stands below it, or what does would not be enough."""
-    c = PriorityCluster(QueueSpec(name="a", properties={"preemption.min.runtime": "1h"}), nodes={"n1": 8})
-    c.fill("high", 4, 20)
-    c.fill("low", 4, 5)
-    c.submit("never", 4, 9, allow_preempt_other=False)
-    c.submit("equal", 4, 5)
-    c.submit("above", 4, 9)
-    c.run()
-    told = {key: c.why_no_preemption(key) for key in ("never", "equal", "above", "high")}
-    assert {key: reason.code if reason else None for key, reason in told.items()} == {
-        "never": "never-preempts",
-        "equal": "preemption-does-not-help",
-        "above": "preemption-does-not-help",
-        "high": None,
-    }
-    assert told["equal"] is not None
-    assert told["equal"].sentence() == "no running work that it may stop stands below its priority 5"
-    assert told["above"] is not None
-    assert "1 allocation stands below its priority 9, 1 of which" in told["above"].sentence()
-
-
 # -- who is spared ------------------------------------------------------------------------------------------------
 
 

@@ -5,11 +5,22 @@ from __future__ import annotations
 from loose_books import application, ask, node, tree
 
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.events import Cause
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, ClusterSpec, PartitionSpec, QueueSpec
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
-from fairlead.policy.preemption.victims import candidates, on_behalf_of, preference, reluctance, search_root, taint
+from fairlead.policy.preemption.victims import (
+    by_node,
+    candidates,
+    fewest,
+    missing_on,
+    on_behalf_of,
+    preference,
+    reluctance,
+    search_root,
+    taint,
+)
 from fairlead.scheduler import Scheduler
 
 SPEC = ClusterSpec(partitions=(PartitionSpec(root=QueueSpec(name="root")),))
@@ -121,3 +132,32 @@ def test_where_no_guarantee_is_the_reason_an_originator_is_the_last() -> None:
 def test_the_name_of_an_ask_is_that_of_its_application_where_both_are_one() -> None:
     app = application(tree("root.a")["root.a"], "job")
     assert (on_behalf_of(ask(app, "job")), on_behalf_of(ask(app, "k"))) == ("job", "job/k")
+
+
+def test_a_node_misses_what_is_free_for_others_alone() -> None:
+    """What is held for the ask itself is free for it, and so is what work leaves that has gone."""
+    app, there = application(tree("root.a")["root.a"]), node("n", vcore=4, memory=1)
+    asking, gone = ask(app, "asking", {"vcore": 3, "memory": 2}), ask(app, "gone", {"vcore": 2})
+    there.take(gone)
+    there.hold(ask(app, "other", {"vcore": 1}))
+    assert missing_on(there, asking) == {"vcore": 2, "memory": 1}
+    assert missing_on(there, asking, (gone,)) == {"memory": 1}
+    there.hold(asking)
+    assert missing_on(there, asking, (gone,)) == {"memory": 1}
+
+
+def test_the_fewest_that_are_enough_are_the_largest_of_each_resource() -> None:
+    app = application(tree("root.a")["root.a"])
+    work = [ask(app, f"v{n}", {"vcore": n, "memory": 1}) for n in (1, 2, 3)]
+    assert fewest({"vcore": 3}, work) == 1
+    assert fewest({"vcore": 4, "memory": 1}, work) == 2
+    assert fewest({"vcore": 1, "memory": 3}, work) == 3
+    assert fewest({"vcore": 7}, work) == 0
+
+
+def test_work_and_nominees_are_told_by_their_node() -> None:
+    app, one, two = application(tree("root.a")["root.a"]), node("one"), node("two")
+    a, b, c = (ask(app, key) for key in "abc")
+    a.node = c.node = two
+    b.nomination = Nomination(b, one, (), gathers=False)
+    assert by_node([a, b, c]) == {two: [a, c], one: [b]}
