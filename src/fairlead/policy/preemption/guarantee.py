@@ -21,7 +21,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
-from fairlead.core.model.resources import add_to, fits_in, fits_under, lacks, take_from
+from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.preemption.protection import spare
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
@@ -100,7 +100,7 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
         if running.evict_cause is None:
             snapshots.remove(snapshots.of(payer(running)), running.items)
     left = snapshots.ask_queue.remaining()
-    return left is not None and any(name in left for name, _ in ask.items) and fits_under(ask.items, left)
+    return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
     if left is None:
         # Whether a guarantee is known depends on the configuration alone.
         return False
-    if fits_under(ask.items, left):
+    if not lacks(left, {}, ask.items):
         return True
     snapshots.add(mine, ask.items)
     for victim in found:
@@ -149,7 +149,7 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
         snapshots.undo(mark)
         return Verdict.SPARED
     entitled = mine.remaining()
-    if entitled is None or not fits_under(victim.items, entitled):
+    if entitled is None or lacks(entitled, {}, victim.items):
         snapshots.undo(mark)
         return Verdict.ENOUGH
     snapshots.add(mine, victim.items)
