@@ -49,7 +49,7 @@ LEFT_PLAIN = (
     "fairlead/core/model/reason.py",
     "fairlead/core/model/reasons.py",
     "fairlead/core/model/specs.py",
-    # A dataclass that is an abstract base class too: mypyc cannot make it.
+    # It had a dataclass that is an abstract base class too, which mypyc cannot make; not tried without.
     "fairlead/policy/queue_choice/rules.py",
 )
 """Globs of what they leave out all the same."""

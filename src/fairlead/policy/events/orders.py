@@ -83,8 +83,10 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
 def _too_much(app: Application, target: Queue) -> Reason | None:
     """A queue that does not hold what the application runs yet and has no room for it."""
     amounts = tuple(sorted(running_amounts(app).items()))
-    full = next((q for q in target.lineage if q not in app.queue.lineage and q.lacks(amounts)), None)
-    return queue_full(full, amounts) if full is not None else None
+    for queue in target.lineage:
+        if queue not in app.queue.lineage and queue.lacks(amounts):
+            return queue_full(queue, amounts)
+    return None
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ that changed since the last search are written anew; their old rows are crossed 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -46,16 +45,16 @@ def leaves_for_others(ask: Ask) -> bool:
     return counts_as_gone(ask) and ask.replaces is None
 
 
-@dataclass(slots=True, eq=False)
 class Need:
-    """So much of one resource is missing on each node."""
+    """So much of one resource is missing; what helps is work on the node, in some queue and below (None: any)."""
 
-    name: str
-    missing: Numbers
-    scale: float
-    """How much is needed of it."""
-    within: Queue | None = None
-    """What helps is work of this queue and below, wherever it runs; None: any on the node."""
+    __slots__ = ("missing", "name", "scale", "within")
+
+    def __init__(self, name: str, missing: Numbers, scale: float, within: Queue | None = None) -> None:
+        self.name = name
+        self.missing = missing
+        self.scale = scale
+        self.within = within
 
 
 class Stoppable:

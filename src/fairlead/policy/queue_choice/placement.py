@@ -59,11 +59,9 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     """The leaf for this application, made if need be, or why it is refused. `spec` has a resolved user."""
     applicant = _applicant(spec)
     try:
-        path = next((each.path for each in attempts(partition, applicant) if each.obstacle is None), None)
+        path = _choose(partition, applicant)
     except RuleError as error:
         return Refused(f"failed to place application {spec.id}: {error}")
-    if path is None:
-        return Refused(f"failed to place application {spec.id}: {_NO_RULE}")
     queue = partition.root.find(path)
     if queue is None:
         try:
@@ -78,6 +76,14 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
         return queue
     queue_removal.clean_if_leaving(partition, queue)
     return refused
+
+
+def _choose(partition: Partition, applicant: Applicant) -> str:
+    """The path by the first rule whose result the application may use. Raises `RuleError` when there is none."""
+    for attempt in attempts(partition, applicant):
+        if attempt.obstacle is None:
+            return attempt.path
+    raise RuleError(_NO_RULE)
 
 
 def _applicant(spec: ApplicationSpec) -> Applicant:

@@ -45,17 +45,14 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter, read. `user` and `group` say whether a name is on the list."""
+    """A filter, read. `user` and `group` say whether a name is on the list; without names it lists everybody."""
 
     allow: bool = True
-    is_empty: bool = True
     user: Matches = bool
     group: Matches = bool
 
     def lets_pass(self, user: str, groups: tuple[str, ...]) -> bool:
         """Whether the rule is for this user: those on the lists are allowed (or denied), all others the opposite."""
-        if self.is_empty:
-            return self.allow
         listed = self.user(user) or any(self.group(group) for group in groups)
         return self.allow if listed else not self.allow
 
@@ -77,7 +74,7 @@ def build_filter(spec: FilterSpec | None) -> Filter:
         return Filter(allow=kind != "deny")
     users = _matcher(spec.users, USER_NAME, "user")
     groups = _matcher(spec.groups, GROUP_NAME, "group")
-    return Filter(kind != "deny", False, users, groups)
+    return Filter(kind != "deny", users, groups)
 
 
 def _matcher(entries: tuple[str, ...], name: re.Pattern[str], kind: str) -> Matches:

@@ -34,9 +34,15 @@ if TYPE_CHECKING:
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
-def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
+def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
+    """A look at all nodes, made anew."""
+    del what
+    return look()
+
+
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
     """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
-    the same for every ask that has it, as long as nothing changes; by itself it looks anew.
+    the same for every ask that has it, as long as nothing changes.
     """
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
