@@ -156,7 +156,16 @@ def evict(
 ) -> None:
     """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
     assert ask.node is not None
-    ask.evict_cause, ask.evicted_by = cause, (rule, on_behalf_of)
+    ask.evicted_by = (rule, on_behalf_of)
+    leave(partition, ask, cause)
+    where = (ask.app.id, ask.key, ask.node.id)
+    partition.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, partition.name))
+
+
+def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
+    """An allocation was told to stop, or is reported as leaving: from now on it is no victim any more."""
+    assert ask.node is not None
+    ask.evict_cause = cause
     partition.admission.changed(ask)
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)
@@ -164,8 +173,6 @@ def evict(
         terminating.begin(partition, ask)
     elif cause is Cause.TIMEOUT:
         partition.disruption.timed_out[ask] = None
-    where = (ask.app.id, ask.key, ask.node.id)
-    partition.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, partition.name))
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, queue_removal, waiting_asks
+from fairlead.core.acts import gangs, queue_removal, reserve_node, waiting_asks
 from fairlead.core.books import application_limits
+from fairlead.core.books.timers import ATTEMPT, BACKOFF, HELD
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition
 
 TIMER, ENDED_TIMER = "application", "ended"
+TIMERS = (TIMER, gangs.TIMER, reserve_node.TIMER, ATTEMPT, BACKOFF, HELD)
+"""All kinds that an application may have."""
 COMPLETING_MS = 30_000
 STARTING_MS = 5 * 60_000
 ENDED_KEPT_MS = 72 * 3_600_000
@@ -140,7 +143,7 @@ def forget(partition: Partition, app: Application) -> None:
         partition.trackers.leave(app)
     if app.state in LIVE:
         app.queue.count_running(-1)
-    for kind in (TIMER, gangs.TIMER):
+    for kind in TIMERS:
         partition.timers.cancel(partition.name, app.id, kind)
 
 

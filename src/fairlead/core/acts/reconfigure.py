@@ -19,6 +19,7 @@ from fairlead.core.acts import (
     reserve_turn,
     room_changes,
     waiting_asks,
+    windows,
 )
 from fairlead.core.acts.limit_groups import limits_changed
 from fairlead.core.books.applications import NO_PRIORITY
@@ -93,6 +94,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     _derive(root, spec.root)
     _apply_children(partition, root, spec.root)
     _set_order(partition)
+    windows.look(partition)
 
 
 def _set_order(partition: Partition) -> None:
@@ -139,16 +141,18 @@ def _remove_partition(cluster: Cluster, partition: Partition) -> None:
     for app in list(partition.applications.values()):
         _fail(partition, app)
     cluster.timers.drop(partition.name)
+    cluster.admission.windows.forget(partition.name)
     del cluster.partitions[partition.name]
 
 
 def _fail(partition: Partition, app: Application) -> None:
     reason = Refused(f"partition {partition.name} was removed from the configuration")
+    for ask in app.allocated_asks():
+        allocations.release(partition, ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
+    # Among them now what was under way to the place of a placeholder.
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
-    for ask in app.allocated_asks():
-        allocations.release(partition, ask, Cause.STOPPED_BY_RM, PARTITION_REMOVED)
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
         step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE

@@ -9,6 +9,9 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+ATTEMPT, BACKOFF, HELD = "preempt", "backoff", "held"
+"""Kinds about an application that rules of the policy set and handle."""
+
 
 class Timer(NamedTuple):
     """One thing that is due at `due_ms`. `kind` tells which rule handles it."""

@@ -83,6 +83,10 @@ class Windows(Declared[WindowSpec]):
         spec = self._specs.get(name)
         return occurrence(spec, now_ms) if spec is not None else None
 
+    def forget(self, partition: str) -> None:
+        """A partition is gone: nothing is open there."""
+        self.opened = {where: began_ms for where, began_ms in self.opened.items() if where[0] != partition}
+
     # -- what is in the way of an ask -----------------------------------------------------------------------------
 
     def ahead_of(self, ask: Ask, now_ms: int) -> Iterator[tuple[WindowSpec, int, int]]:

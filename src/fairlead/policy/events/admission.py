@@ -30,10 +30,14 @@ def admit(admission: Admission, queue: str, spec: AskSpec) -> AskSpec | Reason:
     resolved = with_class(admission, spec)
     if isinstance(resolved, Reason):
         return resolved
-    found = admission.classes.get(resolved.priority_class)
+    return why_beyond_quota(admission, queue, resolved) or resolved
+
+
+def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec) -> Reason | None:
+    """Why the quotas have no room for an ask whose class is resolved; None when they have."""
+    found = admission.classes.get(spec.priority_class)
     limited = found is not None and found.limited
-    obstacle = admission.quotas.obstacle(queue, resolved.priority_class, resolved.resources.items, limited)
-    return resolved if obstacle is None else obstacle
+    return admission.quotas.obstacle(queue, spec.priority_class, spec.resources.items, limited)
 
 
 class Trial:

@@ -69,6 +69,7 @@ def _reject(partition: Partition, spec: ApplicationSpec, reason: Refused) -> Non
     app.rejected, app.message = reason, reason.sentence()
     app.advance(Step.REJECT, partition.now_ms)
     app.finished_ms = partition.now_ms
+    partition.rejected.pop(spec.id, None)  # They are kept in order of time.
     partition.rejected[spec.id] = app
     application_steps.keep_ended(partition)
     partition.out.append(ApplicationRejected(spec.id, reason, partition.name))
@@ -270,6 +271,10 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 }
 
 
+ORDERS_ABOUT_NODES = (events.UpdateNode, events.LabelNode, events.DrainNode, events.UndrainNode, events.RemoveNode)
+ORDERS_ABOUT_ASKS = (events.ChangeAsk, events.SetConditions, events.SetAtOnce, events.SetPriority, events.ReserveAsk)
+
+
 def partition_of(event: Any) -> str:
     """The name of the partition that an event is about."""
     if isinstance(event, events.AddNode):
@@ -295,3 +300,8 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     elif isinstance(event, events.MoveApplication):
         reason = Refused(f"failed to find partition {name} for application {event.id}")
         out.append(MoveRejected(event.id, reason, name))
+    elif isinstance(event, ORDERS_ABOUT_NODES):
+        out.append(NodeRejected(event.id, Refused(f"failed to find partition {name} for node {event.id}"), name))
+    elif isinstance(event, ORDERS_ABOUT_ASKS):
+        reason = Refused(f"failed to find partition {name} for application {event.application}")
+        out.append(AskRejected(event.application, getattr(event, "key", ""), reason, name))

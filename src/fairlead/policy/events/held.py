@@ -12,19 +12,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, waiting_asks
+from fairlead.core.books.timers import HELD as TIMER
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import AskRejected, AtOnceChanged, ConditionsChanged
 from fairlead.core.model.events import SetAtOnce, SetConditions
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.reasons import Reason, Refused
-from fairlead.policy.events.admission import admit
+from fairlead.policy.events.admission import why_beyond_quota
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.conditions import Conditions, Outcome
     from fairlead.core.model.specs import AskSpec
-
-TIMER = "held"
 
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:
@@ -90,9 +89,8 @@ def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Rea
         what = f"attempt {spec.attempt} of {spec.first_key}" if spec.first_key else spec.key
         return Refused(f"{what} cannot enter: an ask of that name is there already")
     if spec.conditions is not None and partition.admission.is_asked:
-        # Quotas do not count what has never been in line; so they are asked again when it enters.
-        admitted = admit(partition.admission, app.queue.path, spec)
-        return admitted if isinstance(admitted, Reason) else None
+        # Quotas do not count what is held; so they are asked (again) when it enters. Its class was resolved before.
+        return why_beyond_quota(partition.admission, app.queue.path, spec)
     return None
 
 
@@ -171,9 +169,9 @@ def following(partition: Partition, application: str, outcome: Outcome, how: str
 
 
 def _drop(partition: Partition, ask: Ask) -> AskSpec:
-    """Take an ask out of the line; as what it comes back."""
+    """Take an ask out of the line; as what it comes back: like one that was held from the beginning."""
     waiting_asks.drop_ask(partition, ask)
-    return ask.spec if ask.spec.priority == ask.priority else replace(ask.spec, priority=ask.priority)
+    return replace(ask.spec, priority=ask.priority, conditions=MET)
 
 
 def _refuse(partition: Partition, event: SetConditions, why: str) -> None:

@@ -15,6 +15,7 @@ from fairlead.core.acts import allocations, reserve_turn, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
@@ -27,7 +28,7 @@ from fairlead.policy.queue_choice.placement import gang_obstacle
 from fairlead.policy.why.waiting import queue_full
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Partition, Queue
+    from fairlead.core.books import Application, Partition, Queue
     from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
 
 
@@ -150,15 +151,17 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
 
 
 def label_ask(partition: Partition, event: LabelAsk) -> None:
-    """An ask that waits or runs is described anew. Unknown ones are passed over: it may have ended meanwhile."""
-    ask = partition.find_ask(event.application, event.key)
+    """An ask that waits, runs or is held is described anew. Unknown ones are passed over: it may have ended."""
+    known = partition.find_ask(event.application, event.key) or partition.held_asks.get(event.application, event.key)
     said = (event.labels, event.where, event.images)
-    if ask is None or (ask.spec.labels, ask.spec.where, ask.spec.images) == said:
+    if known is None or (known.spec.labels, known.spec.where, known.spec.images) == said:
         return
     if bad := flaw(event.where):
         partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
-        return
-    relabel(partition, ask, *said)
+    elif isinstance(known, Ask):
+        relabel(partition, known, *said)
+    else:
+        known.spec = replace(known.spec, labels=event.labels, where=event.where, images=event.images)
 
 
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:

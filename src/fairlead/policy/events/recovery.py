@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, nominate, terminating
-from fairlead.core.model.events import Cause, Leaving, Nominated
+from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.model.events import Leaving, Nominated
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.preemption.by_priority import plan_on, tell
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Partition
+    from fairlead.core.books import Ask, Node, Partition
 
 
 def leaving(partition: Partition, event: Leaving) -> None:
@@ -22,14 +22,7 @@ def leaving(partition: Partition, event: Leaving) -> None:
     ask = partition.find_ask(event.application, event.key)
     if ask is None or ask.node is None or ask.evict_cause is not None:
         return
-    ask.evict_cause = event.cause
-    partition.admission.changed(ask)
-    if ask.spec.placeholder:
-        gangs.placeholder_told_to_go(ask)
-    if event.cause is Cause.PREEMPTED_BY_SCHEDULER:
-        terminating.begin(partition, ask)
-    partition.nodes.since_search[ask.node] = None
-    partition.books_version += 1
+    allocations.leave(partition, ask, event.cause)
 
 
 def nominated(partition: Partition, event: Nominated) -> None:
@@ -42,14 +35,20 @@ def nominated(partition: Partition, event: Nominated) -> None:
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
+    if ask.spec.idle:
+        return  # It takes what others leave over when its turn comes: nothing is kept for it.
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
     if fits_in(ask.items, node.free_for(ask, leaving)) and partition.nodes.suits(ask, node, leaving):
-        ask.preempt_triggered = True
-        nominate.nominate(partition, ask, node, leaving)
+        _nominate(partition, ask, node, leaving)
         return
     plan = plan_on(partition, ask, node)
     if plan is None:
         return
     tell(partition, plan)
+    _nominate(partition, ask, node, (*plan.victims, *plan.leaving))
+
+
+def _nominate(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
     ask.preempt_triggered = True
-    nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))
+    reserve_node.unreserve(partition, ask)
+    nominate.nominate(partition, ask, node, victims)

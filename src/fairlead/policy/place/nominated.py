@@ -132,7 +132,7 @@ def start_over(partition: Partition, ask: Ask, node: Node) -> None:
         return
     ask.preempt_triggered = False
     if partition.disruption.note_fruitless(ask, node, partition.now_ms):
-        partition.out.append(LoopBroken(ask.app.id, ask.key, node.id, "", FRUITLESS_MAX))
+        partition.out.append(LoopBroken(ask.app.id, ask.key, node.id, "", FRUITLESS_MAX, partition.name))
 
 
 def _has_room(node: Node, ask: Ask) -> bool:
