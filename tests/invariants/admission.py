@@ -79,7 +79,7 @@ def check_windows(partition: Partition) -> None:
     for app in partition.applications.values():
         for ask in app.asks.values() if windows._specs else ():
             if ask.pending:
-                assert ask.where == windows.where(ask, partition.now_ms), f"{ask} is narrowed by other windows"
+                assert ask.where == windows.where(partition, ask), f"{ask} is narrowed by other windows"
                 due_ms = windows.changes_ms(ask, partition.now_ms)
                 assert due_ms is None or (timer_ms or due_ms + 1) <= due_ms, f"{ask} reaches a window unnoticed"
     due_ms = windows.next_ms(partition.now_ms)

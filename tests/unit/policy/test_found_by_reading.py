@@ -8,7 +8,7 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import MET, Conditions
-from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.constraints import HOSTNAME, Constraints, Requirement
 from fairlead.core.model.decisions import (
     Allocated,
     AskRejected,
@@ -18,6 +18,7 @@ from fairlead.core.model.decisions import (
     MoveRejected,
     NodeRejected,
     Released,
+    Unreserved,
 )
 from fairlead.core.model.events import (
     AddApplication,
@@ -278,28 +279,24 @@ def test_no_timer_of_an_application_outlives_it() -> None:
 # -- gangs ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_ask_under_way_to_a_node_that_is_drained_does_not_start_there() -> None:
-    s = cluster(nodes={"n1": 2, "n2": 2})
-    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
-    held = AskSpec(
-        application="g", key="p", resources=cores(2), placeholder=True, task_group="t", tags={TAG_REQUIRED_NODE: "n1"}
-    )
-    s.handle(AddAsks((held,)), 0)
-    assert started(s.schedule(1)) == ["p@n1"]
-    real = AskSpec(
-        application="g",
-        key="real",
-        resources=cores(2),
-        task_group="t",
-        where=Constraints(selector=(Requirement("zone", "In", ("z",)),)),
-    )
-    s.handle(AddNode(NodeSpec(id="n3", capacity=cores(2), attributes={"zone": "z"})), 2)
-    s.handle(AddAsks((real,)), 2)
-    assert stopped(s.schedule(3)) == ["p"]
-    s.handle(DrainNode("n3"), 4)
-    said = s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 5)
-    assert started(said + s.schedule(6)) == []
-    check_books(s)
+def test_no_gang_gives_way_to_one_whose_last_placeholder_has_its_room_coming() -> None:
+    s = cluster(nodes={"n1": 4, "n3": 4}, rule="priority")
+    submit(s, "v", 4)
+    s.schedule(0)
+
+    def gang(name: str, now: int, priority: int, **more: Any) -> None:
+        s.handle(AddApplication(ApplicationSpec(id=name, queue="root.a")), now)
+        of_gang: dict[str, Any] = {"application": name, "resources": cores(4), "placeholder": True, "task_group": "t"}
+        asks = tuple(AskSpec(key=f"{name}{i}", priority=priority, **of_gang, **more) for i in (1, 2))
+        s.handle(AddAsks(asks), now)
+
+    gang("second", 1, 5, allow_preempt_other=False)
+    assert started(s.schedule(2)) == ["second1@n3"]
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(4))), 3)
+    gang("first", 3, 6)
+    assert stopped(s.schedule(4)) == ["v"]
+    s.handle(Release("v", "v", Cause.PREEMPTED_BY_SCHEDULER), 5)
+    assert started(s.schedule(5)) == ["first2@n1"]
 
 
 # -- turns ----------------------------------------------------------------------------------------------------------
@@ -378,3 +375,88 @@ def test_what_was_put_on_hold_counts_for_its_quota_again_when_it_is_released() -
         for _, amount in ask.items
     )
     assert used <= 4_000
+
+
+# -- nodes whose label says another hostname ------------------------------------------------------------------------
+
+
+def labelled(*nodes: str, hostname: str) -> Scheduler:
+    s = cluster(nodes={})
+    for name in nodes:
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(4), attributes={HOSTNAME: hostname})), 0)
+    return s
+
+
+def test_a_port_is_taken_on_a_node_and_not_on_all_of_one_hostname() -> None:
+    s = labelled("n1", "n2", hostname="same")
+    for key in ("one", "two"):
+        submit(s, key, 1, where=Constraints(ports=("TCP//80",)))
+    assert sorted(started(s.schedule(1))) == ["one@n1", "two@n2"]
+
+
+@pytest.mark.parametrize("node_first", [True, False])
+def test_a_window_keeps_the_nodes_free_that_it_names(node_first: bool) -> None:
+    window = SetWindow(WindowSpec(name="w", starts_ms=1_000, length_ms=1_000, nodes=("n1",)))
+    s = cluster(nodes={"other": 1})
+    n1 = AddNode(NodeSpec(id="n1", capacity=cores(4), attributes={HOSTNAME: "ip-10-0-0-1"}))
+    s.handle(window, 0)
+    if node_first:
+        s.handle(n1, 0)
+    submit(s, "long", 2, 1)
+    if not node_first:
+        s.handle(n1, 1)
+    assert not started(s.schedule(2))
+    assert started(s.schedule(2_000)) == ["long@n1"]
+
+
+# -- limits and full queues -----------------------------------------------------------------------------------------
+
+
+def nominated(s: Scheduler) -> list[str]:
+    return [ask.key for ask in s.cluster.partitions["default"].nominations]
+
+
+def stop_and_nominate(*nodes: int) -> Scheduler:
+    """By priority: on each node, of so many cores, low work of another user; a user `u` may use 4 cores."""
+    limit = LimitSpec(users=("u",), max_resources=Limits({"vcore": 4_000}))
+    s = cluster(nodes={f"n{i}": count for i, count in enumerate(nodes, 1)}, rule="priority", limits=(limit,))
+    for i, count in enumerate(nodes, 1):
+        submit(s, f"low{i}", count, queue="root.b", user="w", node=f"n{i}")
+    return s
+
+
+def test_what_is_promised_to_others_is_not_given_back_under_the_limit_of_a_user() -> None:
+    s = stop_and_nominate(3, 2)
+    submit(s, "mine", 3, user="u", priority=1)
+    submit(s, "other", 2, user="v", priority=5, tags={TAG_REQUIRED_NODE: "n2"})
+    s.schedule(1)
+    assert nominated(s) == ["other", "mine"]
+    submit(s, "first", 2, 2, user="u", priority=9, tags={TAG_REQUIRED_NODE: "n2"})
+    s.schedule(2)
+    assert nominated(s) == ["first"]
+    check_books(s)
+
+
+def test_of_two_nominated_under_a_limit_the_weaker_makes_room() -> None:
+    s = stop_and_nominate(1, 2, 2)
+    submit(s, "strong", 1, user="u", priority=5)
+    submit(s, "weak", 2, user="u", priority=1)
+    s.schedule(1)
+    submit(s, "first", 2, 2, user="u", priority=9, tags={TAG_REQUIRED_NODE: "n3"})
+    said = s.schedule(2)
+    assert nominated(s) == ["strong", "first"]
+    assert [d.key for d in said if isinstance(d, Unreserved)] == ["weak"]
+
+
+def test_nothing_is_stopped_on_a_required_node_while_the_queue_is_full() -> None:
+    s = cluster(QueueSpec(name="a", max=Limits({"vcore": 10_000})), QueueSpec(name="b"), nodes={"n1": 8, "n2": 8})
+    submit(s, "important", 4, queue="root.b", node="n1", priority=9)
+    submit(s, "low", 4, queue="root.b", node="n1")
+    submit(s, "required", 8, tags={TAG_REQUIRED_NODE: "n1"}, priority=5)
+    s.schedule(1)
+    submit(s, "fills", 8, 2)
+    s.schedule(2)
+    s.handle(Release("important", "important", Cause.FINISHED), 3)
+    assert stopped(s.schedule(3)) == []
+    s.handle(Release("fills", "fills", Cause.FINISHED), 4)
+    assert stopped(s.schedule(4)) == ["low"]

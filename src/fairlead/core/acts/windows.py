@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.books.windows import TIMER, occurrence
+from fairlead.core.model.constraints import HOSTNAME
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition
+    from fairlead.core.books import Ask, Node, Partition
     from fairlead.core.model.specs import WindowSpec
 
 
@@ -39,6 +40,12 @@ def look(partition: Partition) -> None:
     due_ms = windows.next_ms(now_ms)
     if due_ms is not None:
         partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+
+
+def node_named(partition: Partition, node: Node) -> None:
+    """A node came or has other labels: a window that names it is known by its hostname to what waits."""
+    if partition.admission.windows and node.labels[HOSTNAME] != node.id:
+        look(partition)
 
 
 def _close(partition: Partition) -> None:

@@ -25,7 +25,7 @@ from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
 from fairlead.core.books.volume_limits import VolumeLimits, wake_sharing
-from fairlead.core.model.constraints import ANYWHERE, HOSTNAME, AffinityTerm, Constraints, SpreadTerm
+from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.model.matching import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -329,7 +329,7 @@ class Terrain:
         where, labels = shape.where, dict(shape.labels)
         mask = self.ground(where).open.copy()
         for tally, _ in self._colliding(where):
-            mask &= tally.view(self.topology(HOSTNAME)).by_row() == 0
+            mask[[node.row for node in tally.on_node]] = False
         if where.volumes:
             mask &= self.volumes.rows(where, self._table.columns.rows)
         if where.affinity:

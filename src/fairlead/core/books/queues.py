@@ -306,11 +306,16 @@ class Queue(QueueLine):
     # -- priorities -----------------------------------------------------------------------------------------------
 
     def adjust(self, priority: int) -> int:
-        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority."""
+        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority. In
+        YuniKorn's walk that stays within 32 bits; where rank decides it does not, or turns would know equals that
+        preemption does not.
+        """
         if priority == NO_PRIORITY:
             return NO_PRIORITY
         offset = self.properties.priority_offset
-        return offset if self.properties.priority_fence else max(PRIORITY_MIN, min(PRIORITY_MAX, offset + priority))
+        if self.properties.priority_fence:
+            return offset
+        return offset + priority if self.by_rank else max(PRIORITY_MIN, min(PRIORITY_MAX, offset + priority))
 
     def change_priority(self, old: int, new: int) -> None:
         """An application (or child) here reports `new` instead of `old`; go up only while something changes."""

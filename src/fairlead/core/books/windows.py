@@ -63,7 +63,7 @@ def is_for(spec: WindowSpec, app: Application) -> bool:
 
 def covers(spec: WindowSpec, node: Node) -> bool:
     """Whether the window keeps this node free."""
-    return not spec.nodes or node.labels[HOSTNAME] in spec.nodes
+    return not spec.nodes or node.id in spec.nodes
 
 
 class Windows(Declared[WindowSpec]):
@@ -98,24 +98,27 @@ class Windows(Declared[WindowSpec]):
                 continue
             yield spec, *times
 
-    def where(self, ask: Ask, now_ms: int) -> Constraints:
+    def where(self, partition: Partition, ask: Ask) -> Constraints:
         """Where it may run if it starts now."""
         own = ask.spec.where
         if not self._specs:
             return own
-        nodes: dict[str, None] = {}
-        for spec, _, _ in self.ahead_of(ask, now_ms):
+        hosts: dict[str, None] = {}
+        for spec, _, _ in self.ahead_of(ask, partition.now_ms):
             if not spec.nodes:
                 return replace(own, selector=(*own.selector, _NOWHERE))
-            nodes |= dict.fromkeys(spec.nodes)
-        return replace(own, selector=(*own.selector, Requirement(HOSTNAME, NOT_IN, tuple(nodes)))) if nodes else own
+            hosts |= dict.fromkeys(spec.nodes)
+            # A node may be labelled with another hostname than its name.
+            known = (partition.nodes.nodes.get(name) for name in spec.nodes)
+            hosts |= {node.labels[HOSTNAME]: None for node in known if node is not None}
+        return replace(own, selector=(*own.selector, Requirement(HOSTNAME, NOT_IN, tuple(hosts)))) if hosts else own
 
     def narrow(self, partition: Partition, ask: Ask) -> Constraints:
-        """The same as of now; when that changes with time, there is a timer for it."""
+        """The same; when that changes with time, there is a timer for it."""
         due_ms = self.changes_ms(ask, partition.now_ms)
         if due_ms is not None:
             partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
-        return self.where(ask, partition.now_ms)
+        return self.where(partition, ask)
 
     def changes_ms(self, ask: Ask, now_ms: int) -> int | None:
         """When it begins to reach into the next window; None: it does already, or has no time limit."""

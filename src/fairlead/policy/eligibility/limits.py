@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, closed_queue
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached
 
@@ -28,6 +28,26 @@ def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
     Only accepted applications can be held back.
     """
     return closed_gate(app, yielding) is None
+
+
+def leaves_a_place(app: Application, other: Application) -> bool:
+    """Whether `other`, which does not run yet either, still has a place to run once `app` has begun."""
+    if app is other or app.state is not State.ACCEPTED or other.state is not State.ACCEPTED:
+        return True
+    counts = [(q, q.max_applications, begun(q, other), q.allocating_accepted) for q in app.queue.lineage]
+    counts += [(c, c.max_applications, c.begun(other), c.applications) for c in _ceilings(app)]
+    of_other = {*other.queue.lineage, *_ceilings(other)}
+    return not any(
+        most
+        and place in of_other
+        and not {app.id, other.id} & counted.keys()
+        and count + (app not in place.promised) >= most
+        for place, most, count, counted in counts
+    )
+
+
+def _ceilings(app: Application) -> list[Ceiling]:
+    return app.allowance.ceilings if app.allowance is not None else []
 
 
 def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:

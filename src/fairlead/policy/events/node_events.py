@@ -20,6 +20,7 @@ from fairlead.core.acts import (
     nominate,
     reserve_node,
     room_changes,
+    windows,
 )
 from fairlead.core.books.node import Node
 from fairlead.core.model import events
@@ -52,6 +53,7 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     partition.nodes.add(node)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
+    windows.node_named(partition, node)
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
@@ -128,6 +130,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
     partition.nodes.describe(node, attributes, event.taints)
+    windows.node_named(partition, node)
     partition.disruption.capacity_changed()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:

@@ -14,7 +14,7 @@ from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
-from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.limits import full_ceiling, leaves_a_place, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
 from fairlead.policy.order.keys import application_key, ask_key
 
@@ -97,6 +97,9 @@ def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> b
 def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:
     free = dict(node.free)
     for holder, expected in starts:
+        # Its application may stay when the ask has ended.
+        if not leaves_a_place(ask.app, holder.app):
+            return False
         if _ends_by(partition, ask, expected.start_ms):
             # Room that gathers for it may be used until then.
             add_to(free, node.held.get(holder, ()))
@@ -111,11 +114,16 @@ def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
 
 
 def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
-    """Whether both have room at the expected start, under every maximum and on the node."""
+    """Whether both have room at the expected start, under every maximum and limit and on the node. Under a limit what
+    is in use now counts: the start is known only where that leaves room for the holder.
+    """
     both = dict(holder.items)
     add_to(both, ask.items)
     items = tuple(both.items())
     if any(lacks(queue.max, used, items) for queue, used in expected.used.items()):
+        return False
+    mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
+    if holder.app.allowance is not None and any(c in mine and c.lacks(items) for c in holder.app.allowance.ceilings):
         return False
     if node is not expected.node:
         return True

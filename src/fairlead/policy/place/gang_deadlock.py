@@ -34,7 +34,7 @@ def resolve_one(partition: Partition) -> bool:
     """Break one deadlock of gangs; whether anything was done. Called when nothing else can be."""
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
     parted = _let_go(partition, held)
-    waiting = sorted((app for app in held if _is_not_whole(partition, app)), key=_place)
+    waiting = sorted((app for app in held if _is_not_whole(app)), key=_place)
     if len(waiting) < 2 or any(_is_leaving(later) for first in waiting for later in first.awaited_by):
         return parted
     for first in waiting:
@@ -46,20 +46,21 @@ def resolve_one(partition: Partition) -> bool:
     return parted
 
 
-def _is_not_whole(partition: Partition, app: Application) -> bool:
-    """Whether it holds placeholders and waits for room for more of them. One that gave way holds nothing that stays."""
-    return (
-        app.state is State.ACCEPTED
-        and app.gives_way_to is None
-        and _lacks_some(partition, app)
-        and bool(app.standing())
-    )
+def _is_not_whole(app: Application) -> bool:
+    """Whether it holds placeholders, and more of them are in line. One that gave way holds nothing that stays; one
+    whose last placeholders are nominated is whole as soon as work has left that was told to.
+    """
+    return app.state is State.ACCEPTED and app.gives_way_to is None and _lines_up(app) and bool(app.standing())
+
+
+def _lines_up(app: Application) -> bool:
+    """Whether some of its placeholders are in line."""
+    return any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
 
 
 def _lacks_some(partition: Partition, app: Application) -> bool:
     """Whether some of its placeholders wait, in line or nominated."""
-    in_line = any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
-    return in_line or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
+    return _lines_up(app) or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
 
 
 def _is_leaving(app: Application) -> bool:

@@ -88,7 +88,10 @@ def _node_for(partition: Partition, shape: Shape) -> Node | None:
         return None
     if shape.required_node:
         node = nodes.nodes.get(shape.required_node)
-        if node is not None and not (node.is_open and fits_in(shape.items, node.free) and nodes.lets(shape, node)):
+        # That it is drained keeps nothing off that requires it, as in the walk.
+        if node is not None and (
+            node.reservations or not fits_in(shape.items, node.free) or not nodes.lets(shape, node)
+        ):
             node = None
     else:
         node = nodes.first_for(shape)

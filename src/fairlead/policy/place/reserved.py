@@ -202,18 +202,26 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
         ask.attempted = True
         allocations.place(partition, ask, found[ask])
         return ask
+    return _place_by_force(partition, stuck)
+
+
+def _place_by_force(partition: Partition, stuck: dict[Ask, Node]) -> Ask | None:
+    """Place the first ask in walk order that requires its node, in room that is kept there for others; None when that
+    helps none: then work is stopped there for each, unless a queue or limit is in its way.
+    """
     while stuck:
         ask = _first(stuck)
         node = stuck.pop(ask)
-        if obstacle_above(partition, ask) is None and take_kept_room(partition, ask, node):
-            ask.attempted = True
-            allocations.place(partition, ask, node)
-            return ask
-        preempt_on_required_node(partition, ask, node)
+        if obstacle_above(partition, ask) is None:
+            if take_kept_room(partition, ask, node):
+                ask.attempted = True
+                allocations.place(partition, ask, node)
+                return ask
+            preempt_on_required_node(partition, ask, node)
         # What starts or ends elsewhere may change what suits it, and what may be stopped for it.
         assert ask.shape is not None
         _wait_for_node(partition, ask.shape)
-        again.pop(ask, None)
+        partition.nodes.reserved_again.pop(ask, None)
     return None
 
 

@@ -275,7 +275,7 @@ class Search:
             del yielding[nominee]
             if (
                 all(bound.lets(nominee) for bound in held)
-                and self._limits_let(nominee, cleared)
+                and nominations.limit_short_of_kept(self.partition, self.ask, tuple(yielding)) is None
                 and may_run(self.ask.app, Counter(a.app for a in yielding))
                 and (self.plain or self.partition.nodes.suits(self.ask, node, (*gone, *yielding)))
             ):
@@ -285,22 +285,6 @@ class Search:
                 yielding[nominee] = None
                 cleared.append(nominee)
         return tuple(cleared)
-
-    def _limits_let(self, nominee: Ask, cleared: list[Ask]) -> bool:
-        """Whether the limits that both are under have room for the two of them."""
-        allowance, mine = nominee.app.allowance, self.ask.app.allowance
-        if allowance is None or mine is None:
-            return True
-        for ceiling in mine.ceilings:
-            if ceiling not in allowance.ceilings:
-                continue
-            limit = ceiling.max or {}
-            kept = self.partition.nominations.kept.get(ceiling, {})
-            for name, amount in self.ask.items:
-                gone = sum(dict(a.items).get(name, 0) for a in cleared)
-                if name in limit and ceiling.used.get(name, 0) + kept.get(name, 0) - gone + amount > limit[name]:
-                    return False
-        return True
 
     # -- harm -----------------------------------------------------------------------------------------------------
 
