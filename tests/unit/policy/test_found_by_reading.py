@@ -40,6 +40,7 @@ from fairlead.core.model.events import (
     SetPriority,
     SetPriorityClass,
     SetWindow,
+    UndrainNode,
     UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
@@ -60,6 +61,7 @@ from fairlead.core.model.specs import (
 )
 from fairlead.scheduler import Scheduler
 
+HOUR_MS = 3_600_000
 LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
 
 
@@ -276,7 +278,53 @@ def test_no_timer_of_an_application_outlives_it() -> None:
     assert [timer for timer in s.cluster.timers.pending() if timer.subject in {"waits", "later"}] == []
 
 
+def test_an_application_that_is_refused_again_is_kept_from_then_on_and_holds_up_no_other() -> None:
+    s = cluster(nodes={"n1": 2})
+    for hour, name in enumerate(("x", "y", "x")):
+        s.handle(AddApplication(ApplicationSpec(id=name, queue="root.nowhere")), hour * HOUR_MS)
+    s.schedule(73 * HOUR_MS)
+    assert list(s.cluster.partitions["default"].rejected) == ["x"]
+    s.schedule(74 * HOUR_MS)
+    assert not s.cluster.partitions["default"].rejected
+
+
 # -- gangs ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_ask_under_way_to_another_node_waits_again_when_that_is_drained() -> None:
+    """As when it is labelled otherwise; in the place of its placeholder it would start all the same."""
+    s = cluster(nodes={"n1": 2})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(2), "task_group": "t"}
+    s.handle(AddAsks((AskSpec(key="p", placeholder=True, **of_gang),)), 0)
+    assert started(s.schedule(1)) == ["p@n1"]
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2), attributes={"zone": "z"})), 2)
+    in_zone = Constraints(selector=(Requirement("zone", "In", ("z",)),))
+    s.handle(AddAsks((AskSpec(key="real", where=in_zone, **of_gang),)), 2)
+    assert stopped(s.schedule(3)) == ["p"]
+    s.handle(DrainNode("n2"), 4)
+    check_books(s)
+    s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 5)
+    assert started(s.schedule(6)) == []
+    s.handle(UndrainNode("n2"), 7)
+    assert started(s.schedule(8)) == ["real@n2"]
+    check_books(s)
+
+
+def test_what_can_go_to_another_node_does_not_wait_behind_what_can_go_nowhere() -> None:
+    s = cluster(nodes={"n1": 2})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(1), "task_group": "t"}
+    s.handle(AddAsks(tuple(AskSpec(key=key, placeholder=True, **of_gang) for key in ("p1", "p2"))), 0)
+    s.schedule(0)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2), attributes={"disk": "ssd"})), 1)
+    for key, disk in (("nowhere", "tape"), ("elsewhere", "ssd")):
+        where = Constraints(selector=(Requirement("disk", "In", (disk,)),))
+        s.handle(AddAsks((AskSpec(key=key, where=where, **of_gang),)), 2)
+    assert stopped(s.schedule(3)) == ["p1"]
+    s.handle(Release("g", "p1", Cause.PLACEHOLDER_REPLACED), 4)
+    assert s.cluster.partitions["default"].applications["g"].asks["elsewhere"].node is not None
+    check_books(s)
 
 
 def test_no_gang_gives_way_to_one_whose_last_placeholder_has_its_room_coming() -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
-from fairlead.core.books.timers import ATTEMPT as TIMER
+from fairlead.core.books.timers import ATTEMPT
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.partition import Partition
 
+TIMER = ATTEMPT
 NEVER_MS = 2**62
 RESERVE_AFTER_MS = 2_000
 """An ordinary ask that waits so long may have a node set aside (`reserve`)."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.timers import BACKOFF as TIMER
+from fairlead.core.books.timers import BACKOFF
 from fairlead.policy.eligibility.headroom import is_held_back
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Batch, Partition
     from fairlead.core.books.asks import LineKey
+
+TIMER = BACKOFF
 
 
 def rests_before(partition: Partition, batch: Batch) -> bool:

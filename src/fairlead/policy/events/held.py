@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, waiting_asks
-from fairlead.core.books.timers import HELD as TIMER
+from fairlead.core.books.timers import HELD
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import AskRejected, AtOnceChanged, ConditionsChanged
 from fairlead.core.model.events import SetAtOnce, SetConditions
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.conditions import Conditions, Outcome
     from fairlead.core.model.specs import AskSpec
+
+TIMER = HELD
 
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:

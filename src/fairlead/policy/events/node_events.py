@@ -81,6 +81,8 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.books_version += 1
         for ask in list(node.held):
             nominate.withdraw(partition, ask)
+            if ask.bound_for is node and not ask.required_node:
+                gangs.wait_again(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
             reserve_node.unreserve(partition, ask)
 

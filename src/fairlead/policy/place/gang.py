@@ -16,7 +16,7 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.order.keys import application_key, first_leaf_in_walk
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Node, Partition, Queue
+    from fairlead.core.books import Application, Ask, Node, Partition, Queue, Shape
     from fairlead.core.books.task_groups import TaskGroup
 
 
@@ -48,8 +48,10 @@ def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Applicatio
 
 
 def _replace_in(partition: Partition, app: Application) -> Ask | None:
-    """The first ask in order that has a placeholder in a place that suits it; then the first that can go elsewhere."""
-    elsewhere: tuple[Ask, Ask] | None = None
+    """The first ask in order that has a placeholder in a place that suits it; then the first for which another node has
+    room. (YuniKorn's core tries another node for the first one alone: what comes behind one that fits nowhere waits.)
+    """
+    elsewhere: dict[Shape | None, tuple[Ask, Ask]] = {}
     for batch in list(app.line):
         group = app.groups.get(batch.task_group)
         if group is None or not group.standing:
@@ -61,17 +63,15 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         if found.node is not None and suits(partition, ask, found.node, found):
             gangs.begin_swap(partition, ask, found, found.node)
             return ask
-        if elsewhere is None:
-            elsewhere = (ask, found)
-    if elsewhere is None:
-        return None
-    ask, placeholder = elsewhere
-    node = _other_node(partition, ask)
-    if node is not None:
-        gangs.begin_swap(partition, ask, placeholder, node)
-        return ask
-    partition.homeless[app] = None
-    partition.homeless_at = partition.nodes.gains
+        elsewhere.setdefault(ask.shape, (ask, found))
+    for ask, placeholder in elsewhere.values():
+        node = _other_node(partition, ask)
+        if node is not None:
+            gangs.begin_swap(partition, ask, placeholder, node)
+            return ask
+    if elsewhere:
+        partition.homeless[app] = None
+        partition.homeless_at = partition.nodes.gains
     return None
 
 
