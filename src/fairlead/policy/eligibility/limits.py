@@ -15,7 +15,7 @@ from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications,
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.demand import Demand, Obstacle
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
@@ -34,20 +34,19 @@ def leaves_a_place(app: Application, other: Application) -> bool:
     """Whether `other`, which does not run yet either, still has a place to run once `app` has begun."""
     if app is other or app.state is not State.ACCEPTED or other.state is not State.ACCEPTED:
         return True
+    counts: list[tuple[Obstacle, int, int, dict[str, None]]]
     counts = [(q, q.max_applications, begun(q, other), q.allocating_accepted) for q in app.queue.lineage]
     counts += [(c, c.max_applications, c.begun(other), c.applications) for c in _ceilings(app)]
-    of_other = {*other.queue.lineage, *_ceilings(other)}
-    return not any(
-        most
-        and place in of_other
-        and not {app.id, other.id} & counted.keys()
-        and count + (app not in place.promised) >= most
-        for place, most, count, counted in counts
-    )
+    of_other: set[Obstacle] = {*other.queue.lineage, *_ceilings(other)}
+    for place, most, count, counted in counts:
+        needs = most and place in of_other and app.id not in counted and other.id not in counted
+        if needs and count + (app not in place.promised) >= most:
+            return False
+    return True
 
 
-def _ceilings(app: Application) -> list[Ceiling]:
-    return app.allowance.ceilings if app.allowance is not None else []
+def _ceilings(app: Application) -> tuple[Ceiling, ...]:
+    return app.allowance.ceilings if app.allowance is not None else ()
 
 
 def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:
