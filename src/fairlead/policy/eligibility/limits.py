@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached
+from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached, QueueFull
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -91,6 +91,14 @@ def is_over_limit(demand: Demand) -> bool:
     if demand.obstacle is None or demand.obstacle is demand.leaf:
         demand.block(full)
     return True
+
+
+def queue_full(queue: Queue, items: Items) -> Reason:
+    """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
+    most = queue.max or {}
+    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
+    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
+    return QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
 
 
 def limit_reached(ceiling: Ceiling, items: Items) -> Reason:

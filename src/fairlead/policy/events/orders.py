@@ -23,9 +23,9 @@ from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import ApplicationsAtMax, Reason, Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
+from fairlead.policy.eligibility.limits import queue_full
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
-from fairlead.policy.why.waiting import queue_full
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition, Queue

@@ -22,14 +22,19 @@ from fairlead.core.model import reasons
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
-from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling, limit_applications, limit_reached
+from fairlead.policy.eligibility.limits import (
+    closing_ceiling,
+    full_ceiling,
+    limit_applications,
+    limit_reached,
+    queue_full,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.reasons import Reason
-    from fairlead.core.model.resources import Items
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
@@ -171,14 +176,6 @@ def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
     others = (a for a in partition.nominations if a is not ask and queue in a.app.queue.lineage)
     needed, free = _under(queue.max, queue.allocated, ask)
     return reasons.QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
-
-
-def queue_full(queue: Queue, items: Items) -> Reason:
-    """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
-    most = queue.max or {}
-    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
-    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
-    return reasons.QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
 
 
 def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) -> tuple[Book, Book]:
