@@ -306,16 +306,17 @@ class Queue(QueueLine):
     # -- priorities -----------------------------------------------------------------------------------------------
 
     def adjust(self, priority: int) -> int:
-        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority. In
-        YuniKorn's walk that stays within 32 bits; where rank decides it does not, or turns would know equals that
-        preemption does not.
+        """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority. That
+        stays within 32 bits in YuniKorn's walk; where rank decides it is cut below only (`NO_PRIORITY` is the least of
+        all), or high priorities would be equal for turns that are not for preemption.
         """
         if priority == NO_PRIORITY:
             return NO_PRIORITY
         offset = self.properties.priority_offset
         if self.properties.priority_fence:
             return offset
-        return offset + priority if self.by_rank else max(PRIORITY_MIN, min(PRIORITY_MAX, offset + priority))
+        seen = max(PRIORITY_MIN, offset + priority)
+        return seen if self.by_rank else min(PRIORITY_MAX, seen)
 
     def change_priority(self, old: int, new: int) -> None:
         """An application (or child) here reports `new` instead of `old`; go up only while something changes."""
