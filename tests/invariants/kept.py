@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_node, reserve_turn, terminating
+from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
 from fairlead.core.books.applications import Application
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.books.timers import OF_APPLICATIONS
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility import attempt_times, backoff
@@ -205,7 +206,7 @@ def _check_timers(partition: Partition) -> None:
         if coming and queue not in partition.reserving.of:
             due(min(coming), queue.path, reserve_turn.TIMER)
     for timer in partition.timers.pending():
-        if timer.partition == name and timer.kind in application_steps.TIMERS:
+        if timer.partition == name and timer.kind in OF_APPLICATIONS:
             assert timer.subject in partition.applications, f"{timer.subject} is gone, and has a timer ({timer.kind})"
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, queue_removal, reserve_node, waiting_asks
+from fairlead.core.acts import gangs, queue_removal, waiting_asks
 from fairlead.core.books import application_limits
-from fairlead.core.books.timers import ATTEMPT, BACKOFF, HELD
+from fairlead.core.books.timers import APPLICATION, OF_APPLICATIONS
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
@@ -19,9 +19,7 @@ from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition
 
-TIMER, ENDED_TIMER = "application", "ended"
-TIMERS = (TIMER, gangs.TIMER, reserve_node.TIMER, ATTEMPT, BACKOFF, HELD)
-"""All kinds that an application may have."""
+TIMER, ENDED_TIMER = APPLICATION, "ended"
 COMPLETING_MS = 30_000
 STARTING_MS = 5 * 60_000
 ENDED_KEPT_MS = 72 * 3_600_000
@@ -143,7 +141,7 @@ def forget(partition: Partition, app: Application) -> None:
         partition.trackers.leave(app)
     if app.state in LIVE:
         app.queue.count_running(-1)
-    for kind in TIMERS:
+    for kind in OF_APPLICATIONS:
         partition.timers.cancel(partition.name, app.id, kind)
 
 

@@ -14,6 +14,7 @@ from fairlead.core.acts import allocations, application_steps, nominate, reserve
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import LIVE, State, Step
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 15 * 60_000
 """How long placeholders wait for their gang unless the application says otherwise."""
-TIMER = "placeholders"
+TIMER = PLACEHOLDERS
 TIMED_OUT = "ResourceReservationTimeout"
 
 

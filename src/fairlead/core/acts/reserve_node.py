@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate
+from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.decisions import Reserved, Unreserved
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
-TIMER = "reservation"
+TIMER = RESERVATION
 
 
 def reserve(partition: Partition, ask: Ask, node: Node) -> None:

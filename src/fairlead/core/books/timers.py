@@ -9,8 +9,10 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+APPLICATION, PLACEHOLDERS, RESERVATION = "application", "placeholders", "reservation"
 ATTEMPT, BACKOFF, HELD = "preempt", "backoff", "held"
-"""Kinds about an application that rules of the policy set and handle."""
+OF_APPLICATIONS = (APPLICATION, PLACEHOLDERS, RESERVATION, ATTEMPT, BACKOFF, HELD)
+"""All kinds whose subject is an application: they go with it."""
 
 
 class Timer(NamedTuple):
