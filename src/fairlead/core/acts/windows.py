@@ -44,7 +44,8 @@ def look(partition: Partition) -> None:
 
 def node_named(partition: Partition, node: Node) -> None:
     """A node came or has other labels: a window that names it is known by its hostname to what waits."""
-    if partition.admission.windows and node.labels[HOSTNAME] != node.id:
+    is_named = any(node.id in spec.nodes for spec in partition.admission.windows)
+    if is_named and node.labels[HOSTNAME] != node.id:
         look(partition)
 
 
