@@ -18,6 +18,8 @@ from fairlead.journal.verify import verify
 VERSIONS = tuple(range(1, FORMAT + 1))
 ROUNDS = 9
 """How many records stand before the notes that are compared with what is kept beside the sample."""
+NEVER_GIVEN = frozenset({"NeverPreempts", "PreemptionDoesNotHelp"})
+"""Reasons that were declared once and that nothing gave: no journal of a user has them, and they are gone."""
 
 
 @pytest.fixture(params=VERSIONS)
@@ -42,7 +44,8 @@ def test_every_value_is_what_was_written(path: Path, version: int) -> None:
     with Journal.read(path) as reader:
         now = notes(list(reader.records()))
     assert len(now) == len(then) > 100
-    wrong = [r.seq for r, t in zip(now, then, strict=True) if not covers(described(decode(r.payload, object)), t)]
+    pairs = [(r, t) for r, t in zip(now, then, strict=True) if t["$"] not in NEVER_GIVEN]
+    wrong = [r.seq for r, t in pairs if not covers(described(decode(r.payload, object)), t)]
     assert not wrong
 
 

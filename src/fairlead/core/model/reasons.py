@@ -313,31 +313,6 @@ class ApplicationsPromised(Reason):
 
 
 @dataclass(frozen=True, slots=True)
-class NeverPreempts(Reason):
-    """It goes ahead of lower priorities but nothing is stopped for it."""
-
-    template = "it may not cause other work to stop; it starts when there is room"
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptionDoesNotHelp(Reason):
-    """There is no work that may be stopped and whose going would make it fit."""
-
-    priority: int
-    below: int
-    """How much running work stands below it, as far as it may look for victims."""
-    spared: int
-    """How much of that may not be stopped now: it has not run for long, or it was stopped for the same ask before."""
-
-    def _sentence(self) -> str:
-        if not self.below:
-            return f"no running work that it may stop stands below its priority {self.priority}"
-        spared = f", {self.spared} of which are spared for now" if self.spared else ""
-        found = "1 allocation stands" if self.below == 1 else f"{self.below} allocations stand"
-        return f"{found} below its priority {self.priority}{spared}; stopping them would not make it fit on any node"
-
-
-@dataclass(frozen=True, slots=True)
 class WaitingForVictims(Reason):
     """Others were told to stop for it; the space is held until they are gone."""
 

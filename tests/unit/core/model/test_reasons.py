@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import fairlead
+from fairlead.core.model import reasons
 from fairlead.core.model.reasons import (
     ClusterFull,
-    NeverPreempts,
     NoNodeHasRoom,
     NoNodes,
     NoNodeSuits,
-    PreemptionDoesNotHelp,
     QueuePromised,
+    Reason,
     TooBigForEveryNode,
 )
 
@@ -61,10 +65,9 @@ def test_room_that_is_promised_names_whom_to() -> None:
     assert said.as_dict()["promised_to"] == ["x/k", "y/k"]
 
 
-def test_that_nothing_is_stopped_for_it_says_how_much_stands_below_it() -> None:
-    """And how much of that is spared for now."""
-    assert NeverPreempts().sentence() == "it may not cause other work to stop; it starts when there is room"
-    nothing_below = PreemptionDoesNotHelp(priority=5, below=0, spared=0).sentence()
-    assert nothing_below == "no running work that it may stop stands below its priority 5"
-    said = PreemptionDoesNotHelp(priority=9, below=1, spared=1).sentence()
-    assert "1 allocation stands below its priority 9, 1 of which are spared for now" in said
+def test_whatever_is_declared_is_given() -> None:
+    """A reason that stands in the reference and that no answer ever has would be looked for in vain."""
+    declared = {name for name, each in vars(reasons).items() if isinstance(each, type) and issubclass(each, Reason)}
+    code = (each for each in Path(fairlead.__file__).parent.rglob("*.py") if each.name != "reasons.py")
+    named = set(re.findall(r"\b[A-Z]\w+", "".join(each.read_text() for each in code)))
+    assert not declared - named
