@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from invariants.books import check_books
 
@@ -184,3 +186,15 @@ def test_a_gang_is_not_whole_while_one_of_its_placeholders_is_told_to_go() -> No
     cluster.ask(gang, "p3", group="t", placeholder=True)
     cluster.run()
     assert gang.state is State.RUNNING
+
+
+def test_what_changes_on_its_way_to_a_placeholder_waits_again() -> None:
+    """Whether it may take that place, and fits, is looked at from the start."""
+    c = Cluster(2)
+    app = c.app("gang", placeholder_ask=Resources({"vcore": 1}))
+    placeholder = c.ask(app, "p", group="g", placeholder=True)
+    real = c.ask(app, "real", group="g")
+    c.run()
+    assert real.replaces is placeholder
+    c.do(AddAsks((replace(real.spec, resources=Resources({"vcore": 2})),)))
+    assert (real.pending, real.replaces, placeholder.replaces, app.swapping) == (True, None, None, 0)

@@ -527,3 +527,28 @@ def test_of_those_that_wait_for_a_node_the_one_whose_application_came_forward_is
     assert c.run() == []
     c.do(SetPriority("second", "larger", 9, "ann"))
     assert [d.key for d in c.run(RESERVE_AFTER_MS) if isinstance(d, Reserved)] == ["larger", "second"]
+
+
+def test_of_two_nodes_of_one_application_the_younger_has_its_own_hour() -> None:
+    """A timer is there for it, whatever became of the older one."""
+    c = busy(4, 4)
+    c.ask("big", 4)
+    c.run()
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
+    c.do(AddAsks((AskSpec(application="big", key="next", resources=Resources({"vcore": 4})),)))
+    c.run()
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "next", "n1")]
+    second = c.now
+    c.run(HOUR - RESERVE_AFTER_MS)
+    assert c.now < second + HOUR
+    assert c.s.next_wakeup_ms() == second + HOUR
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority"])
+def test_one_that_requires_its_node_starts_when_that_has_room(rule: str) -> None:
+    """Though all the others are full, and nothing else happens."""
+    c = busy(4, 4, rule=rule)
+    c.ask("big", 4, on="n0")
+    c.run()
+    c.end("r0")
+    assert Allocated("big", "big", "n0") in c.run()
