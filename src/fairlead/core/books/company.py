@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
 
 CompanyKey = tuple[Selector, str, int]
-"""Whom it is about, the topology key, and the weight."""
+"""The work it is about, the topology key, and the weight."""
 
 
 class Company:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Name = tuple[str, str]
 """Application and key."""
 Turn = tuple[bool, int, int]
-"""Whose turn is first: what is tried again, then a higher priority, then what was held earlier."""
+"""What comes first: what is tried again, then a higher priority, then what was held earlier."""
 
 
 @dataclass(slots=True)

@@ -75,7 +75,7 @@ def wake_sharing(table: NodeTable, volumes: Volumes) -> None:
 
 
 def driver_of(volume: str) -> str:
-    """Who attaches the volume."""
+    """The driver that attaches the volume."""
     return volume.rpartition("@")[2]
 
 

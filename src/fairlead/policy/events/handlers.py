@@ -221,7 +221,7 @@ def release(partition: Partition, event: events.Release) -> None:
     if app.spec.at_once:
         if again is not None:
             held.enter_if_met(partition, app, again.key)
-        # Whose turn it is goes on in the place of its application.
+        # What has its turn goes on in the place of its application.
         held.enter_next(partition, app)
     application_steps.complete_if_idle(partition, app, real_gone)
     if again is not None:

@@ -236,7 +236,7 @@ class Search:
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
     ) -> dict[Ask, None] | None:
-        """Take all candidates, then give back everybody without whom it still fits; None when it never does.
+        """Take all candidates, then give back each without which it still fits; None when it never does.
 
         When it works, the bounds are left as they are once the chosen ones are gone; else as they were.
         """
