@@ -185,7 +185,7 @@ def refusal(status: int, body: bytes, headers: Mapping[str, str] | None = None) 
     except msgspec.MsgspecError:
         said = Status(message=body[:200].decode("utf-8", "replace").strip() or "no reason was given")
     wait = (headers or {}).get("retry-after", "")
-    after = float(wait) if wait.isdigit() else None
+    after = float(wait) if wait.isdecimal() else None
     if after is None and said.details is not None and said.details.retry_after_seconds is not None:
         after = float(said.details.retry_after_seconds)
     kind = _BY_STATUS.get(status, ServerFault if status >= 500 else ApiError)

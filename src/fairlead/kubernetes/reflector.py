@@ -253,7 +253,7 @@ def _key(thing: Any) -> tuple[str, str]:
 
 def is_older(version: str, than: str) -> bool:
     """Versions of one kind grow; what is no number is never taken for older."""
-    return version.isdigit() and than.isdigit() and int(version) < int(than)
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 
 def _spoken(raw: msgspec.Raw) -> api.ApiError:

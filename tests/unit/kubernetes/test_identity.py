@@ -77,3 +77,10 @@ def test_older_words_and_what_cannot_be_read(notes: dict[str, str], quota: dict[
     text = cluster.tags_of(notes).get("namespace.resourcequota")
     found = None if text is None else {name: v["value"] for name, v in json.loads(text)["resources"].items()}
     assert found == quota
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "1²", "-1", "9" * 10, "9" * 5000, ""])
+def test_a_time_for_placeholders_that_is_no_number_is_none(text: str) -> None:
+    """What anybody may write on a pod or job ends nothing: some digits are no decimal ones."""
+    assert identity.timeout_ms({"placeholderTimeoutInSeconds": text}) == 0
+    assert identity.timeout_ms({"placeholderTimeoutInSeconds": "60"}) == 60_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.kubernetes.acts import EvictPod, Explain, Record, Suspend, at_server
@@ -340,3 +341,14 @@ def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
     cluster.node("n2", "4")
     assert suspensions(cluster.acts()) == {"train": False}
+
+
+@pytest.mark.parametrize("least", ["²", "٣", "0", "-1", "9" * 5000])
+def test_a_least_number_of_pods_that_makes_no_sense_is_told(least: str) -> None:
+    """However long it is: the scheduler goes on, and the job hears what is wrong with it."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    cluster.job("train", notes={"fairlead.io/min-parallelism": least})
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    assert "must be a whole number of at least 1" in records(acts, "NotAdmitted")[0]

@@ -169,7 +169,7 @@ def _order(value: Any) -> Any:
         raise SelectorError(f"{value[VERSION]!r} is no semantic version such as 1.2.3")
     major, minor, patch, before = found.groups()
     # Numbers come before words, and what has a label before what has none.
-    labels = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in (before or "").split(".") if before]
+    labels = [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in (before or "").split(".") if before]
     return (int(major), int(minor), int(patch)), not labels, labels
 
 

@@ -60,6 +60,8 @@ LONGEST_VERSION = 20
 """Digits of a version; it has 64 bits."""
 LONGEST = 64 * 1024
 """Characters of an annotation that are read."""
+LONGEST_NUMBER = 9
+"""Digits of a number in an annotation."""
 
 
 class IdentityError(ValueError):
@@ -226,8 +228,12 @@ def preempt_self(pod: Pod, class_annotations: Mapping[str, str] | None) -> bool:
 
 def timeout_ms(words: Mapping[str, str]) -> int:
     """How long placeholders wait for their gang, by its `parameters`; 0: not given."""
-    text = words.get("placeholderTimeoutInSeconds", "")
-    return int(text) * 1000 if text.isdigit() and len(text) < 10 else 0
+    return (whole(words.get("placeholderTimeoutInSeconds", "")) or 0) * 1000
+
+
+def whole(text: str) -> int | None:
+    """A whole number of at most nine plain digits; None for anything else that somebody writes."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
 def _named(pod: Pod, name: str, old_labels: tuple[str, ...]) -> str:

@@ -139,8 +139,8 @@ def _pod_sets(thing: Job | JobSet) -> Iterator[PodSet]:
     if isinstance(thing, Job):
         left = thing.spec.completions
         count = _parallelism(thing.spec, left - (thing.status.succeeded or 0) if left is not None else None)
-        least = (meta.annotations or {}).get(LEAST, "")
-        count = min(count, max(int(least), 1)) if least.isdecimal() else count
+        least = identity.whole((meta.annotations or {}).get(LEAST, ""))
+        count = min(count, max(least, 1)) if least is not None else count
         yield PodSet(meta.name, _template(meta, thing.spec), count)
         return
     for jobs in thing.spec.replicated_jobs or ():
@@ -179,7 +179,7 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
 
 def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name: str) -> str:
     least = notes.get(LEAST, "")
-    if least and not (least.isdecimal() and int(least) > 0):
+    if least and not identity.whole(least):
         return f"annotation {LEAST} must be a whole number of at least 1, not {least[:60]!r}"
     for pods in pod_sets:
         named = pods.template.spec.scheduler_name or "default-scheduler"
