@@ -84,3 +84,13 @@ def test_a_time_for_placeholders_that_is_no_number_is_none(text: str) -> None:
     """What anybody may write on a pod or job ends nothing: some digits are no decimal ones."""
     assert identity.timeout_ms({"placeholderTimeoutInSeconds": text}) == 0
     assert identity.timeout_ms({"placeholderTimeoutInSeconds": "60"}) == 60_000
+
+
+def test_a_gang_larger_than_any_cluster_is_refused() -> None:
+    """Nobody makes so many placeholders: the sentence says how many may be."""
+    groups = [{"name": str(number), "minMember": 9_999, "minResource": {"cpu": "1"}} for number in range(2)]
+    one = pod(notes={f"{Y}task-groups": json.dumps(groups)})
+    with pytest.raises(identity.IdentityError, match="together 19998 pods; a gang has at most 10000"):
+        identity.gang_of(one)
+    groups[1]["minMember"] = 1
+    assert identity.gang_of(pod(notes={f"{Y}task-groups": json.dumps(groups)})) is not None

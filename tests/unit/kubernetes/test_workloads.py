@@ -352,3 +352,15 @@ def test_a_least_number_of_pods_that_makes_no_sense_is_told(least: str) -> None:
     acts = cluster.acts()
     assert suspensions(acts) == {}
     assert "must be a whole number of at least 1" in records(acts, "NotAdmitted")[0]
+
+
+def test_a_job_larger_than_any_cluster_is_told_so() -> None:
+    """Nothing keeps room for two thousand million pods; with so many at once that are possible it starts."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    cluster.job("train", parallelism=2_000_000_000)
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    assert "2000000000 pods are to start together; at most 10000 can" in records(acts, "NotAdmitted")[0]
+    cluster.job("train", parallelism=2_000_000_000, notes={"fairlead.io/min-parallelism": "2"})
+    assert suspensions(cluster.acts()) == {"train": False}

@@ -60,6 +60,8 @@ LONGEST_VERSION = 20
 """Digits of a version; it has 64 bits."""
 LONGEST = 64 * 1024
 """Characters of an annotation that are read."""
+MOST_TOGETHER = 10_000
+"""Pods that start together: more would keep the scheduler busy with what no cluster has room for."""
 LONGEST_NUMBER = 9
 """Digits of a number in an annotation."""
 
@@ -206,8 +208,11 @@ def gang_of(pod: Pod) -> Gang | None:
             raise IdentityError(f"{TASK_GROUPS}: group {group.name!r}: {e}") from e
     if len(dict.fromkeys(names)) < len(names):
         raise IdentityError(f"{TASK_GROUPS}: the names of the groups must differ")
-    if not any(group.min_member for group in groups):
+    size = sum(group.min_member for group in groups)
+    if not size:
         return None
+    if size > MOST_TOGETHER:
+        raise IdentityError(f"{TASK_GROUPS}: together {size} pods; a gang has at most {MOST_TOGETHER}")
     words = parameters(notes.get(PARAMETERS, ""))
     return Gang(groups, words.get("gangSchedulingStyle") == "Hard", timeout_ms(words))
 
