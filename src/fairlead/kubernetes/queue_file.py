@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairlead.config import ConfigurationError
+from fairlead.config.load import file_text
 from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.objects import ConfigMap
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
@@ -53,7 +54,10 @@ class QueueFile:
         self.source = "the built-in queues"
         if config_map or path is not None:
             self.source = f"configmap {config_map}" if config_map else str(path)
-        self._text = DEFAULT_QUEUES
+        self._text = self._newest = DEFAULT_QUEUES
+        """The file in force, and the newest one, which may be wrong."""
+        self._unread = ""
+        """Why the newest cannot be read at all."""
         self.error = ""
         """What is wrong with the newest queue file; the one before counts on."""
         self.objects: dict[str, QueueObject] = {}
@@ -67,7 +71,7 @@ class QueueFile:
         if self._map_name:
             self._text = _text_of(await self._client.get(kinds.CONFIG_MAPS, self._map_name, self._map_namespace))
         elif self._path is not None:
-            self._text = self._path.read_text()
+            self._text = file_text(self._path)
         if await self._has_objects():
             query: dict[str, str] = {"limit": "500"}
             while True:
@@ -79,7 +83,7 @@ class QueueFile:
                     break
                 query["continue"] = page.metadata.continue_
         spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
-        self._checksum = spec.checksum
+        self._newest, self._checksum = self._text, spec.checksum
         return spec
 
     async def watch(self, control_loop: ControlLoop) -> None:
@@ -104,10 +108,27 @@ class QueueFile:
                 mark = _mark(self._path)
                 if mark != seen and mark is not None:
                     seen = mark
-                    self._offer(control_loop, self._path.read_text())
+                    self._offer_file(control_loop, self._path)
+
+    def _offer_file(self, control_loop: ControlLoop, path: Path) -> None:
+        try:
+            self._newest, self._unread = file_text(path), ""
+        except ConfigurationError as e:
+            self._unread = str(e)
+        self._settle(control_loop)
 
     async def _has_objects(self) -> bool:
         return kinds.QUEUES.group_version in await self._client.served()
+
+    async def _until_there_are_objects(self) -> None:
+        """Wait until the server knows queues as objects; one that does not answer is asked again."""
+        while True:
+            try:
+                if await self._has_objects():
+                    return
+            except (ApiError, Unreachable) as problem:
+                log.warning("whether the server has queues as objects is not known yet: %s", problem)
+            await asyncio.sleep(SERVED_S)
 
     async def _watch_objects(self, control_loop: ControlLoop) -> None:
         def take(change: Change) -> None:
@@ -122,38 +143,51 @@ class QueueFile:
                 return
             if self._due is None:
                 loop = asyncio.get_running_loop()
-                self._due = loop.call_later(TOGETHER_S, self._offer, control_loop, self._text)
+                self._due = loop.call_later(TOGETHER_S, self._settle, control_loop)
 
-        while not await self._has_objects():
-            await asyncio.sleep(SERVED_S)
+        await self._until_there_are_objects()
         await Reflector(self._client, kinds.QUEUES, take).run()
 
     def _offer(self, control_loop: ControlLoop, text: str) -> None:
-        """Put it in force; a wrong file changes nothing but what is said about it."""
+        """There is another file. A wrong one changes nothing but what is said about it."""
+        self._newest = text
+        self._settle(control_loop)
+
+    def _settle(self, control_loop: ControlLoop) -> None:
+        """Put the newest file in force with the objects that there are; or, if it is wrong, these with the one before.
+
+        What is wrong with a file is said until there is a right one.
+        """
         if self._due is not None:
             self._due.cancel()
             self._due = None
+        flaw = self._unread
         try:
-            spec, flaws = with_queues(text, self.source, self.objects.values())
+            spec, flaws = with_queues(self._newest, self.source, self.objects.values())
+            self._text = self._newest
         except ConfigurationError as e:
-            self.error = str(e)
-            log.error("%s is not taken, the queues stay as they are: %s", self.source, e)
-            return
-        self._text, self.flaws = text, flaws
+            flaw = flaw or str(e)
+            spec, flaws = with_queues(self._text, self.source, self.objects.values())
+        if flaw:
+            log.error("%s is not taken, the queues stay as they are: %s", self.source, flaw)
+        self.flaws = flaws
         for name, why in flaws.items():
             log.warning("queue %s is left out: %s", name, why)
         if spec.checksum == self._checksum:
-            self.error = ""
+            self.error = flaw
             return
         self._checksum = spec.checksum
-        control_loop.order(self._put_in_force(spec))
+        control_loop.order(self._put_in_force(spec, flaw))
 
-    def _put_in_force(self, spec: ClusterSpec) -> Callable[[Driver, int], None]:
+    def _put_in_force(self, spec: ClusterSpec, flaw: str) -> Callable[[Driver, int], None]:
+        """`flaw`: what is wrong with a newer file."""
+
         def act(driver: Driver, now_ms: int) -> None:
             decisions = driver.configure(spec, now_ms, source=self.source)
             refused = [d for d in decisions if isinstance(d, ConfigurationRejected)]
-            self.error = refused[0].reason.sentence() if refused else ""
+            self.error = refused[0].reason.sentence() if refused else flaw
             if refused:
+                self._checksum = ""  # it is not what counts
                 log.error("%s is not taken, the queues stay as they are: %s", self.source, self.error)
             else:
                 log.info("%s is in force", self.source)

@@ -130,8 +130,6 @@ def _outcome(scheduling: asyncio.Task[None], options: ControllerOptions) -> int:
         return _failed(f"there is no configmap {options.config_map} to read the queues from; create it first")
     if isinstance(fault, ApiError):
         return _failed(f"the API server refuses what the scheduler needs: {fault}; look at its ClusterRole")
-    if isinstance(fault, OSError) and options.queues is not None:
-        return _failed(f"the queue file {options.queues} cannot be read: {fault.strerror}")
     log.error("a fault in the program", exc_info=fault)
     return _failed(f"the scheduler had to stop on a fault in the program: {type(fault).__name__}: {fault}")
 

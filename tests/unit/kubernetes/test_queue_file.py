@@ -1,0 +1,153 @@
+"""The queue file in force: what is noticed of a ConfigMap, a file and objects, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed.fake_server import FakeServer
+from testbed.faults import Fault, Faults
+from testbed.virtual_time import run_virtually
+
+from fairlead.config import load_text
+from fairlead.kubernetes import queue_file
+from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.kinds import QUEUES
+from fairlead.kubernetes.queue_file import QueueFile
+
+FILE = """
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: "*", queues: [{name: lab}]}]
+"""
+LATER = FILE.replace("{name: lab}", "{name: lab}, {name: later}")
+WRONG = FILE.replace("[{name: lab}]", "7")
+
+
+class Books:
+    """What a control loop does with orders, at once."""
+
+    def __init__(self) -> None:
+        self.driver = Driver(load_text(FILE))
+
+    def order(self, act: Callable[[Driver, int], None]) -> None:
+        act(self.driver, 0)
+
+    @property
+    def queues(self) -> list[str]:
+        return sorted(self.driver.scheduler.cluster.partitions["default"].root.children)
+
+
+def config_map(text: str) -> dict[str, Any]:
+    return {"metadata": {"name": "queues", "namespace": "fairlead"}, "data": {"queues.yaml": text}}
+
+
+def an_object(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"parent": "root"}}
+
+
+def served(
+    during: Callable[[QueueFile, Books, FakeServer], Awaitable[None]],
+    *,
+    faults: Faults | None = None,
+    objects: bool = False,
+    path: Path | None = None,
+) -> None:
+    """Watch for as long as `during` takes."""
+
+    async def course() -> None:
+        server, books = FakeServer(faults), Books()
+        if objects:
+            server.extensions.append(QUEUES.group_version)
+        server.put("configmaps", config_map(FILE))
+        file = QueueFile(Client(server), "" if path else "fairlead/queues", path)
+        await file.first()
+        watching = asyncio.create_task(file.watch(books))  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        await during(file, books, server)
+        assert not watching.done()
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    run_virtually(course())
+
+
+@pytest.mark.parametrize("fault", [Fault(lost="before"), Fault(status=500), Fault(status=403)])
+def test_a_server_that_does_not_say_what_it_has_keeps_no_change_of_the_file_from_being_taken(fault: Fault) -> None:
+    """It is asked for queues as objects again and again; one that fails once is asked once more."""
+
+    class Failing(Faults):
+        fails = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return fault if self.fails and path == "/apis" else Fault()
+
+    faults = Failing()
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        faults.fails = True
+        await asyncio.sleep(2 * queue_file.SERVED_S)
+        faults.fails = False
+        server.put("configmaps", config_map(LATER))
+        await asyncio.sleep(5)
+        assert books.queues == ["lab", "later"]
+        server.extensions.append(QUEUES.group_version)
+        server.put("queues", an_object("team"))
+        await asyncio.sleep(2 * queue_file.SERVED_S)
+        assert books.queues == ["lab", "later", "team"]
+        assert not file.error
+
+    served(during, faults=faults)
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_taken_when_it_can(tmp_path: Path) -> None:
+    """That it cannot be read is said, and changes nothing."""
+    path = tmp_path / "queues.yaml"
+    path.write_text(FILE)
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        path.write_bytes(b"# \xff\n")
+        await asyncio.sleep(2 * queue_file.FILE_S)
+        assert "no valid UTF-8" in file.error
+        assert books.queues == ["lab"]
+        path.write_text(LATER)
+        await asyncio.sleep(2 * queue_file.FILE_S)
+        assert (books.queues, file.error) == (["lab", "later"], "")
+
+    served(during, path=path)
+
+
+def test_a_wrong_file_is_said_to_be_wrong_until_there_is_a_right_one() -> None:
+    """Queues that are objects come and go meanwhile, beside the file before."""
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        server.put("configmaps", config_map(WRONG))
+        await asyncio.sleep(2)
+        said = file.error
+        assert "queues" in said
+        server.put("queues", an_object("team"))
+        await asyncio.sleep(2)
+        assert (books.queues, file.error) == (["lab", "team"], said)
+        server.put("configmaps", config_map(LATER))
+        await asyncio.sleep(2)
+        assert (books.queues, file.error) == (["lab", "later", "team"], "")
+
+    served(during, objects=True)
+
+
+def test_an_object_that_comes_just_before_a_wrong_file_is_taken() -> None:
+    """It does not wait for the next one."""
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        server.put("queues", an_object("team"))
+        await asyncio.sleep(queue_file.TOGETHER_S / 4)
+        server.put("configmaps", config_map(WRONG))
+        await asyncio.sleep(2)
+        assert books.queues == ["lab", "team"]
+        assert file.error
+
+    served(during, objects=True)
