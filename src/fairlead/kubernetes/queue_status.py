@@ -30,16 +30,18 @@ async def write_statuses(
     client: Client, queue_file: QueueFile, control_loop: ControlLoop, stamp: Callable[[], str]
 ) -> None:
     """Keep the statuses true until cancelled."""
-    written: dict[str, dict[str, Any]] = {}
+    written: dict[str, tuple[str | None, dict[str, Any]]] = {}
     while True:
         await asyncio.sleep(EACH_S)
         if not control_loop.ready:
             continue
-        written = {name: status for name, status in written.items() if name in queue_file.objects}
+        written = {name: before for name, before in written.items() if name in queue_file.objects}
         for name, queue in list(queue_file.objects.items()):
             status = status_of(queue, queue_file, control_loop)
-            if written.get(name) != status and await _write(client, queue, status, stamp()):
-                written[name] = status
+            # One that was made anew has none yet.
+            now = queue.metadata.uid, status
+            if written.get(name) != now and await _write(client, queue, status, stamp()):
+                written[name] = now
 
 
 async def _write(client: Client, queue: QueueObject, status: dict[str, Any], stamp: str) -> bool:

@@ -20,7 +20,7 @@ from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.kinds import QUEUES
 from fairlead.kubernetes.queue_file import QueueFile
 from fairlead.kubernetes.queue_status import status_of, write_statuses
-from fairlead.kubernetes.translate.queues import QueueObject, with_queues
+from fairlead.kubernetes.translate.queues import QueueObject, queues_of, with_queues
 
 FILE = """
 partitions:
@@ -171,3 +171,40 @@ def test_objects_are_in_force_at_the_start_and_when_they_change_and_say_what_the
         assert sorted(file.objects) == ["team"]
 
     run_virtually(_serve(server, during))
+
+
+def test_an_object_that_is_made_anew_has_a_status_too() -> None:
+    """Also when nothing of it differs from the one before."""
+    server = FakeServer()
+    server.extensions.append(QUEUES.group_version)
+    server.put("queues", {**queue("team"), "kind": "Queue"})
+
+    async def during(file: QueueFile, control_loop: ControlLoop) -> None:
+        server.remove("queues", "team")
+        server.put("queues", {**queue("team"), "kind": "Queue"})
+        await asyncio.sleep(5)
+        found = server.one("queues", "team", "")
+        assert found is not None
+        assert found["status"]["conditions"][0]["status"] == "True"
+
+    run_virtually(_serve(server, during))
+
+
+def test_many_objects_are_read_a_few_times_when_some_of_them_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each: the others are the same as if each had been tried by itself."""
+    reads = 0
+
+    def counted(text: str, source: str) -> Any:
+        nonlocal reads
+        reads += 1
+        return queues_of(text, source)
+
+    monkeypatch.setattr("fairlead.kubernetes.translate.queues.queues_of", counted)
+    some = [queue(f"q{number:03}", guaranteed={"cpu": "1"}, max={"cpu": "2"}) for number in range(60)]
+    wrong = queue("q030x", guaranteed={"cpu": "9"}, max={"cpu": "2"})
+    below = queue("below", "root.q030x")
+    found, flaws = merged(*some, wrong, below)
+    assert sorted(flaws) == ["below", "q030x"]
+    assert flaws["below"] == "its parent root.q030x is not accepted"
+    assert all(f"root.q{number:03}" in found for number in range(60))
+    assert reads < 25

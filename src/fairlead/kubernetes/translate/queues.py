@@ -74,24 +74,33 @@ def with_queues(text: str, source: str, queues: Iterable[QueueObject]) -> tuple[
     try:
         return queues_of(_together(text, fit), source), flaws
     except ConfigurationError:
-        return _one_by_one(text, source, fit, flaws)
+        return _those_that_can(text, source, fit, flaws)
 
 
-def _one_by_one(
+def _those_that_can(
     text: str, source: str, queues: Sequence[QueueObject], flaws: dict[str, str]
 ) -> tuple[ClusterSpec, Mapping[str, str]]:
-    """Some of them cannot be: those that can with what was taken before are taken."""
+    """Some of them cannot be: those that can with what was taken before are taken, in order.
+
+    What cannot be together is halved until it is one: the text is read a few times for each that is wrong.
+    """
     taken: list[QueueObject] = []
     spec = queues_of(text, source)
-    for queue in queues:
+    left = [list(queues)]
+    while left:
+        some = left.pop()
         try:
-            spec = queues_of(_together(text, [*taken, queue]), source)
-        except ConfigurationError as problem:
-            flaws[queue.metadata.name] = "; ".join(found.message for found in problem.problems)
-        except KeyError:
-            flaws[queue.metadata.name] = f"its parent {queue.spec.parent} is not accepted"
+            spec = queues_of(_together(text, [*taken, *some]), source)
+        except (ConfigurationError, KeyError) as problem:
+            if len(some) > 1:
+                half = len(some) // 2
+                left += [some[half:], some[:half]]
+            elif isinstance(problem, ConfigurationError):
+                flaws[some[0].metadata.name] = "; ".join(found.message for found in problem.problems)
+            else:
+                flaws[some[0].metadata.name] = f"its parent {some[0].spec.parent} is not accepted"
         else:
-            taken.append(queue)
+            taken += some
     return spec, flaws
 
 
