@@ -200,7 +200,10 @@ class Informer:
             gang = identity.gang_of(pod)
         except UNREADABLE as e:
             known.flaw = str(e)
-            self.tell(known.name, "unreadable", str(e))
+            if known.bound:
+                log.warning("pod %s runs, and its application is passed over: %s", known.name, e)
+            else:
+                self.tell(known.name, "unreadable", str(e))
             return
         if known.bound:
             # It runs: whatever the queues say by now, it has to be in the books.
@@ -219,7 +222,7 @@ class Informer:
         """Whether a pod may go into the books: it runs, or nothing about it and its application is in the way."""
         if known.bound:
             return True
-        if known.flaw:
+        if known.flaw or known.pausing:
             return False
         refused = self.refused.get(known.application)
         if refused is not None:

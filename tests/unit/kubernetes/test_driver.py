@@ -506,3 +506,43 @@ def test_idle_work_that_was_stopped_does_not_come_back_without_a_pod() -> None:
     assert cluster.acts() == []
     assert cluster.used("n1") == 1000
     assert not cluster.driver.scheduler.cluster.partitions["default"].applications["a"].pending_count
+
+
+def test_a_pod_that_pauses_is_not_placed_because_something_is_written_on_it() -> None:
+    """What is told of the refusal is such a change: it would be tried again at once, for ever."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a")
+    assert binds(cluster.acts()) == {"a": "n1"}
+    cluster.driver.bind_failed("u-a", "n1", 0)
+    cluster.pod("a", status={"conditions": [{"type": "PodScheduled", "status": "False"}]})
+    assert binds(cluster.acts()) == {}
+    cluster.pod("b")
+    assert binds(cluster.acts()) == {"b": "n1"}
+    cluster.driver.try_again("u-a", 0)
+    assert binds(cluster.acts()) == {"a": "n1"}
+
+
+def test_a_pod_that_pauses_and_is_bound_by_somebody_else_is_in_the_books() -> None:
+    """Its node is what counts, whatever it waited for."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a", "3")
+    cluster.acts()
+    cluster.driver.bind_failed("u-a", "n1", 0)
+    cluster.pod("a", "3", node="n1")
+    cluster.acts()
+    assert cluster.used("n1") == 3000
+
+
+def test_a_pod_that_runs_is_not_told_that_it_has_no_node() -> None:
+    """After a restart it may be the first of its application, and its gang cannot be read: its room counts all the
+    same, and nobody takes it for unschedulable.
+    """
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("runs", "3", node="n1", annotations={identity.TASK_GROUPS: "[{"})
+    acts = cluster.acts()
+    assert [act for act in acts if isinstance(act, Explain)] == []
+    cluster.pod("other", "2")
+    assert binds(cluster.acts()) == {}
