@@ -1,7 +1,7 @@
 """The event correlator: what is told about pods and jobs, held back where it was told lately or too often.
 
-Decides whether an event or a reason is news. Never sends it. Invariant: nothing is said twice within `AGAIN_S`, and no
-object takes more of the server's events than its budget.
+Decides whether an event or a reason is news. Never sends it. Invariants: no event is sent twice within `AGAIN_S`, and
+no object takes more of the server's events than its budget; what was said last of why a pod waits is what stands there.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ class EventCorrelator:
     """What was said lately."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str, str], float] = {}
+        self._said: dict[tuple[str, str, str], tuple[str, float]] = {}
+        """The text, and when: of each event by itself, of a pod's reason to wait the last."""
         self._left: dict[str, tuple[float, float]] = {}
 
     def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
         """Whether this is to be said now; then it counts as said."""
-        key = (act.pod.uid, act.reason if isinstance(act, acts.Record) else "", act.message)
-        last = self._said.get(key)
-        if last is not None and now_s - last < AGAIN_S:
+        key = (act.pod.uid, act.reason, act.message) if isinstance(act, acts.Record) else (act.pod.uid, "", "")
+        last, at = self._said.get(key, ("", -AGAIN_S))
+        if last == act.message and now_s - at < AGAIN_S:
             return False
         if isinstance(act, acts.Record) and not self._has_budget(act.pod.uid, now_s):
             return False
         self._said.pop(key, None)
-        self._said[key] = now_s
+        self._said[key] = act.message, now_s
         if len(self._said) > KEPT:
             del self._said[next(iter(self._said))]
         return True

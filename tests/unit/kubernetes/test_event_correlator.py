@@ -23,3 +23,13 @@ def test_a_pod_has_only_so_many_events_at_once() -> None:
     said = [event_correlator.is_news(Record(POD, "R", str(number)), 0.0) for number in range(BURST + 10)]
     assert sum(said) == BURST
     assert event_correlator.is_news(Record(POD, "R", "later"), 1000.0)
+
+
+def test_a_reason_that_comes_back_is_said_again() -> None:
+    """It stands on the pod until another one does; an event that was sent lately is not sent again."""
+    event_correlator = EventCorrelator()
+    said = [event_correlator.is_news(Explain(POD, "x", text), now) for now, text in enumerate(("full", "gone", "full"))]
+    assert said == [True, True, True]
+    assert not event_correlator.is_news(Explain(POD, "x", "full"), 3)
+    told = [event_correlator.is_news(Record(POD, "R", text), now) for now, text in enumerate(("full", "gone", "full"))]
+    assert told == [True, True, False]
