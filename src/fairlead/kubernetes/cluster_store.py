@@ -138,7 +138,11 @@ class ClusterStore:
         except ConstraintError as e:
             log.warning("budget %s/%s is passed over: %s", given.metadata.namespace, given.metadata.name, e)
             return
-        if budget is not None and self._budgets.get(budget.name) != budget:
+        if budget is None:
+            name = f"{given.metadata.namespace or 'default'}/{given.metadata.name}"
+            if self._budgets.pop(name, None) is not None:
+                yield events.RemoveBudget(name)
+        elif self._budgets.get(budget.name) != budget:
             self._budgets[budget.name] = budget
             yield events.SetBudget(budget)
 

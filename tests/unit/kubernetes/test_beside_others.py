@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from driven_cluster import Cluster, binds
 
+from fairlead.core.model.events import Event, RemoveBudget, SetBudget
+from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES
+from fairlead.kubernetes.reflector import Changed
 
 WEB = {"app": "web"}
 OTHER = {"schedulerName": "default-scheduler"}
@@ -280,3 +284,18 @@ def test_a_pod_runs_where_its_node_declares_what_it_needs() -> None:
         status = {**declares["status"], "declaredFeatures": [feature]}
         cluster.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}"}, "status": status})
     assert binds(cluster.acts()) == {"restarts": "n2", "users": "n3"}
+
+
+def test_a_budget_that_bounds_nothing_any_more_protects_nobody() -> None:
+    """What it bounded before is not remembered."""
+    store = ClusterStore("default")
+    meta = {"name": "web", "namespace": "default"}
+
+    def put(**spec: Any) -> list[Event]:
+        manifest = {"metadata": meta, "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}}
+        return list(store.take(Changed(BUDGETS, msgspec.convert(manifest, BUDGETS.type))))
+
+    assert [type(event) for event in put(minAvailable=2)] == [SetBudget]
+    assert put() == [RemoveBudget("default/web")]
+    assert put() == []
+    assert [type(event) for event in put(minAvailable=1)] == [SetBudget]
