@@ -74,7 +74,13 @@ class _Search:
             return self.claim(claim + 1)
         return any(self._option(claim, at, option) for option in requests[at])
 
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > STEPS:
+            raise NoAnswer("there are too many ways to give it devices; make its requests simpler")
+
     def _option(self, claim: int, request: int, option: Option) -> bool:
+        self._step()
         devices = self._of(option)
         if not option.count:
             if not devices or not all(self._take(claim, option, device) for device in devices):
@@ -91,9 +97,7 @@ class _Search:
         if not left:
             return self._request(claim, request + 1)
         for at in range(start, len(devices) - left + 1):
-            self._steps += 1
-            if self._steps > STEPS:
-                raise NoAnswer("there are too many ways to give it devices; make its requests simpler")
+            self._step()
             if not self._take(claim, option, devices[at]):
                 continue
             if self._some(claim, request, option, devices, at + 1, left - 1):

@@ -14,7 +14,7 @@ from testbed.devices import claim, device, device_slice, request
 from fairlead.kubernetes.device_objects import ResourceClaim, ResourceSlice
 from fairlead.kubernetes.devices.allocator import Answer, NoAnswer, allocate
 from fairlead.kubernetes.devices.inventory import Device, Inventory
-from fairlead.kubernetes.devices.wishes import NotUnderstood, Option, Shape, wish_of
+from fairlead.kubernetes.devices.wishes import NotUnderstood, Option, Shape, Wish, wish_of
 from fairlead.kubernetes.translate.constraints import NODE_NAME
 
 
@@ -226,3 +226,15 @@ def test_an_answer_is_found_where_there_is_one(seed: int) -> None:
         wanted = shape(*(one(f"c{i}") for i in range(chance.choice([1, 2]))))
         taken = {f"d{i}" for i in range(5) if chance.random() < 0.2}
         assert (answer(found, wanted, *taken) is not None) == everything(found, wanted, taken)
+
+
+def test_the_search_ends_also_where_every_alternative_wants_all_of_something() -> None:
+    """Ten requests with eight alternatives each, and one that cannot be met: a thousand million ways."""
+    devices = [device(f"d{number}") for number in range(10)]
+    options = tuple(
+        tuple(Option(f"r{number}", f"r{number}/{way}", "gpu", (), 0) for way in range(8)) for number in range(10)
+    )
+    wish = Wish((*options, (Option("r99", "r99", "gpu", (), 1),)))
+    pools = inventory(device_slice("n", *devices)).pools("n", {NODE_NAME: "n"})
+    with pytest.raises(NoAnswer, match="too many ways"):
+        allocate((wish,), pools, (), lambda option, of: of.key[2][1:] == option.request[1:])
