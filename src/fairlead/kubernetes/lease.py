@@ -58,12 +58,15 @@ class Election:
 
         Returns when `work` ends, or when the lease was lost; then the caller decides whether to stand again.
         """
-        while not await self._try():
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not await self._try_within(DEADLINE_S):
             await self._stand_by()
+            began = loop.time()
         self.leads = True
         log.info("%s leads (lease %s/%s)", self._identity, self._namespace, self._name)
         working = asyncio.ensure_future(work())
-        renewing = asyncio.create_task(self._keep())
+        renewing = asyncio.create_task(self._keep(began))
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -87,19 +90,13 @@ class Election:
     async def _pause(self) -> None:
         await asyncio.sleep(RETRY_S * self._chance.uniform(1.0, 1.2))
 
-    async def _keep(self) -> None:
-        """Renew until it fails for too long."""
+    async def _keep(self, renewed: float) -> None:
+        """Renew until it fails for too long; `renewed`: when it was asked for what we have."""
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
         while True:
             await self._pause()
             began = loop.time()
-            try:
-                async with asyncio.timeout(max(DEADLINE_S - (began - renewed), 0.01)):
-                    kept = await self._try()
-            except TimeoutError:
-                kept = False
-            if kept:
+            if await self._try_within(max(DEADLINE_S - (began - renewed), 0.01)):
                 renewed = began
             elif self.leader not in ("", self._identity):
                 log.warning("%s has lost the lease to %s", self._identity, self.leader)
@@ -107,6 +104,14 @@ class Election:
             elif loop.time() - renewed >= DEADLINE_S:
                 log.warning("%s could not renew its lease for %.0f s and stops", self._identity, DEADLINE_S)
                 return
+
+    async def _try_within(self, seconds: float) -> bool:
+        """As `_try`; an answer that comes later says nothing: somebody else may have taken the lease meanwhile."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._try()
+        except TimeoutError:
+            return False
 
     async def _try(self) -> bool:
         """Take or renew the lease; False when it is somebody else's or the server did not say."""

@@ -12,7 +12,7 @@ from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults, SeededFaults
 from testbed.virtual_time import run_virtually
 
-from fairlead.kubernetes.client import Client
+from fairlead.kubernetes.client import Answer, Client, Request
 from fairlead.kubernetes.lease import DURATION_S, Election
 
 
@@ -189,3 +189,34 @@ def test_never_two_whatever_the_server_does(seed: int) -> None:
         assert sum(len(one.led) for one in three) >= 1
 
     run_virtually(main())
+
+
+def test_an_answer_that_comes_when_the_lease_has_run_out_makes_no_leader() -> None:
+    """The lease was taken, and the word of that was long under way: somebody else may have it by then."""
+
+    class Late(FakeServer):
+        """The first answer to whoever takes the lease comes late."""
+
+        late = True
+
+        async def send(self, request: Request, timeout_s: float) -> Answer:
+            answer = await super().send(request, timeout_s)
+            if request.method == "POST" and self.late:
+                self.late = False
+                await asyncio.sleep(20)
+            return answer
+
+    async def course() -> None:
+        server = Late()
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        a.start()
+        await asyncio.sleep(1)
+        b.start()
+        await asyncio.sleep(60)
+        await a.stop()
+        await b.stop()
+        assert overlaps([a, b]) == []
+        assert a.led
+        assert a.led[0][0] < DURATION_S
+
+    run_virtually(course())
