@@ -94,11 +94,10 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
     """A pod that keeps room: it needs what a member needs, may run where a member may, and goes with its owner."""
     group = act.group
     resources = {name: str(value) for name, value in (group.min_resource or {}).items()}
-    labels = {**(group.labels or {}), "applicationId": act.application, identity.APP_ID: act.application}
-    if act.queue:
-        labels[identity.QUEUE] = act.queue
+    labels, belongs = _belonging(act)
     notes = {
         **(group.annotations or {}),
+        **belongs,
         identity.PLACEHOLDER: "true",
         identity.TASK_GROUP_NAME: group.name,
         **({identity.USER_INFO: act.user_info} if act.user_info else {}),
@@ -140,6 +139,19 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
         },
         "spec": spec,
     }
+
+
+def _belonging(act: CreatePlaceholder) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations that name application and queue: what is no value of a label is read as an annotation."""
+    labels, notes = dict(act.group.labels or {}), {}
+    for names, value in (((identity.APP_ID, "applicationId"), act.application), ((identity.QUEUE,), act.queue)):
+        for name in names if value else ():
+            if identity.LABEL_VALUE.fullmatch(value):
+                labels[name] = value
+            else:
+                labels.pop(name, None)
+                notes[name] = value
+    return labels, notes
 
 
 def _reference(thing: ObjectName) -> dict[str, str]:

@@ -7,8 +7,10 @@ pod of its application that enters; the names of its placeholders follow from it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
@@ -18,6 +20,7 @@ from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.identity import Gang
 
 NAME_MAX = 63
+_NO_NAME = re.compile(r"[^a-z0-9-]")
 RESERVES = "gang-reserves"
 """The code of a pod that is held back meanwhile."""
 
@@ -160,7 +163,13 @@ class Gangs:
 
 
 def placeholder_name(application: str, group: str, number: int) -> str:
-    """The name of a placeholder pod: it follows from what it stands for, and is a name that the API takes."""
-    tail = f"-{group}-{number}".lower().replace("_", "-").replace(".", "-")
-    head = f"tg-{application}".lower().replace("_", "-").replace(".", "-")
-    return f"{head[: NAME_MAX - len(tail)].rstrip('-')}{tail[-NAME_MAX:]}"
+    """The name of a placeholder pod: it follows from what it stands for, and is a name that the API takes.
+
+    What cannot stand in a name, or is too long, is told apart by a digest of the whole.
+    """
+    given = f"tg-{application}-{group}-{number}"
+    if len(given) <= NAME_MAX and not _NO_NAME.search(given):
+        return given
+    tail = f"-{sha256(f'{application}/{group}'.encode()).hexdigest()[:10]}-{number}"
+    head = _NO_NAME.sub("-", f"tg-{application}".lower())
+    return f"{head[: NAME_MAX - len(tail)].rstrip('-')}{tail}"

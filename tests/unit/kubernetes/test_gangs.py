@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from invariants.books import check_books
 from testbed.fake_server import FakeServer
@@ -15,10 +17,13 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.bodies import placeholder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.gangs import placeholder_name
+from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate import identity
 
 QUEUES = """
@@ -159,3 +164,34 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
     server, control_loop = run_virtually(main())
     assert "job" in control_loop.driver.informer.gangs.declared
     assert _names(server) == {FIRST: "n1", SECOND: "", "w0": "", "w1": ""}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("Job", "w"), ("job", "w")),
+        (("a_b", "w"), ("a-b", "w")),
+        (("job", "a.b"), ("job", "a-b")),
+        (("j" * 60 + "-1", "w"), ("j" * 60 + "-2", "w")),
+        (("job", "w" * 70), ("job", "w" * 69 + "x")),
+        (("grün", "w"), ("gr/n", "w")),
+    ],
+)
+def test_placeholders_of_two_gangs_have_two_names(one: tuple[str, str], other: tuple[str, str]) -> None:
+    """However they differ; and each is a name that the API takes. A plain one can be read."""
+    names = [placeholder_name(*each, 0) for each in (one, other)]
+    assert len(set(names)) == 2
+    assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name) for name in names)
+    assert placeholder_name("job", "w", 3) == "tg-job-w-3"
+
+
+@pytest.mark.parametrize("application", ["job", "j" * 70, "a/b"])
+@pytest.mark.parametrize("queue", ["root.a", "root." + "long." * 20 + "a", "root.a@b", ""])
+def test_placeholders_belong_to_the_queue_and_application_of_their_gang(application: str, queue: str) -> None:
+    """Whatever these are called: the API takes the pod, and it is read as it was meant."""
+    group = identity.TaskGroup("w", 1, {"cpu": "1"}, labels={"applicationId": "other"})
+    owner = ObjectName("default", "p", "u")
+    made = placeholder(CreatePlaceholder("default", "tg", application, queue, group, owner, "", ""), "fairlead")
+    assert all(identity.LABEL_VALUE.fullmatch(value) for value in made["metadata"]["labels"].values())
+    read = msgspec.convert(made, Pod)
+    assert (identity.application_id(read), identity.queue_of(read)) == (application, queue)

@@ -12,7 +12,6 @@ template when somebody declares it, and the pods bring him along.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -124,7 +123,6 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Where each kind has its pod."""
-LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 LABEL_MAX = 63
 
 
@@ -257,7 +255,7 @@ def _belonging(
     queue = notes.get(identity.QUEUE, "")
     if queue and not identity.queue_of(pod):
         # A long path is no valid label; as an annotation it is read as well.
-        where = "labels" if LABEL_VALUE.fullmatch(queue) else "annotations"
+        where = "labels" if identity.LABEL_VALUE.fullmatch(queue) else "annotations"
         changes.put(("metadata", where, identity.QUEUE), queue)
     if not _names_application(pod):
         name = application_name(question, rules.applications_in(notes), pod, namespace)

@@ -6,6 +6,7 @@ queue is there. YuniKorn's prefixed name comes before the old short ones, and as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -60,6 +61,8 @@ LONGEST_VERSION = 20
 """Digits of a version; it has 64 bits."""
 LONGEST = 64 * 1024
 """Characters of an annotation that are read."""
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+"""What the API takes as the value of a label."""
 MOST_TOGETHER = 10_000
 """Pods that start together: more would keep the scheduler busy with what no cluster has room for."""
 LONGEST_NUMBER = 9
