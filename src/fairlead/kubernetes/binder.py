@@ -201,6 +201,9 @@ class Binder:
         if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
+        if isinstance(act, acts.CreatePlaceholder):
+            text = f"placeholder {act.name} of its gang is refused: {e.message}"
+            self.do(acts.Record(act.owner, "FailedCreate", text, warning=True))
         lasting = acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend | acts.ReturnDevices
         if isinstance(act, lasting):
             # Rights and quotas may change; meanwhile somebody waits for this.

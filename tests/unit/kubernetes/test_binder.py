@@ -15,6 +15,7 @@ from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Answer, Request
 from fairlead.kubernetes.kinds import PODS
+from fairlead.kubernetes.translate.identity import TaskGroup
 
 TAKES_S = 0.1
 
@@ -114,5 +115,28 @@ def test_an_event_that_fails_is_tried_three_times_and_says_when_it_happened() ->
         sent = server.all("events")
         assert [each["note"] for each in sent] == ["0", "1", "2", "3"]
         assert {each["eventTime"] for each in sent} == {"2026-01-01T00:00:00.000000Z"}
+
+    run_virtually(course())
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_whoever_declared_a_gang_is_told_that_a_placeholder_is_refused(status: int) -> None:
+    """By a quota, say: else its pods would wait, and nothing would say for what."""
+
+    class Refusing(Faults):
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=status) if method == "POST" and path.endswith("/pods") else Fault()
+
+    async def course() -> None:
+        server = FakeServer(Refusing())
+        binder = Binder(Client(server), lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
+        owner = acts.ObjectName("default", "first", "u", PODS)
+        group = TaskGroup("w", 1, {"cpu": "1"})
+        binder.do(acts.CreatePlaceholder("default", "tg-job-w-0", "job", "", group, owner, "", ""))
+        await asyncio.sleep(5)
+        await binder.stop()
+        (event,) = server.all("events")
+        assert (event["regarding"]["name"], event["reason"], event["type"]) == ("first", "FailedCreate", "Warning")
+        assert event["note"] == "placeholder tg-job-w-0 of its gang is refused: a fault of the test"
 
     run_virtually(course())
