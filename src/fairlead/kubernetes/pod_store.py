@@ -154,6 +154,10 @@ class PodStore:
         known = self.by_uid.get(uid)
         return text.replace(uid, str(known.name.stands_for or known.name)) if known is not None else text
 
+    def size(self, application: str) -> int:
+        """How many pods an application has, stand-ins among them."""
+        return len(self.by_application.get(application, ()))
+
     def members(self, application: str) -> Iterator[KnownPod]:
         """The pods of an application, in the order in which they came."""
         for uid in list(self.by_application.get(application, ())):

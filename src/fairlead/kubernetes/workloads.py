@@ -41,6 +41,8 @@ KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 GROUP_WAITS = "group-waits"
 """The code of a pod whose pod group is not complete."""
 
+TOLD_EACH = 32
+"""All pods of a small group are told of each that comes; of a large one when there are twice as many, or fewer."""
 SHOWN = 5
 """So many nodes are named."""
 
@@ -68,6 +70,8 @@ class Workload:
     """Its room was given back, and is tried for again after a while."""
     made: int = 0
     """Stand-ins so far."""
+    told: int = 0
+    """Of a group that is not complete: how many pods it had when all of them were told so."""
 
     @property
     def begun(self) -> bool:
@@ -169,8 +173,10 @@ class Workloads:
                 return
             ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
             if len(ready) < spec.min_member:
-                for member in members:
-                    informer.may_enter(member)
+                if len(members) <= TOLD_EACH or not known.told <= len(members) < 2 * known.told:
+                    known.told = len(members)
+                    for member in members:
+                        informer.may_enter(member)
                 return
             asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
             yield from self._reserve(known, asks, informer.specs[spec.application])
@@ -355,7 +361,7 @@ class Workloads:
             return GROUP_WAITS, f"there is no PodGroup {pod.group} in namespace {pod.name.namespace}"
         if known.begun:
             return None
-        size, there = known.spec.min_member, sum(1 for _ in self._members(known))
+        size, there = known.spec.min_member, self._informer.pod_store.size(pod.application) - len(known.stand_ins)
         if there < size:
             return GROUP_WAITS, f"{there} of the {size} pods are there with which pod group {pod.group} starts"
         return GROUP_WAITS, f"pod group {pod.group} waits for room for {size} pods"

@@ -364,3 +364,16 @@ def test_a_job_larger_than_any_cluster_is_told_so() -> None:
     assert "2000000000 pods are to start together; at most 10000 can" in records(acts, "NotAdmitted")[0]
     cluster.job("train", parallelism=2_000_000_000, notes={"fairlead.io/min-parallelism": "2"})
     assert suspensions(cluster.acts()) == {"train": False}
+
+
+def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
+    """Not each of its pods whenever another one comes, or whenever something is written on one."""
+    cluster = Jobs(QUEUES)
+    cluster.group("ring", 300)
+    for number in range(200):
+        cluster.in_group(f"p{number}", "ring")
+    told = [act for act in cluster.driver.acts() if isinstance(act, Explain)]
+    assert len(told) < 2_000
+    assert told[-1].message == "200 of the 300 pods are there with which pod group ring starts"
+    cluster.in_group("p7", "ring")
+    assert len([act for act in cluster.driver.acts() if isinstance(act, Explain)]) == 1

@@ -183,7 +183,8 @@ def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name
         return f"annotation {LEAST} must be a whole number of at least 1, not {least[:60]!r}"
     size = sum(pods.count for pods in pod_sets)
     if size > identity.MOST_TOGETHER:
-        return f"{size} pods are to start together; at most {identity.MOST_TOGETHER} can (of a Job {LEAST} can be fewer)"
+        most = identity.MOST_TOGETHER
+        return f"{size} pods are to start together; at most {most} can (of a Job {LEAST} can be fewer)"
     for pods in pod_sets:
         named = pods.template.spec.scheduler_name or "default-scheduler"
         if named != scheduler_name:

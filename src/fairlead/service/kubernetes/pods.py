@@ -204,6 +204,8 @@ class ClusterMoment:
         if known.flaw or refused is not None:
             code = "unreadable" if known.flaw else "application-refused"
             return wire.Reason(code=code, sentence=known.flaw or refused or "")
+        if (held := informer.workloads.obstacle(known)) is not None:
+            return wire.Reason(code=held[0], sentence=held[1])
         declared = informer.gangs.declared.get(known.application)
         if declared is not None and not declared.begun:
             has, size = len(declared.standing), declared.size
