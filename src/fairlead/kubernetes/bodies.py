@@ -143,9 +143,12 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
 
 def _belonging(act: CreatePlaceholder) -> tuple[dict[str, str], dict[str, str]]:
     """Labels and annotations that name application and queue: what is no value of a label is read as an annotation."""
-    labels, notes = dict(act.group.labels or {}), {}
-    for names, value in (((identity.APP_ID, "applicationId"), act.application), ((identity.QUEUE,), act.queue)):
-        for name in names if value else ():
+    labels: dict[str, str] = dict(act.group.labels or {})
+    notes: dict[str, str] = {}
+    for name, value in (
+        (identity.APP_ID, act.application), ("applicationId", act.application), (identity.QUEUE, act.queue),
+    ):  # fmt: skip
+        if value:
             if identity.LABEL_VALUE.fullmatch(value):
                 labels[name] = value
             else:
