@@ -121,6 +121,24 @@ def test_a_lock_that_cannot_be_written_is_said_and_let_go(path: Path, monkeypatc
     Journal(path).close()
 
 
+def test_what_is_durable_does_not_fail_for_its_mark(path: Path) -> None:
+    """Whoever was told that it is not written would write it again: the mark is behind, and is put right later."""
+    journal = Journal(path)
+    full = os.open("/dev/full", os.O_RDWR)
+    lock = os.dup(journal._lock._fd)
+    os.dup2(full, journal._lock._fd)
+    journal.append(1, "note", b"")
+    assert journal.commit() == 1
+    os.dup2(lock, journal._lock._fd)
+    journal.append(2, "note", b"")
+    assert journal.commit() == 2
+    journal.close()
+    os.close(full)
+    os.close(lock)
+    with Journal(path) as journal:
+        assert journal.last_seq == 2
+
+
 def test_a_second_process_is_refused_and_the_first_goes_on(path: Path) -> None:
     """Another process gets the error too, and the writer does not notice."""
     program = "import sys; from fairlead.journal.store import Journal; Journal(sys.argv[1])"
