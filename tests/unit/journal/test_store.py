@@ -231,6 +231,17 @@ def test_a_closed_journal_refuses(path: Path) -> None:
         journal.append(1, "note", b"")
 
 
+def test_closing_twice_closes_nobody_elses_file(path: Path) -> None:
+    """The numbers of its files are given out again in between."""
+    journal = Journal(path)
+    journal.append(1, "note", b"")
+    journal.close()
+    others = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+    journal.close()
+    for fd in others:
+        os.close(fd)
+
+
 def test_checkpoint_folds_the_log_back(path: Path) -> None:
     """After a checkpoint the database has everything; a reader in the middle of something is not waited for."""
     with Journal(path) as journal:
