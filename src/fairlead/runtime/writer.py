@@ -188,8 +188,7 @@ class Runtime:
             came = list(wanted)
             if not self._journal_works(came):
                 return
-            wanted = [*self._again, *(c for c in came if c.must)]
-            self._again = []
+            wanted = self._kept_back([c for c in came if c.must])
         commands: list[Command] = []
         turn = books.Turn(self.books, self.journal, self.clock.now())
         began = time.perf_counter()
@@ -203,7 +202,7 @@ class Runtime:
             self._journal_failed(failure, commands)
             return
         except Exception as fault:
-            self._isolate(fault, commands)
+            self._isolate(fault, [*commands, *self._kept_back([])])
             return
         try:
             self._schedule(turn)
@@ -219,6 +218,12 @@ class Runtime:
             self.measures.turns.add(time.perf_counter() - began)
             self.measures.records += len(turn.entries)
             self._publish(turn.entries)
+
+    def _kept_back(self, came: list[Command]) -> Iterator[Command]:
+        """What waited for the journal, and what came meanwhile; what is not taken goes on waiting."""
+        self._again += came
+        while self._again:
+            yield self._again.pop(0)
 
     @staticmethod
     def _attempt(command: Command, turn: books.Turn) -> tuple[Any, Refusal | None]:
@@ -282,7 +287,7 @@ class Runtime:
             log.error("the journal cannot be written: %s; nothing is taken in until it can, what runs goes on", failure)
         self.sick = f"the journal cannot be written ({failure}); free space on its disk, what runs goes on meanwhile"
         self.measures.journal_failures += 1
-        self._again = [c for c in commands if c.must]
+        self._again = [c for c in commands if c.must] + self._again
         for command in commands:
             if not command.must:
                 fail(command.future, Unavailable(self.sick))

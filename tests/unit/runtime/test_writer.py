@@ -350,6 +350,21 @@ def test_what_the_machine_reports_waits_for_the_disk(path: Path) -> None:
         assert lines(runtime, place) == [BIG, "later"]
 
 
+def test_a_fault_in_what_waited_for_the_disk_loses_nothing_behind_it(path: Path) -> None:
+    """All that waited is taken up at once; what stands behind the one with the fault is entered, and in its order."""
+    with open_runtime(path) as (runtime, place):
+        with full_disk(runtime):
+            waiting = [runtime.do(write(BIG), must=True)]
+            wait_until(lambda: bool(runtime.sick))
+            waiting += [runtime.do(write(text), must=True) for text in ("a", "burn", "b", "c")]
+            time.sleep(0.1)
+        for future in (waiting[0], waiting[1], *waiting[3:]):
+            future.result(WAIT_S)
+        with pytest.raises(InternalFault, match="the pen is on fire"):
+            waiting[2].result(WAIT_S)
+        assert lines(runtime, place) == [BIG, "a", "b", "c"] == journal_lines(path)
+
+
 def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
