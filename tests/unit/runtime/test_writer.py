@@ -391,6 +391,25 @@ def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
     assert journal_lines(path) == ["a"]
 
 
+def test_who_was_being_served_when_it_ended_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those whose turn hit a fault, after which the journal could not be opened again."""
+
+    def dropped(journal: Journal) -> None:
+        monkeypatch.undo()
+        raise JournalError("cannot read the journal: disk I/O error")
+
+    with open_runtime(path) as (runtime, _):
+        hold = threading.Event()
+        runtime.read(lambda _: hold.wait(WAIT_S))
+        futures = [runtime.do(write(text)) for text in ("a", "burn")]
+        monkeypatch.setattr(Journal, "rollback", dropped)
+        hold.set()
+        for future in futures:
+            with pytest.raises(Unavailable, match="has stopped"):
+                future.result(WAIT_S)
+        assert runtime.ended.wait(WAIT_S)
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + WAIT_S
     while not condition():
