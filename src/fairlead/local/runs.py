@@ -177,6 +177,7 @@ def _claim_from_processes(directory: Path) -> run_files.Record:
         "supervisor": owner.pid if owner is not None else 0,
         "supervisor_ticks": owner.started_ticks if owner is not None else 0,
         "pid": command.pid if command is not None else None,
+        "pid_ticks": command.started_ticks if command is not None else 0,
         "started_at_ms": int((directory / run_files.CLAIM).stat().st_mtime * 1000),
         **{name: spec[name] for name in ("marker", "gpus", "cpus", "groups")},
     }
