@@ -62,6 +62,19 @@ def test_a_command_is_run(sender: Sender, tmp_path: Path) -> None:
     sender.bench.until(lambda: not (sender.bench.directory / run).exists())
 
 
+def test_messages_wait_where_no_thread_is_to_be_had(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are sent when there is one again, however many had to wait."""
+
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more)
+        waiting = [sender.send(f"a{number}", "true") for number in range(deliveries.AT_ONCE)]
+    waiting.append(sender.send("b", "true"))
+    assert [sender.result(run) for run in waiting] == [""] * len(waiting)
+
+
 def test_what_goes_wrong_is_told(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its exit status, its signal, or that it took too long; nothing of it is left."""
     assert sender.result(sender.send("a", "exit 3")) == "exit status 3"
