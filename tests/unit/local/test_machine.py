@@ -224,7 +224,12 @@ LONG = "echo 'ü'; " * 800
     ("command", "more", "status", "want"),
     [
         (LONG, {}, 126, "for a line of shell, write: sh -c 'LINE'"),
-        ("no-such-thing", {"env": {"PATH": ":".join(f"/opt/program-{n}" for n in range(400))}}, 127, "not found in PATH"),
+        (
+            "no-such-thing",
+            {"env": {"PATH": ":".join(f"/opt/program-{n}" for n in range(400))}},
+            127,
+            "not found in PATH",
+        ),
         ("/bin/true", {"cwd": "/" + "/".join(["a" * 200] * 30)}, 126, "cannot be entered"),
     ],
     ids=["command", "path", "directory"],
