@@ -85,6 +85,11 @@ class History:
                 for *row, before in rows:
                     if kinds is None and row[0] != due:
                         raise self._gap(due)
+                    if before is None and row[0] != first:
+                        # What was before it may have been pruned since the last page: history begins with it then.
+                        first, chain = files.beginning(self.connection)
+                        if row[0] < first:
+                            raise self._gap(row[0])
                     record = files.whole(tuple(row))
                     if record is None or not files.holds(record, chain if row[0] == first else before or b""):
                         raise damaged(row[0], "is damaged: its checksum does not hold")

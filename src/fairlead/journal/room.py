@@ -36,9 +36,11 @@ class LogRoom:
             self._taken_to = end + ROOM_BYTES + STEP_BYTES
 
     def close(self) -> None:
-        """Let go of the file."""
-        with contextlib.suppress(OSError):
-            os.close(self._fd)
+        """Let go of the file; doing it twice is harmless, also when its number is another file's by then."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
 
 def _allocate(fd: int, begin: int, size: int) -> bool:

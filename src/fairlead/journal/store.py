@@ -154,7 +154,9 @@ class Journal:
                 raise self._failure(e) from e
             self.committed_seq, chain = self._pending[-1][0], self._pending[-1][-1]
             self._pending.clear()
-            self._lock.note(self.committed_seq, chain)
+            # What is durable must not fail for what is only beside it: whoever hears of a failure does it again.
+            with contextlib.suppress(OSError):
+                self._lock.note(self.committed_seq, chain)
             self._keep_room()
         return self.committed_seq
 

@@ -44,9 +44,10 @@ class Announcing:
         for each in job.due:
             name = each.name(job.key)
             if name not in self._on_its_way:
-                self._on_its_way[name] = (job.key, each)
                 about = array if array is not None and "parts" not in job.spec.notify[each.number].on else None
-                self._deliveries.send(self._delivery(job, about, each, name))
+                delivery = self._delivery(job, about, each, name)
+                self._on_its_way[name] = (job.key, each)
+                self._deliveries.send(delivery)
 
     def close(self) -> None:
         """Send nothing more."""

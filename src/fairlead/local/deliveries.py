@@ -87,8 +87,11 @@ class Deliveries:
             self._waiting.setdefault(delivery.uid, deque()).append(delivery)
             if len(self._threads) < AT_ONCE:
                 thread = threading.Thread(target=self._work, name="deliveries", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                try:
+                    thread.start()
+                    self._threads.append(thread)
+                except RuntimeError as problem:  # It waits for the next one, or for those that are there.
+                    log.warning("message %s has to wait: %s", delivery.run, problem)
             self._changed.notify()
 
     def settled(self, run: str) -> None:

@@ -177,10 +177,10 @@ class Machine:
     def signal(self, key: str, number: int, *, first: bool = False) -> None:
         """Send a signal to every process of a run that runs, or to its `first` alone."""
         claim = self._claim_of_live(key)
-        if claim is not None and first:
-            kernel.send(claim["pid"], claim["pid_ticks"], number)
-        elif claim is not None:
+        if claim is not None and not first:
             tree.tell(claim["supervisor"], claim["groups"], number)
+        elif claim is not None and claim["pid"] is not None:  # None: the claim is damaged, and the first has ended.
+            kernel.send(claim["pid"], claim["pid_ticks"], number)
 
     def adopt(self) -> list[RunReport]:
         """Every run of the directory, sorted by key: those that run are watched from now on, those that ended are told

@@ -8,6 +8,8 @@ a start that was overtaken by a stop is not carried out.
 from __future__ import annotations
 
 import contextlib
+import heapq
+import itertools
 import logging
 import queue
 import threading
@@ -38,6 +40,9 @@ class Orders:
         """`on_report` is called from the thread with what a start gave: a run that runs, or one that has ended."""
         self._machine, self._on_report = machine, on_report
         self._due: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        """What is tried again, the next first; for the thread alone."""
+        self._numbers = itertools.count()
         self._retrying: set[str] = set()
         self._on_their_way: dict[str, tuple[RunSpec, int]] = {}
         """Runs whose supervisor has not begun yet, and how often they were tried."""
@@ -87,8 +92,14 @@ class Orders:
         self._thread.join(10)
 
     def _work(self) -> None:
-        while (order := self._due.get()) is not None:
-            self._carry_out(order)
+        while True:
+            while self._later and self._later[0][0] <= time.monotonic():
+                self._carry_out(heapq.heappop(self._later)[2])
+            pause = max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
+            with contextlib.suppress(queue.Empty):
+                if (order := self._due.get(timeout=pause)) is None:
+                    return
+                self._carry_out(order)
 
     @staticmethod
     def _carry_out(order: Callable[[], None]) -> None:
@@ -110,9 +121,8 @@ class Orders:
         self._due.put(carry_out)
 
     def _after(self, pause: float, again: Callable[[], None]) -> None:
-        timer = threading.Timer(pause, again)
-        timer.daemon = True
-        timer.start()
+        """Without a thread for each: what waits may be much, and no thread may be left when it is tried again."""
+        heapq.heappush(self._later, (time.monotonic() + pause, next(self._numbers), again))
 
     def _start(self, run: RunSpec, attempt: int) -> None:
         self._retrying.discard(run.key)

@@ -107,13 +107,19 @@ class LocalPlace:
         if self._review is not None:
             touched += self._review
             self._review = None
+        faults: list[Exception] = []
         for key in dict.fromkeys(touched):
             if (job := self.jobs.get(key)) is not None:
-                self._order(job)
-                self._announcing.send(job, self.jobs.arrays.get(job.application))
+                try:
+                    self._order(job)
+                    self._announcing.send(job, self.jobs.arrays.get(job.application))
+                except Exception as fault:  # What is wrong with one job keeps no other from its orders.
+                    faults.append(fault)
         for run in self.jobs.dropped:
             self._orders.purge(run)
         self.jobs.dropped.clear()
+        if faults:
+            raise faults[0]
 
     def close(self) -> None:
         """Give no more orders and stop watching; what runs goes on."""

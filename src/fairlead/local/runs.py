@@ -177,6 +177,7 @@ def _claim_from_processes(directory: Path) -> run_files.Record:
         "supervisor": owner.pid if owner is not None else 0,
         "supervisor_ticks": owner.started_ticks if owner is not None else 0,
         "pid": command.pid if command is not None else None,
+        "pid_ticks": command.started_ticks if command is not None else 0,
         "started_at_ms": int((directory / run_files.CLAIM).stat().st_mtime * 1000),
         **{name: spec[name] for name in ("marker", "gpus", "cpus", "groups")},
     }
@@ -243,17 +244,19 @@ def _report(key: str, record: run_files.Record) -> RunReport:
 
 
 def wish_to_end(directory: Path, grace_ms: int) -> None:
-    """Write the wish that a run ends, unless one that ends it sooner stands there already. Raises OSError.
+    """Write the wish that a run ends, unless one with as short a grace stands there already. Raises OSError.
 
-    It has its room on the disk, so that a full one keeps nothing from being stopped.
+    That one came before, so it ends it sooner, whatever was done to the machine's clock meanwhile; and the supervisor
+    counts from when it heard of each. The wish has its room on the disk, so that a full one keeps nothing from being
+    stopped.
     """
-    place, now = str(directory), run_files.now_ms()
+    place = str(directory)
     try:
         before = run_files.read(place, run_files.STOP)
     except Damaged:
-        before = {"at_ms": now, "grace_ms": grace_ms + 1}
+        before = {"grace_ms": grace_ms + 1}
     if before is not None:
-        if now + grace_ms >= before["at_ms"] + before["grace_ms"]:
+        if grace_ms >= before["grace_ms"]:
             return
         run_files.take_back(place, run_files.STOP)
-    run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": now})
+    run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": run_files.now_ms()})

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from fairlead.core.model.decisions import Allocated, Evict
 from fairlead.journal import codec
 from fairlead.journal.format import EVENT, FAILURES, NOTE
 from fairlead.journal.store import Journal
 from fairlead.runtime import books
-from fairlead.runtime.inbox import Command, Inbox, Read, fail, give
+from fairlead.runtime.inbox import Command, Inbox, Read, W, Waiting, fail, give
 from fairlead.runtime.lines import SERVICE
 from fairlead.runtime.measures import Measures
 from fairlead.runtime.process import Clock
@@ -30,7 +30,6 @@ from fairlead.scheduler import Scheduler
 from fairlead.wire.cluster import Recovery
 
 log = logging.getLogger("fairlead.runtime")
-T = TypeVar("T")
 
 TURN_MS = 10
 """So long a turn takes commands, and then questions: whatever one user brings, others wait for little more."""
@@ -80,6 +79,8 @@ class Runtime:
         self._who = (version, pid)
         self._inbox = Inbox()
         self._again: list[Command] = []
+        self._taken: list[Waiting] = []
+        """What was taken from the inbox in this step, answered or not."""
         self._subscribers: tuple[Subscriber, ...] = ()
         self._dirty = True
         self._no_schedule_before_ms = 0
@@ -160,14 +161,16 @@ class Runtime:
         self._turn(self._in_time(self._inbox.commands()))
         for question in self._in_time(self._inbox.reads()):
             self._answer(question)
+        self._taken.clear()
         if not self.sick:
             self._snapshots.look(self.clock.now())
         return not (self._inbox.is_closed and self._inbox.is_empty)
 
-    def _in_time(self, items: Iterator[T]) -> Iterator[T]:
+    def _in_time(self, items: Iterator[W]) -> Iterator[W]:
         """One of them, and more while there is time."""
         end = self.clock.now() + TURN_MS
         for item in items:
+            self._taken.append(item)
             yield item
             if self.clock.now() >= end:
                 return
@@ -188,8 +191,7 @@ class Runtime:
             came = list(wanted)
             if not self._journal_works(came):
                 return
-            wanted = [*self._again, *(c for c in came if c.must)]
-            self._again = []
+            wanted = self._kept_back([c for c in came if c.must])
         commands: list[Command] = []
         turn = books.Turn(self.books, self.journal, self.clock.now())
         began = time.perf_counter()
@@ -203,7 +205,7 @@ class Runtime:
             self._journal_failed(failure, commands)
             return
         except Exception as fault:
-            self._isolate(fault, commands)
+            self._isolate(fault, [*commands, *self._kept_back([])])
             return
         try:
             self._schedule(turn)
@@ -219,6 +221,12 @@ class Runtime:
             self.measures.turns.add(time.perf_counter() - began)
             self.measures.records += len(turn.entries)
             self._publish(turn.entries)
+
+    def _kept_back(self, came: list[Command]) -> Iterator[Command]:
+        """What waited for the journal, and what came meanwhile; what is not taken goes on waiting."""
+        self._again += came
+        while self._again:
+            yield self._again.pop(0)
 
     @staticmethod
     def _attempt(command: Command, turn: books.Turn) -> tuple[Any, Refusal | None]:
@@ -282,7 +290,7 @@ class Runtime:
             log.error("the journal cannot be written: %s; nothing is taken in until it can, what runs goes on", failure)
         self.sick = f"the journal cannot be written ({failure}); free space on its disk, what runs goes on meanwhile"
         self.measures.journal_failures += 1
-        self._again = [c for c in commands if c.must]
+        self._again = [c for c in commands if c.must] + self._again
         for command in commands:
             if not command.must:
                 fail(command.future, Unavailable(self.sick))
@@ -362,7 +370,7 @@ class Runtime:
 
     def _refuse_the_rest(self) -> None:
         gone = Unavailable("the service has stopped; try again when it is back")
-        for waiting in (*self._again, *self._inbox.commands(), *self._inbox.reads()):
+        for waiting in (*self._taken, *self._again, *self._inbox.commands(), *self._inbox.reads()):
             fail(waiting.future, gone)
 
     def _leave(self) -> None:

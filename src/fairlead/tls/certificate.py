@@ -131,10 +131,14 @@ def read_pair(cert: Path, key: Path) -> Pair:
         ) from None
     except ssl.SSLError as error:
         raise CertificateError(_not_loaded(error, cert, key)) from error
+    except OSError as error:
+        raise CertificateError(_gone(error, cert, key)) from error
     try:
         shown = _shown_to_a_caller(context, cert)
     except ssl.SSLError as error:
         raise CertificateError(_not_verified(error, cert)) from error
+    except OSError as error:
+        raise CertificateError(_gone(error, cert, key)) from error
     names = tuple(value for kind, value in shown.get("subjectAltName", ()) if kind in ("DNS", "IP Address"))
     return Pair(context, names, ssl.cert_time_to_seconds(shown["notAfter"]))
 
@@ -151,6 +155,11 @@ def _not_loaded(error: ssl.SSLError, cert: Path, key: Path) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"the key {key} does not belong to the certificate {cert}"
     return f"the certificate {cert} and the key {key} cannot be used: {_reason(error)}"
+
+
+def _gone(error: OSError, cert: Path, key: Path) -> str:
+    """They could be read a moment ago, and are being replaced."""
+    return f"the certificate {cert} and the key {key} cannot be read: {error.strerror}"
 
 
 def _not_verified(error: ssl.SSLError, cert: Path) -> str:

@@ -124,6 +124,23 @@ def test_records_that_are_pruned_meanwhile_are_not_called_damaged(path: Path, mo
                 list(coming)
 
 
+@pytest.mark.parametrize("kinds", [None, ("note",)])
+def test_what_is_pruned_up_to_the_next_page_stops_no_reader(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...] | None
+) -> None:
+    """The record that history begins with by now is checked against what was pruned, not against nothing."""
+    monkeypatch.setattr(reading, "_PAGE", 2)
+    with Journal(path) as journal:
+        for n in range(1, 9):
+            journal.append(n, "note", b"")
+        journal.save_snapshot(6, 6, b"{}")
+        with journal.reader() as reader:
+            coming = reader.records(kinds=kinds)
+            assert next(coming).seq == 1
+            journal.prune(3)
+            assert [record.seq for record in coming] == [2, 3, 4, 5, 6, 7, 8]
+
+
 @pytest.mark.parametrize("column", ["payload", "outcome", "checksum"])
 def test_a_flipped_bit_ends_the_reading_there(path: Path, column: str) -> None:
     """Nothing from the damaged record on is handed out, and the error has its seq and says what to do."""

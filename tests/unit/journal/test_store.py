@@ -121,6 +121,24 @@ def test_a_lock_that_cannot_be_written_is_said_and_let_go(path: Path, monkeypatc
     Journal(path).close()
 
 
+def test_what_is_durable_does_not_fail_for_its_mark(path: Path) -> None:
+    """Whoever was told that it is not written would write it again: the mark is behind, and is put right later."""
+    journal = Journal(path)
+    full = os.open("/dev/full", os.O_RDWR)
+    lock = os.dup(journal._lock._fd)
+    os.dup2(full, journal._lock._fd)
+    journal.append(1, "note", b"")
+    assert journal.commit() == 1
+    os.dup2(lock, journal._lock._fd)
+    journal.append(2, "note", b"")
+    assert journal.commit() == 2
+    journal.close()
+    os.close(full)
+    os.close(lock)
+    with Journal(path) as journal:
+        assert journal.last_seq == 2
+
+
 def test_a_second_process_is_refused_and_the_first_goes_on(path: Path) -> None:
     """Another process gets the error too, and the writer does not notice."""
     program = "import sys; from fairlead.journal.store import Journal; Journal(sys.argv[1])"
@@ -211,6 +229,17 @@ def test_a_closed_journal_refuses(path: Path) -> None:
     journal.close()
     with pytest.raises(JournalError, match="it is closed"):
         journal.append(1, "note", b"")
+
+
+def test_closing_twice_closes_nobody_elses_file(path: Path) -> None:
+    """The numbers of its files are given out again in between."""
+    journal = Journal(path)
+    journal.append(1, "note", b"")
+    journal.close()
+    others = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+    journal.close()
+    for fd in others:
+        os.close(fd)
 
 
 def test_checkpoint_folds_the_log_back(path: Path) -> None:

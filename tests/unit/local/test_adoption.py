@@ -397,6 +397,16 @@ def test_a_damaged_claim_is_told_by_the_processes(bench: Bench, damage: bytes) -
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
+def test_the_first_process_of_a_damaged_claim_hears_a_signal(bench: Bench, damage: bytes) -> None:
+    """It is found as it is for any other end."""
+    bench.start("a", "/bin/sh", "-c", "trap 'exit 7' USR1; echo ready; while :; do sleep 0.02; done")
+    bench.says("a", "ready")
+    claim_of(bench, "a").write_bytes(damage)
+    bench.machine.signal(bench.key("a"), signal.SIGUSR1, first=True)
+    assert bench.end("a").exit_code == 7
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_claim_without_a_supervisor_is_a_lost_run(bench: Bench, damage: bytes) -> None:
     """Nothing of it is left behind, and it is not executed again."""
     killed_after(bench, "start_and_wait('a', '/bin/sleep', '600')")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import pwd
 import subprocess
 import threading
 import time
@@ -12,12 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from testbed.paper import ANN, Service, spec
 
-from fairlead.local import deliveries, webhook
+from fairlead.local import deliveries, requests, webhook
 from fairlead.local.deliveries import Deliveries, Delivery
+from fairlead.local.notices import Notice
 
 if TYPE_CHECKING:
     from conftest import Bench
+
+    from fairlead.runtime import Turn
 
 ALICE = 54_321
 
@@ -60,6 +65,40 @@ def test_a_command_is_run(sender: Sender, tmp_path: Path) -> None:
     assert sender.result(run) == ""
     assert (tmp_path / "told").read_text() == "7 failed\n"
     sender.bench.until(lambda: not (sender.bench.directory / run).exists())
+
+
+def test_messages_wait_where_no_thread_is_to_be_had(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are sent when there is one again, however many had to wait."""
+
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more)
+        waiting = [sender.send(f"a{number}", "true") for number in range(deliveries.AT_ONCE)]
+    waiting.append(sender.send("b", "true"))
+    assert [sender.result(run) for run in waiting] == [""] * len(waiting)
+
+
+def test_a_message_that_cannot_be_made_keeps_no_job_from_its_start(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else became durable in the same turn is carried out."""
+    held = service.submit(hold=True, notify=(Notice(to="true"),))
+
+    def no_answer(_: int) -> None:
+        raise OSError("the directory of accounts does not answer")
+
+    def both(turn: Turn) -> None:
+        requests.cancel(service.place.jobs, turn, ANN, held)
+        requests.submit(service.place.jobs, turn, ANN, [spec()])
+
+    monkeypatch.setattr(pwd, "getpwuid", no_answer)
+    service.do(both)
+    end = time.monotonic() + 20
+    while "2-1" not in service.paper.specs:
+        assert time.monotonic() < end, "it was not started"
+        time.sleep(0.01)
 
 
 def test_what_goes_wrong_is_told(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:

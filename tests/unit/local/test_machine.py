@@ -7,7 +7,7 @@ import resource
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -215,6 +215,33 @@ def test_a_directory_is_no_command(bench: Bench) -> None:
     """A directory is called one."""
     report = bench.run("a", "/usr")
     assert (report.exit_code, report.error) == (126, "'/usr' is a directory, not a command")
+
+
+LONG = "echo 'ü'; " * 800
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "status", "want"),
+    [
+        (LONG, {}, 126, "for a line of shell, write: sh -c 'LINE'"),
+        (
+            "no-such-thing",
+            {"env": {"PATH": ":".join(f"/opt/program-{n}" for n in range(400))}},
+            127,
+            "not found in PATH",
+        ),
+        ("/bin/true", {"cwd": "/" + "/".join(["a" * 200] * 30)}, 126, "cannot be entered"),
+    ],
+    ids=["command", "path", "directory"],
+)
+def test_what_is_wrong_with_a_long_name_is_told(
+    bench: Bench, command: str, more: dict[str, Any], status: int, want: str
+) -> None:
+    """As with a short one; the name is cut, not the sentence."""
+    report = bench.run("a", command, **more)
+    assert (report.exit_code, report.lost) == (status, False), report.note
+    assert want in report.error
+    assert len(report.error) <= 1000
 
 
 def test_a_working_directory_that_is_not_there(bench: Bench) -> None:

@@ -261,3 +261,24 @@ def test_an_order_that_is_tried_again_does_not_undo_a_later_one(give: Callable[[
     made.go_on("1-1", 5, suspended=False)
     wait_for(lambda: len(bench.told) == 3)
     assert bench.told == ["go on 1-1 None True", "go on 1-1 5 False", "go on 1-1 5 False"]
+
+
+def test_what_is_tried_again_needs_no_thread(monkeypatch: pytest.MonkeyPatch, reports: list[RunReport]) -> None:
+    """Also where there is none to be had: an order that was refused for that is carried out all the same."""
+
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.01)
+    bench = Bench(*(OSError(errno.EAGAIN, "no processes") for _ in range(2)))
+    bench.runs["1-1"] = RunReport(key="1-1", pid=1, started_at_ms=1)
+    made = Orders(bench, reports.append)  # type: ignore[arg-type]
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more)
+        made.stop("1-1", 0)
+        made.start(RunSpec(key="2-1", command=("true",)))
+        end = time.monotonic() + 10
+        while not ("2-1" in bench.runs and bench.told.count("stop 1-1 0") > 1):
+            assert time.monotonic() < end, bench.told
+            time.sleep(0.005)
+    made.close()

@@ -95,6 +95,23 @@ def test_a_stop_gives_its_room_to_the_next(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["result.reserved", "stop.reserved"]
 
 
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_a_shorter_grace_counts_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """It may have been set between the two; a longer one changes nothing."""
+    now = run_files.now_ms()
+    runs.wish_to_end(tmp_path, 600_000)
+    monkeypatch.setattr(run_files, "now_ms", lambda: now + hours * 3_600_000)
+    graces = []
+    for grace_ms in (900_000, 1000, 600_000, 0):
+        runs.wish_to_end(tmp_path, grace_ms)
+        wish = run_files.read(str(tmp_path), run_files.STOP)
+        assert wish is not None
+        graces.append(wish["grace_ms"])
+    assert graces == [600_000, 1000, 1000, 0]
+
+
 def test_a_result_without_reserved_room(tmp_path: Path) -> None:
     """It is written all the same."""
     run_files.write_reserved(str(tmp_path), run_files.RESULT, {"exit_code": 3})

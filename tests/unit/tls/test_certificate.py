@@ -122,3 +122,30 @@ async def test_it_is_read_anew_when_its_files_change(tmp_path: Path) -> None:
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
+
+
+async def test_files_that_go_away_while_they_are_read_do_not_end_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when both are replaced one after the other: it is said, and the next ones are taken."""
+    made = make_certificate(tmp_path, "a", "one.example")
+    found = Certificate(made.cert, made.key)
+    watching = asyncio.create_task(found.watch(0.01))
+    read = Path.read_bytes
+
+    def and_gone(path: Path) -> bytes:
+        content = read(path)
+        if path == made.key:
+            monkeypatch.undo()
+            made.cert.unlink()
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", and_gone)
+    replace(made, make_certificate(tmp_path, "b", "two.example"))
+    async with asyncio.timeout(60):
+        while not made.cert.exists() or found.host("") != "three.example":
+            if not made.cert.exists():
+                replace(made, make_certificate(tmp_path, "c", "three.example"))
+            assert not watching.done(), watching.exception()
+            await asyncio.sleep(0.01)
+    watching.cancel()

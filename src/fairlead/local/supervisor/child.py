@@ -22,6 +22,8 @@ from .run_files import Record
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+LONGEST_SENTENCE = 900
+LONGEST_NAME = 300
 KILL_ME_FIRST = "500"
 """Between a job and the service, the kernel shall choose the job when memory runs out."""
 
@@ -50,12 +52,22 @@ def become_command(ends: Sequence[int | None], spec: Record, supervisor: int, ga
         _execute(spec["run"]["command"], spec["env"])
     except Refusal as refusal:
         status = refusal.status
-        os.write(fault, json.dumps([status, refusal.sentence]).encode()[:4000])
+        _tell(fault, status, refusal.sentence)
     except BaseException as problem:
-        sentence = f"the job could not be started: {problem}"[:1000]
-        os.write(fault, json.dumps([status, sentence]).encode())
+        _tell(fault, status, f"the job could not be started: {problem}")
     finally:
         os._exit(status)
+
+
+def _tell(fault: int, status: int, sentence: str) -> None:
+    """Short enough for any pipe; it is the sentence that is cut, or nobody could read it."""
+    said = json.dumps([status, sentence[:LONGEST_SENTENCE]], ensure_ascii=False)
+    os.write(fault, said.encode(errors="backslashreplace"))
+
+
+def _shown(text: str) -> str:
+    """A name that somebody chose, in a sentence that is still to say what is wrong with it."""
+    return repr(text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}...")
 
 
 def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
@@ -123,7 +135,7 @@ def _open_as(number: int, path: str, how: int) -> None:
     except OSError as problem:
         advice = "; make its directory first" if number and problem.errno == errno.ENOENT else ""
         raise Refusal(
-            NOT_EXECUTABLE, f"{path!r}, the file to {what}, cannot be opened: {problem.strerror}{advice}"
+            NOT_EXECUTABLE, f"{_shown(path)}, the file to {what}, cannot be opened: {problem.strerror}{advice}"
         ) from None
     os.dup2(fd, number)
     os.close(fd)
@@ -146,33 +158,36 @@ def _enter(directory: str) -> None:
         os.chdir(directory)
     except OSError as problem:
         raise Refusal(
-            NOT_EXECUTABLE, f"the working directory {directory!r} cannot be entered: {problem.strerror}"
+            NOT_EXECUTABLE, f"the working directory {_shown(directory)} cannot be entered: {problem.strerror}"
         ) from None
 
 
 def _execute(command: list[str], env: dict[str, str]) -> NoReturn:
-    name = command[0]
+    name, shown = command[0], _shown(command[0])
     try:
         os.execvpe(name, command, env)
     except FileNotFoundError:
         if "/" not in name:
             raise Refusal(
-                NOT_FOUND, f"the command {name!r} was not found in PATH ({env.get('PATH', os.defpath)})"
+                NOT_FOUND, f"the command {shown} was not found in PATH ({env.get('PATH', os.defpath)[:LONGEST_NAME]})"
             ) from None
         if os.path.exists(name):
-            raise Refusal(NOT_FOUND, f"the interpreter named in the first line of {name!r} does not exist") from None
-        raise Refusal(NOT_FOUND, f"the command {name!r} does not exist") from None
+            raise Refusal(NOT_FOUND, f"the interpreter named in the first line of {shown} does not exist") from None
+        raise Refusal(NOT_FOUND, f"the command {shown} does not exist") from None
     except OSError as problem:
         raise Refusal(NOT_EXECUTABLE, _why_not(name, problem)) from None
 
 
 def _why_not(name: str, problem: OSError) -> str:
+    shown = _shown(name)
     if os.path.isdir(name):
-        return f"{name!r} is a directory, not a command"
+        return f"{shown} is a directory, not a command"
     if problem.errno == errno.ENOEXEC:
-        return f"{name!r} is neither a program nor a script with a #! line; name its interpreter first"
+        return f"{shown} is neither a program nor a script with a #! line; name its interpreter first"
     if problem.errno == errno.EACCES:
-        return f"{name!r} may not be executed by this user (is it marked executable?)"
+        return f"{shown} may not be executed by this user (is it marked executable?)"
+    if problem.errno == errno.ENAMETOOLONG:
+        return f"{shown} is longer than any program's name; for a line of shell, write: sh -c 'LINE'"
     if problem.errno == errno.E2BIG:
         return "the command's arguments and environment are too long for this machine"
-    return f"{name!r} could not be executed: {problem.strerror}"
+    return f"{shown} could not be executed: {problem.strerror}"
