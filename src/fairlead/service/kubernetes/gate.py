@@ -35,7 +35,8 @@ TOKEN = "fairlead.token"
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
 _POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")
-HERE = frozenset({"127.0.0.1", "::1"})
+HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
+"""The last one is the first, as a socket shows it that listens on IPv6 and takes both."""
 BEGINNING = frozenset({"/api/v1/tickets", "/api/v1/sessions"})
 INFO = "/api/v1/info"
 """Whoever may read this may have a session: it gives no right that its token does not give."""

@@ -91,7 +91,9 @@ async def test_who_cannot_be_asked_about_is_refused() -> None:
         ("127.0.0.1", "localhost:9080", True),
         ("127.0.0.1", "127.0.0.1:9080", True),
         ("::1", "[::1]:9080", True),
+        ("::ffff:127.0.0.1", "localhost:9080", True),
         ("10.0.0.7", "localhost:9080", False),
+        ("::ffff:10.0.0.7", "localhost:9080", False),
         ("127.0.0.1", "evil.example:9080", False),
     ],
 )
