@@ -298,6 +298,7 @@ def rerun(
     script: str = "",
     failed: bool = False,
     hold: bool = False,
+    limits: UserLimits | None = None,
 ) -> Intake:
     """An ended job once more, as a new one: the same command and needs, waiting for nothing but room. What its
     environment variables held, and its script, were forgotten when it ended: `env` and `script` say them again. Parts
@@ -334,7 +335,8 @@ def rerun(
     if array is not None and (indices := [job.spec.index for job in chosen if job.spec.index is not None]):
         array = replace(array, indices=in_short(indices))
     again = replace(spec, key="", groups=caller.groups, rerun_of=key, env=dict(env), script=script, array=array)
-    return Intake(caller, [replace(again, hold=hold, begin_ms=0, after=(), cancel_never=False)])
+    again = replace(again, hold=hold, begin_ms=0, after=(), cancel_never=False)
+    return Intake(caller, [again], limits=limits)
 
 
 def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | None = None) -> None:
