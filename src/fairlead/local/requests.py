@@ -82,8 +82,9 @@ class Intake:
         digest: str = "",
         limits: UserLimits | None = None,
     ) -> None:
-        """`specs` come without keys. `limits`: how many jobs the caller may have; None: it does not matter."""
-        self._limits = limits
+        """`specs` come without keys."""
+        self.limits = limits
+        """How many jobs the caller may have; None: it does not matter."""
         self._caller, self._specs = caller, specs
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
@@ -137,8 +138,8 @@ class Intake:
         left = self._specs[len(self._keys) :]
         if jobs.live_count + sum(each.count for each in left) > MOST_LIVE:
             raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
-        if self._limits is not None:
-            self._limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
+        if self.limits is not None:
+            self.limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
         rights = Rights(self._caller, turn.scheduler)
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
         for index, spec in enumerate(self._specs):
@@ -298,7 +299,6 @@ def rerun(
     script: str = "",
     failed: bool = False,
     hold: bool = False,
-    limits: UserLimits | None = None,
 ) -> Intake:
     """An ended job once more, as a new one: the same command and needs, waiting for nothing but room. What its
     environment variables held, and its script, were forgotten when it ended: `env` and `script` say them again. Parts
@@ -335,8 +335,7 @@ def rerun(
     if array is not None and (indices := [job.spec.index for job in chosen if job.spec.index is not None]):
         array = replace(array, indices=in_short(indices))
     again = replace(spec, key="", groups=caller.groups, rerun_of=key, env=dict(env), script=script, array=array)
-    again = replace(again, hold=hold, begin_ms=0, after=(), cancel_never=False)
-    return Intake(caller, [again], limits=limits)
+    return Intake(caller, [replace(again, hold=hold, begin_ms=0, after=(), cancel_never=False)])
 
 
 def checkpoint(jobs: Jobs, turn: Turn, caller: Caller, key: str, attempt: int | None = None) -> None:

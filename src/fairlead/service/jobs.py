@@ -328,8 +328,11 @@ async def rerun_job(
     given = body or orders.Rerun()
 
     def prepare(turn: Turn) -> requests.Intake:
-        options = {"script": given.script, "failed": given.failed, "hold": given.hold, "limits": place.users}
-        again = requests.rerun(place.local.jobs, turn, caller, key, given.env, **options)
+        jobs = place.local.jobs
+        again = requests.rerun(
+            jobs, turn, caller, key, given.env, script=given.script, failed=given.failed, hold=given.hold
+        )
+        again.limits = place.users
         _require_kinds(place, [[each.to for each in spec.notify] for spec in again.specs])
         return again
 
