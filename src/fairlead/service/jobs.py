@@ -57,7 +57,7 @@ async def submit_jobs(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> wire.JobList | bytes:
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
-    _require_room(place, caller)
+    place.require_room(caller)
 
     def prepare() -> requests.Intake:
         _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
@@ -80,14 +80,6 @@ async def submit_jobs(
     turns = [keys[begin : begin + A_TURN] for begin in range(0, len(keys), A_TURN)]
     parts = [msgspec.json.encode(await _submitted_jobs(place, turn))[1:-1] for turn in turns]
     return b'{"jobs":[' + b",".join(parts) + b"]}"
-
-
-def _require_room(place: MachinePlace, caller: Caller) -> None:
-    """Raises `Refusal` where the caller may not submit now, or the disk has no room for what would come of it."""
-    caller.require_submit(place.gate.own_name)
-    place.users.submission(caller)
-    if short := place.disk.shortage():
-        raise Refusal("disk-full", f"{short}; nothing was taken in")
 
 
 def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> None:
@@ -324,7 +316,7 @@ async def rerun_job(
     key: str, place: MachineOf, caller: CallerOf, body: orders.Rerun | None = None
 ) -> wire.SubmittedJob:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
-    _require_room(place, caller)
+    place.require_room(caller)
     given = body or orders.Rerun()
 
     def prepare(turn: Turn) -> requests.Intake:
