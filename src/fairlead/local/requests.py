@@ -82,8 +82,9 @@ class Intake:
         digest: str = "",
         limits: UserLimits | None = None,
     ) -> None:
-        """`specs` come without keys. `limits`: how many jobs the caller may have; None: it does not matter."""
-        self._limits = limits
+        """`specs` come without keys."""
+        self.limits = limits
+        """How many jobs the caller may have; None: it does not matter."""
         self._caller, self._specs = caller, specs
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
@@ -137,8 +138,8 @@ class Intake:
         left = self._specs[len(self._keys) :]
         if jobs.live_count + sum(each.count for each in left) > MOST_LIVE:
             raise Refusal("too-many", f"more than {MOST_LIVE} jobs would wait; wait until some have run")
-        if self._limits is not None:
-            self._limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
+        if self.limits is not None:
+            self.limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
         rights = Rights(self._caller, turn.scheduler)
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
         for index, spec in enumerate(self._specs):

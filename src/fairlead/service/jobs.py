@@ -57,10 +57,7 @@ async def submit_jobs(
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> wire.JobList | bytes:
     """Submit jobs, all or none. With the header `Idempotency-Key` a repeated request gives the jobs of the first."""
-    caller.require_submit(place.gate.own_name)
-    place.users.submission(caller)
-    if short := place.disk.shortage():
-        raise Refusal("disk-full", f"{short}; nothing was taken in")
+    place.require_room(caller)
 
     def prepare() -> requests.Intake:
         _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
@@ -314,12 +311,12 @@ async def requeue_job(
     return await order_each(place, caller, key, act, last_first=True)
 
 
-@router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409))
+@router.post("/jobs/{key}/rerun", status_code=201, responses=documented(404, 409, 429, 507))
 async def rerun_job(
     key: str, place: MachineOf, caller: CallerOf, body: orders.Rerun | None = None
 ) -> wire.SubmittedJob:
     """Submit a job that has ended once more, as a new one that waits for nothing but room."""
-    caller.require_submit(place.gate.own_name)
+    place.require_room(caller)
     given = body or orders.Rerun()
 
     def prepare(turn: Turn) -> requests.Intake:
@@ -327,6 +324,7 @@ async def rerun_job(
         again = requests.rerun(
             jobs, turn, caller, key, given.env, script=given.script, failed=given.failed, hold=given.hold
         )
+        again.limits = place.users
         _require_kinds(place, [[each.to for each in spec.notify] for spec in again.specs])
         return again
 

@@ -9,9 +9,10 @@ file of the user is read with the rights of that user.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -95,24 +96,33 @@ async def get_job_logs(
         return _Written(job.attempt, job.spec.uid, own, stream is Stream.STDERR and bool(own) and files.stdout == own)
 
     written = await place.look(look)
+    content, most = b"", 0 if follow else MOST if limit is None else limit
+    # Also of what is followed: what cannot be read is refused before the answer begins.
+    if written.own:
+        content = await run_in_threadpool(_read_own, written, offset, most)
+    elif written.newest:
+        path = _path(place, key, attempt or written.newest, stream)
+        content = await run_in_threadpool(_read, path, written.uid, offset, most)
     if follow:
         pieces = (
             _follow_own(place, key, written, offset, limit)
             if written.own
             else _follow(place, key, written.uid, stream, offset, limit, attempt)
         )
-        return StreamingResponse(pieces, media_type="text/plain; charset=utf-8", headers=_HEADERS)
-    content = b""
-    if written.own:
-        content = await run_in_threadpool(_read_own, written, offset, MOST if limit is None else limit)
-    elif written.newest:
-        path = _path(place, key, attempt or written.newest, stream)
-        content = await run_in_threadpool(_read, path, written.uid, offset, MOST if limit is None else limit)
+        return StreamingResponse(_while_it_lasts(pieces), media_type="text/plain; charset=utf-8", headers=_HEADERS)
     headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
     return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
 
 
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+
+async def _while_it_lasts(pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """What is refused now ends the answer, which has begun: whoever asks again is told why."""
+    async with contextlib.aclosing(pieces):
+        with contextlib.suppress(Refusal):
+            async for piece in pieces:
+                yield piece
 
 
 # -- what the service keeps ----------------------------------------------------------------------------------------
@@ -125,7 +135,7 @@ def _path(place: MachinePlace, key: str, attempt: int, stream: Stream) -> Path:
 
 async def _follow(
     place: MachinePlace, key: str, uid: int, stream: Stream, offset: int, limit: int | None, only: int | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The output of one attempt (`only`), or that of the newest one and of those that follow it."""
     left, attempt = limit, only or 0
 
@@ -203,7 +213,7 @@ def _read_own(written: _Written, offset: int, size: int) -> bytes:
 
 async def _follow_own(
     place: MachinePlace, key: str, written: _Written, offset: int, limit: int | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The file that all attempts share, until the job has ended; from its beginning on where it is begun anew."""
     left = limit
     fd: int | None = None

@@ -34,7 +34,7 @@ from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Threshold
 from fairlead.local.runs import Capability
 from fairlead.local.user_bounds import UserBounds, UserLimits
-from fairlead.runtime import Runtime, Turn
+from fairlead.runtime import Refusal, Runtime, Turn
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
 from fairlead.service import metrics, views
@@ -262,6 +262,13 @@ class MachinePlace(Place):
         runtime, measures = self.runtime, self.runtime.measures.copy()
         seq, readers = runtime.journal.committed_seq, len(self.hub.readers)
         return metrics.of_machine(self.local.jobs, measures, seq, readers, healthy=not self.failing()), measures
+
+    def require_room(self, caller: Caller) -> None:
+        """Raises `Refusal` where the caller may not submit now, or the disk has no room for what would come of it."""
+        caller.require_submit(self.gate.own_name)
+        self.users.submission(caller)
+        if short := self.disk.shortage():
+            raise Refusal("disk-full", f"{short}; nothing was taken in")
 
     # -- what only a machine has --------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import hashlib
 import secrets
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,8 @@ from fairlead.service.whole_files import read_whole, write_whole
 TICKET, SESSION = "flt_", "fls_"
 TICKET_S = 60
 SESSION_S = 12 * 3600
-MOST_TICKETS, MOST_SESSIONS = 1000, 1000
+MOST = 1000
+"""Tickets, and sessions, of all users; with one more the oldest one of whoever has the most ends."""
 
 
 class Pass(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,14 +55,14 @@ class Sessions:
         """A new ticket for this user: its text, which nobody can show again, and what it is good for."""
         text, made = TICKET + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + TICKET_S * 1000, token)
         with self._lock:
-            self._tickets = _bounded(_lasting(self._tickets), MOST_TICKETS - 1) | {_digest(text): made}
+            self._tickets = _bounded(_lasting(self._tickets) | {_digest(text): made})
         return text, made
 
     def session(self, user: str, uid: int, token: str = "") -> tuple[str, Pass]:
         """A new session for this user. Raises OSError if it could not be stored."""
         text, made = SESSION + secrets.token_urlsafe(32), Pass(user, uid, _now_ms() + SESSION_S * 1000, token)
         with self._lock:
-            self._store(_bounded(_lasting(self._sessions), MOST_SESSIONS - 1) | {_digest(text): made})
+            self._store(_bounded(_lasting(self._sessions) | {_digest(text): made}))
         return text, made
 
     def end(self, text: str) -> None:
@@ -95,9 +97,13 @@ def _lasting(passes: dict[str, Pass]) -> dict[str, Pass]:
     return {digest: each for digest, each in passes.items() if each.expires_at_ms > now_ms}
 
 
-def _bounded(passes: dict[str, Pass], most: int) -> dict[str, Pass]:
-    """The newest."""
-    return dict(list(passes.items())[-most:])
+def _bounded(passes: dict[str, Pass]) -> dict[str, Pass]:
+    """Not too many: no user can have so many that those of others end."""
+    while len(passes) > MOST:
+        [(most, _)] = Counter((each.user, each.uid) for each in passes.values()).most_common(1)
+        oldest = next(digest for digest, each in passes.items() if (each.user, each.uid) == most)
+        passes = {digest: each for digest, each in passes.items() if digest != oldest}
+    return passes
 
 
 def _now_ms() -> int:

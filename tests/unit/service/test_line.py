@@ -28,6 +28,8 @@ def test_others_are_in_line_without_their_reasons(served: Any) -> None:
     second = served.call("GET", f"/api/v1/line?limit=1&after={first['next']}", who="alice").json
     assert [first["line"][0]["place"], second["line"][0]["place"]] == [1, 2]
     assert served.call("GET", "/api/v1/line?after=x", who="alice").status == 422
+    behind = served.call("GET", "/api/v1/line?after=99999999999999999999", who="alice")
+    assert (behind.status, behind.json) == (200, {"line": [], "next": None, "total": found["total"]})
     expected = served.call("GET", "/api/v1/line/forecast?limit=10&seconds=2", who="alice").json
     assert {each["key"] for each in expected["starts"]} >= {mine, theirs}
     for key in (full, mine, theirs):

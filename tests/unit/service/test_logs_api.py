@@ -66,6 +66,18 @@ def test_what_the_user_may_not_read_is_not_shown(served: Served, home: Path) -> 
     assert "is no plain file" in served.call("GET", f"/api/v1/jobs/{key}/logs", who="alice").error["detail"]
 
 
+def test_what_cannot_be_read_is_not_followed_either(served: Served, home: Path) -> None:
+    """It is refused at once; where it comes to that later, the answer ends in order, and who asks again is told."""
+    key = served.submit("/bin/sh", "-c", "echo out", who="alice", stdout="/dev/null")
+    served.wait(key)
+    answered = served.call("GET", f"/api/v1/jobs/{key}/logs?follow=true", who="alice")
+    assert "/dev/null is no plain file" in answered.error["detail"]
+    begin = {"begin_at_ms": int(time.time() * 1000) + 1500}
+    later = served.submit("/bin/sh", "-c", "echo out", who="alice", stdout="/dev/null", **begin)
+    assert logs(served, later, "?follow=true") == b""
+    served.wait(later)
+
+
 def test_it_is_followed(served: Served, home: Path) -> None:
     """As it grows, until the job ends; the second attempt begins it anew, or goes on."""
     key = served.submit(

@@ -41,6 +41,18 @@ def test_a_ticket_is_good_once(gate: Gate, sessions: Sessions) -> None:
         gate.caller({}, f"Bearer {text}")
 
 
+def test_who_makes_many_ends_those_of_nobody_else() -> None:
+    """A guest for one, whom nobody knows: of whoever has the most the oldest one ends."""
+    sessions = Sessions(None)
+    mine, ticket = sessions.session("ann", 50_001)[0], sessions.ticket("ann", 50_001)[0]
+    theirs = [sessions.session("", -1)[0] for _ in range(1010)]
+    for _ in range(1010):
+        sessions.ticket("", -1)
+    assert sessions.recognise(mine) is not None
+    assert sessions.recognise(ticket) is not None
+    assert [sessions.recognise(each) is not None for each in theirs] == [False] * 11 + [True] * 999
+
+
 def test_a_ticket_is_good_for_a_minute(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
     text, made = sessions.ticket("ann", 50_001)
     monkeypatch.setattr(module, "_now_ms", lambda: made.expires_at_ms + 1)

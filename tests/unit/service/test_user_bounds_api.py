@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.local.callers import Caller
+from fairlead.local.disk import Disk
 from fairlead.local.user_bounds import UserBounds, UserLimits
 from fairlead.runtime import Refusal
 
@@ -63,6 +64,25 @@ def test_submissions_a_minute(served: Any) -> None:
     refused(answer, "bob has submitted 8 times within a minute", "bring several jobs in one request")
     assert 50 <= int(answer.headers["retry-after"]) <= 60
     assert submit(served, "alice").status == 201
+
+
+def test_what_is_submitted_once_more_counts_as_well(served: Any) -> None:
+    """A rerun is a submission: it is bound by how many jobs and requests there may be, and needs room on the disk."""
+    array = {"command": ["/bin/false"], "cwd": "/", "array": "1-2", "resources": {"cpu": 0.1}}
+    old = served.call("POST", "/api/v1/jobs", {"jobs": [array]}, "bob").json["jobs"][0]["key"]
+    served.wait(old)
+    again = f"/api/v1/jobs/{old}/rerun"
+    assert submit(served, "bob", 2).status == 201
+    refused(served.call("POST", again, {}, "bob"), "bob has 2 jobs that wait or run, and these are 2")
+    place, there = served.place, served.place.disk
+    place.disk = Disk(there._directory, 2**60)
+    try:
+        assert served.call("POST", again, {}, "bob").error["code"] == "disk-full"
+    finally:
+        place.disk = there
+    for _ in range(4):
+        served.call("POST", again, {}, "bob")
+    refused(served.call("POST", again, {}, "bob"), "bob has submitted 8 times within a minute")
 
 
 def test_there_is_room_again_after_a_minute() -> None:

@@ -39,7 +39,7 @@ COVERAGE = 0.8
 
 def _first(scheduler: Scheduler, partition: Partition, most: int) -> list[Ask]:
     """The first of the line: worked out once for all who look at about as many of them, as pages do."""
-    many = -(-most // TOGETHER) * TOGETHER
+    many = -(-min(most, line.waiting(partition)) // TOGETHER) * TOGETHER
     return scheduler.answer(("line", partition.name, many), lambda: line.in_line(partition, many))[:most]
 
 

@@ -35,7 +35,8 @@ TOKEN = "fairlead.token"
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
 _POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")
-HERE = frozenset({"127.0.0.1", "::1"})
+HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
+"""The last one is the first, as a socket shows it that listens on IPv6 and takes both."""
 BEGINNING = frozenset({"/api/v1/tickets", "/api/v1/sessions"})
 INFO = "/api/v1/info"
 """Whoever may read this may have a session: it gives no right that its token does not give."""
@@ -174,7 +175,8 @@ class Entrance:
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return await self._bearer(scope, token.strip())
-        return LOCALHOST if is_here(scope, headers.get(b"host", b"").decode("latin-1")) else None
+        host, origin = (headers.get(name, b"").decode("latin-1") for name in (b"host", b"origin"))
+        return LOCALHOST if is_here(scope, host, origin) else None
 
     async def _bearer(self, scope: Scope, token: str) -> Caller:
         if token.startswith((TICKET, SESSION)):
@@ -191,8 +193,17 @@ class Entrance:
         return await self._judge.caller(token, *asked)
 
 
-def is_here(scope: Scope, host: str) -> bool:
-    """Whether somebody on this host asks, and asks for this host: a page in a browser could ask for another name."""
+def is_here(scope: Scope, host: str, origin: str = "") -> bool:
+    """Whether somebody on this host asks, and asks for this host: a page in a browser could ask for another name.
+
+    A page may also ask for this name, and /ws/v1 may be read by pages of other origins. A browser says whose page it
+    is; one of another host has no more rights than who sent it.
+    """
     client = scope.get("client")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    return client is not None and client[0] in HERE and name in NAMES
+    is_of_here = not origin or _name(origin.rpartition("://")[2]) in NAMES
+    return client is not None and client[0] in HERE and _name(host) in NAMES and is_of_here
+
+
+def _name(host: str) -> str:
+    """Without its port."""
+    return host if host.endswith("]") else host.rpartition(":")[0] or host

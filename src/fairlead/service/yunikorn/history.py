@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from fairlead.core.model.decisions import (
     ApplicationAccepted,
@@ -248,6 +248,18 @@ def _line(content: dict[str, Any]) -> bytes:
 
 class Timed(StreamingResponse):
     """A stream that gives up on a reader who takes nothing for a while."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], ended: Callable[[], None], headers: dict[str, str]) -> None:
+        """`ended` is called at the end, also where nobody was there any more to be told the first piece."""
+        super().__init__(pieces, headers=headers)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Until it ends, or its reader has gone."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
     async def stream_response(self, send: Send) -> None:
         """Send everything, each piece within `WRITE_S`."""

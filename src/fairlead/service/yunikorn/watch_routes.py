@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -80,7 +81,8 @@ async def stream(
     pieces = history.lines(place.history_records, place.streams, one, past, visible(place, who))
     # An encoding of its own keeps the middleware from compressing, which would hold lines back.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
-    return history.Timed(pieces, headers=headers | {"Content-Type": transport.JSON})
+    headers["Content-Type"] = transport.JSON
+    return history.Timed(pieces, partial(place.streams.leave, one), headers)
 
 
 # -- figures ------------------------------------------------------------------------------------------------------

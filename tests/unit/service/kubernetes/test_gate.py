@@ -14,9 +14,18 @@ from testbed.cluster_service import serving
 from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
-from fairlead.service.kubernetes.gate import ACCESS_REVIEWS, CALLER, TOKEN_REVIEWS, ApiJudge, is_here
+from fairlead.service.kubernetes.gate import (
+    ACCESS_REVIEWS,
+    CALLER,
+    LOCALHOST,
+    TOKEN_REVIEWS,
+    ApiJudge,
+    Entrance,
+    is_here,
+)
 from fairlead.service.kubernetes.place import ClusterPlace
 from fairlead.service.kubernetes.pods import ANYBODY
+from fairlead.service.sessions import Sessions
 
 
 class Server:
@@ -82,13 +91,39 @@ async def test_who_cannot_be_asked_about_is_refused() -> None:
         ("127.0.0.1", "localhost:9080", True),
         ("127.0.0.1", "127.0.0.1:9080", True),
         ("::1", "[::1]:9080", True),
+        ("::ffff:127.0.0.1", "localhost:9080", True),
         ("10.0.0.7", "localhost:9080", False),
+        ("::ffff:10.0.0.7", "localhost:9080", False),
         ("127.0.0.1", "evil.example:9080", False),
     ],
 )
 def test_who_is_here(client: str, host: str, here: bool) -> None:
     """Whoever connects from this host and asks for it by its own name."""
     assert is_here({"client": (client, 1)}, host) is here
+
+
+@pytest.mark.parametrize(
+    ("origin", "here"),
+    [
+        ("http://localhost:9889", True),
+        ("http://127.0.0.1", True),
+        ("http://[::1]:9889", True),
+        ("https://evil.example", False),
+        ("https://localhost.evil.example:80", False),
+        ("null", False),
+    ],
+)
+async def test_a_page_of_another_host_is_nobody(origin: str, here: bool) -> None:
+    """What is on this host may be asked for by any page that somebody opens in a browser here."""
+    found: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.append(scope[CALLER])
+
+    headers = [(b"host", b"localhost:9080"), (b"origin", origin.encode())]
+    scope = {"type": "http", "path": "/ws/v1/config", "method": "GET", "client": ("127.0.0.1", 1), "headers": headers}
+    await Entrance(app, Known(), Sessions(None))(scope, cast("Any", None), cast("Any", None))
+    assert found == [LOCALHOST if here else None]
 
 
 def test_where_everybody_may_read_a_token_still_says_who() -> None:

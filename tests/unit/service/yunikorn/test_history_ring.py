@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from fairlead.insight.history_records import Record
-from fairlead.service.yunikorn.history import Page, Ring
+from fairlead.scheduler import Scheduler
+from fairlead.service.yunikorn.history import HistoryRecords, Page, Ring, Streams, Timed, lines
 
 
 def records(first: int, count: int) -> list[Record]:
@@ -16,6 +20,26 @@ def records(first: int, count: int) -> list[Record]:
 
 def names(page: Page) -> list[str] | None:
     return None if page.records is None else [r.object for r in page.records]
+
+
+async def test_a_reader_who_has_gone_before_the_answer_begins_keeps_no_place() -> None:
+    """A hundred of them, and nobody could have had a stream until the next start."""
+    records_of = HistoryRecords(Scheduler)
+    streams, scope = Streams(), {"type": "http", "method": "GET", "path": "/", "headers": []}
+    one = streams.enter("host", 0)
+
+    async def everything(found: Sequence[Record]) -> list[Record]:
+        return list(found)
+
+    async def gone() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(0)
+
+    pieces = lines(records_of, streams, one, 0, everything)
+    await Timed(pieces, lambda: streams.leave(one), {})(scope, gone, send)
+    assert streams.open == []
 
 
 def test_an_empty_ring() -> None:
