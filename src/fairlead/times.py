@@ -13,7 +13,9 @@ from fairlead.core.model.resources import INT64_MAX
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 _NUMBER = r"\d+(?:\.\d+)?"
-_DURATION = re.compile(r"\s*".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
+_DURATION = re.compile(" ?".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
+_LONGEST = 100
+"""Characters of a duration: far more than any has that means something."""
 
 
 def parse_duration(text: str) -> int:
@@ -23,9 +25,10 @@ def parse_duration(text: str) -> int:
     """
     from fractions import Fraction  # Slow to import, and few commands read durations.
 
-    stripped = text.strip()
+    # One blank for many: where there may be any number between any two parts, the ways to share them out are tried.
+    stripped = " ".join(text.split())
     written = f"{stripped}s" if re.fullmatch(_NUMBER, stripped) else stripped
-    match = _DURATION.fullmatch(written)
+    match = _DURATION.fullmatch(written) if len(stripped) <= _LONGEST else None
     if not match or not stripped:
         raise ValueError(f"{text!r} is not a duration; write seconds (90) or add units, such as 30s, 10m, 2h or 1h30m")
     given = zip(match.groups(), _UNITS, strict=True)
