@@ -60,12 +60,19 @@ def parse_begin(text: str, now_ms: int) -> int:
     if words == "now":
         return now_ms
     if words.startswith("now+"):
-        return now_ms + _later(words.removeprefix("now+"))
-    now = _local(now_ms)
-    found = _begin_of(words, text.strip(), now)
+        return _sayable(now_ms + _later(words.removeprefix("now+")), text)
+    found = _begin_of(words, text.strip(), _local(now_ms))
     at_ms = int(found.timestamp()) * 1000
-    if at_ms < now_ms:
+    if at_ms < now_ms // 1000 * 1000:
         raise ValueError(f"{text!r} is {moment(at_ms)}, which is past")
+    # In whole seconds: this very one has begun already, and is meant by `today`.
+    return _sayable(max(at_ms, now_ms), text)
+
+
+def _sayable(at_ms: int, text: str) -> int:
+    """The moment, unless it is so far away that no clock shows it."""
+    if at_ms > LAST_MS:
+        raise ValueError(f"{text!r} is after the year {LAST_YEAR}; {_BEGIN_EXAMPLES}")
     return at_ms
 
 
@@ -81,7 +88,8 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
     day, _, clock = words.partition(" ")
     if day in ("today", "tomorrow"):
         date = now + timedelta(days=day == "tomorrow")
-        return _at(date, clock, written) if clock else date
+        # By the clock: a day in which it is set differently has not 24 hours.
+        return _at(date, clock, written) if clock else datetime.combine(date.date(), now.time()).astimezone()
     if day[:3] in _DAYS and day in (day[:3], f"{_DAYS[day[:3]][1]}day"):
         date = now + timedelta(days=(_DAYS[day[:3]][0] - now.weekday()) % 7)
         found = _at(date, clock or "midnight", written)
@@ -90,10 +98,9 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
         found = _at(now, words, written)
         return found if found > now else _at(now + timedelta(days=1), words, written)
     try:
-        found = datetime.fromisoformat(written)
-    except ValueError:
+        return datetime.fromisoformat(written).astimezone()
+    except (ValueError, OverflowError):
         raise ValueError(f"{written!r} is no moment; {_BEGIN_EXAMPLES}") from None
-    return found.astimezone()
 
 
 def _at(day: datetime, clock: str, written: str) -> datetime:
@@ -160,9 +167,14 @@ def _taken(ms: int, first: int, end: int) -> tuple[list[str], int]:
     return parts, ms
 
 
+LAST_MS, LAST_YEAR = 253_000_000_000_000, 9986
+"""What is later cannot be said as a date in all zones; the year that is over by then."""
+_FIRST_MS = -62_000_000_000_000
+
+
 def moment(at_ms: int) -> str:
     """Local date and time of day."""
-    return f"{_local(at_ms):%Y-%m-%d %H:%M:%S}"
+    return f"{_local(at_ms):%Y-%m-%d %H:%M:%S}" if at_ms <= LAST_MS else f"after the year {LAST_YEAR}"
 
 
 def clock_time(at_ms: int) -> str:
@@ -171,4 +183,4 @@ def clock_time(at_ms: int) -> str:
 
 
 def _local(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms // 1000, UTC).astimezone()
+    return datetime.fromtimestamp(min(max(at_ms, _FIRST_MS), LAST_MS) // 1000, UTC).astimezone()
