@@ -68,7 +68,7 @@ class Reader:
     def task(self, cells: Mapping[str, str]) -> Imported:
         """The task in a record. Raises `LeftOut` or `Wrong`."""
         job = self._text("job", cells)
-        if re.match(r"\d+(_\d+)?(\+\d+)?\.", job):
+        if _STEP.fullmatch(job):
             raise LeftOut("steps of jobs that have a row of their own")
         start_ms, end_ms = self._value("start", cells), self._value("end", cells)
         run_ms = self._run_ms(cells, start_ms, end_ms)
@@ -165,5 +165,7 @@ class Reader:
         return source.called() if source is not None else field
 
 
+_STEP = re.compile(r"\d+(_\d+)?(\+\d+)?\.(\d+(\+\d+)?|batch|extern|interactive)")
+"""A step of Slurm; `4711.pbs01` is a job of PBS, whose keys name the server."""
 _EPOCH_LEAST_MS = 100_000_000_000
 _CANCELLED = re.compile(r"cancel|pending|rejected|node_fail|revoked", re.IGNORECASE)
