@@ -20,6 +20,7 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.sim.importing.quantities import DURATIONS, Unreadable, part_of
 from fairlead.sim.importing.records import Record
 from fairlead.sim.importing.units import AS_IT_IS, NONE, UNITS, Kind, Unit, are_read, reader, unit_of, words_of
+from fairlead.sim.workloads.table import is_known, meant
 
 CORES, MEMORY, GPU = "resources.vcore", "resources.memory", "resources.gpu"
 FIELDS: dict[str, Kind] = {
@@ -333,11 +334,15 @@ def _in_order(mapped: Mapped) -> Iterator[str]:
 
 
 def _field(name: str) -> str:
-    if name in FIELDS or name.startswith("resources."):
+    if name in FIELDS:
         return name
-    resource = f"resources.{resource_called(name)}"
+    resource = f"resources.{resource_called(name.removeprefix('resources.'))}"
     if resource in FIELDS:
         return resource
+    if name.startswith("resources."):
+        if not is_known(name):
+            raise MappingError(f"a table has no {name!r}; was {meant(name, ()) or 'resources.NAME'} meant?")
+        return name
     raise MappingError(f"there is no field {name!r}: the fields are {', '.join(FIELDS)}, resources.NAME")
 
 

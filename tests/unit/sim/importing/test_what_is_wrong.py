@@ -6,8 +6,10 @@ from datetime import UTC
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 from fairlead.sim.importing.importing import Account, sample_of, write
-from fairlead.sim.importing.mapping import Mapped, guessed, said
+from fairlead.sim.importing.mapping import Mapped, MappingError, guessed, said
 from fairlead.sim.importing.records import opened
 
 HEAD, ROW = "JobID,Submit,Elapsed,Cores,Mem\n", "1,2026-05-01 08:00:00,40,4,4G\n"
@@ -29,3 +31,12 @@ def test_jobs_of_pbs_are_no_steps(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(HEAD + "".join(f"{job}{ROW[1:]}" for job in jobs))
     account, _ = account_of(tmp_path / "t.csv")
     assert (account.rows, dict(account.left_out)) == (2, {"steps of jobs that have a row of their own": 4})
+
+
+def test_a_column_may_be_named_as_a_table_names_it(tmp_path: Path) -> None:
+    """`resources.cpu` was written as a column that simulations pass over."""
+    (tmp_path / "t.csv").write_text(HEAD + ROW)
+    _, mapped = account_of(tmp_path / "t.csv", "resources.cpu=Cores")
+    assert sorted(name for name in mapped if name.startswith("resources.")) == ["resources.memory", "resources.vcore"]
+    with pytest.raises(MappingError, match=r"no 'resources.cpus'; was resources.vcore meant"):
+        account_of(tmp_path / "t.csv", "resources.cpus=Cores")
