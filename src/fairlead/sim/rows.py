@@ -7,12 +7,15 @@ a column means. Invariant: a row has a cell for every column that the first line
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar, cast
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity
 from fairlead.times import duration_ms
@@ -83,6 +86,20 @@ class Row:
             return parse_quantity(resource, self.get(column) or "0")
         except QuantityError as e:
             raise self.error(column, e.hint) from None
+
+
+@contextmanager
+def text_of(path: str, encoding: str, newline: str | None = None) -> Iterator[TextIO]:
+    """The text of a file (`.gz` too). Raises `TraceError` where what is compressed is cut off or damaged."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding=encoding, errors="replace", newline=newline)
+            if path.endswith(".gz")
+            else Path(path).open(encoding=encoding, errors="replace", newline=newline)
+        ) as file:
+            yield cast(TextIO, file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+        raise TraceError(path, 1, "", "", f"is not whole, or not compressed by gzip: {e}") from None
 
 
 def heading(path: str) -> list[str]:

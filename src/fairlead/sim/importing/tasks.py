@@ -85,7 +85,7 @@ class Reader:
         return Imported(
             at_ms,
             run_ms,
-            self._asked(cells, nodes),
+            self._asked(cells, nodes, count),
             start_ms,
             self._value("time_limit", cells) or None,
             count,
@@ -108,7 +108,7 @@ class Reader:
             raise LeftOut("never ran, or has not ended")
         return run_ms
 
-    def _asked(self, cells: Mapping[str, str], nodes: int) -> dict[str, int]:
+    def _asked(self, cells: Mapping[str, str], nodes: int, count: int) -> dict[str, int]:
         found = {}
         for field in self._amounts:
             amount = self._value(field, cells)
@@ -126,7 +126,7 @@ class Reader:
         found = {name: -(-amount // nodes) for name, amount in found.items() if amount > 0}
         if not found:
             raise Wrong(self._called(CORES), "", "asks for nothing")
-        if max(found.values()) > INT64_MAX:
+        if max(found.values()) * count > INT64_MAX:
             raise Wrong(self._called(CORES), "", "asks for more than can be counted")
         return found
 
