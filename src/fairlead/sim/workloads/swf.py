@@ -46,7 +46,7 @@ _NUMBER, _SUBMIT, _RUN, _GOT, _USED_KB, _PROCS, _LIMIT, _KB = 0, 1, 3, 4, 6, 7, 
 _USER, _QUEUE, _BEFORE = 11, 14, 16
 _KEPT = (_NUMBER, _SUBMIT, _RUN, _GOT, _USED_KB, _PROCS, _LIMIT, _KB, _USER, _QUEUE)
 _WIDTH = len(_KEPT)
-_LARGEST = 2**53
+_LARGEST = 10**12
 MOST_PROCESSORS, MOST_NODES = 100_000_000, 200_000
 """No machine has more; a number in a file is quickly longer than any memory."""
 
