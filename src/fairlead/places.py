@@ -28,7 +28,8 @@ def default_state_dir(environ: Mapping[str, str] = os.environ, uid: int | None =
 
 def default_socket(environ: Mapping[str, str] = os.environ, uid: int | None = None) -> str:
     """Where the service listens for this machine's users."""
-    if runtime_dir := environ.get("XDG_RUNTIME_DIR"):
+    # One that is not absolute is to be ignored: a client elsewhere would not find it.
+    if (runtime_dir := environ.get("XDG_RUNTIME_DIR", "")).startswith("/"):
         return os.path.join(runtime_dir, "fairlead.sock")
     if (os.geteuid() if uid is None else uid) == 0:
         return SYSTEM_SOCKET

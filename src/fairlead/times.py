@@ -13,7 +13,9 @@ from fairlead.core.model.resources import INT64_MAX
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 _NUMBER = r"\d+(?:\.\d+)?"
-_DURATION = re.compile(r"\s*".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
+_DURATION = re.compile(" ?".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
+_LONGEST = 100
+"""Characters of a duration: far more than any has that means something."""
 
 
 def parse_duration(text: str) -> int:
@@ -23,9 +25,10 @@ def parse_duration(text: str) -> int:
     """
     from fractions import Fraction  # Slow to import, and few commands read durations.
 
-    stripped = text.strip()
+    # One blank for many: where there may be any number between any two parts, the ways to share them out are tried.
+    stripped = " ".join(text.split())
     written = f"{stripped}s" if re.fullmatch(_NUMBER, stripped) else stripped
-    match = _DURATION.fullmatch(written)
+    match = _DURATION.fullmatch(written) if len(stripped) <= _LONGEST else None
     if not match or not stripped:
         raise ValueError(f"{text!r} is not a duration; write seconds (90) or add units, such as 30s, 10m, 2h or 1h30m")
     given = zip(match.groups(), _UNITS, strict=True)
@@ -57,12 +60,19 @@ def parse_begin(text: str, now_ms: int) -> int:
     if words == "now":
         return now_ms
     if words.startswith("now+"):
-        return now_ms + _later(words.removeprefix("now+"))
-    now = _local(now_ms)
-    found = _begin_of(words, text.strip(), now)
+        return _sayable(now_ms + _later(words.removeprefix("now+")), text)
+    found = _begin_of(words, text.strip(), _local(now_ms))
     at_ms = int(found.timestamp()) * 1000
-    if at_ms < now_ms:
+    if at_ms < now_ms // 1000 * 1000:
         raise ValueError(f"{text!r} is {moment(at_ms)}, which is past")
+    # In whole seconds: this very one has begun already, and is meant by `today`.
+    return _sayable(max(at_ms, now_ms), text)
+
+
+def _sayable(at_ms: int, text: str) -> int:
+    """The moment, unless it is so far away that no clock shows it."""
+    if at_ms > LAST_MS:
+        raise ValueError(f"{text!r} is after the year {LAST_YEAR}; {_BEGIN_EXAMPLES}")
     return at_ms
 
 
@@ -78,7 +88,8 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
     day, _, clock = words.partition(" ")
     if day in ("today", "tomorrow"):
         date = now + timedelta(days=day == "tomorrow")
-        return _at(date, clock, written) if clock else date
+        # By the clock: a day in which it is set differently has not 24 hours.
+        return _at(date, clock, written) if clock else datetime.combine(date.date(), now.time()).astimezone()
     if day[:3] in _DAYS and day in (day[:3], f"{_DAYS[day[:3]][1]}day"):
         date = now + timedelta(days=(_DAYS[day[:3]][0] - now.weekday()) % 7)
         found = _at(date, clock or "midnight", written)
@@ -87,10 +98,9 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
         found = _at(now, words, written)
         return found if found > now else _at(now + timedelta(days=1), words, written)
     try:
-        found = datetime.fromisoformat(written)
-    except ValueError:
+        return datetime.fromisoformat(written).astimezone()
+    except (ValueError, OverflowError):
         raise ValueError(f"{written!r} is no moment; {_BEGIN_EXAMPLES}") from None
-    return found.astimezone()
 
 
 def _at(day: datetime, clock: str, written: str) -> datetime:
@@ -157,9 +167,14 @@ def _taken(ms: int, first: int, end: int) -> tuple[list[str], int]:
     return parts, ms
 
 
+LAST_MS, LAST_YEAR = 253_000_000_000_000, 9986
+"""What is later cannot be said as a date in all zones; the year that is over by then."""
+_FIRST_MS = -62_000_000_000_000
+
+
 def moment(at_ms: int) -> str:
     """Local date and time of day."""
-    return f"{_local(at_ms):%Y-%m-%d %H:%M:%S}"
+    return f"{_local(at_ms):%Y-%m-%d %H:%M:%S}" if at_ms <= LAST_MS else f"after the year {LAST_YEAR}"
 
 
 def clock_time(at_ms: int) -> str:
@@ -168,4 +183,4 @@ def clock_time(at_ms: int) -> str:
 
 
 def _local(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms // 1000, UTC).astimezone()
+    return datetime.fromtimestamp(min(max(at_ms, _FIRST_MS), LAST_MS) // 1000, UTC).astimezone()

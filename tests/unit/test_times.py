@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
@@ -50,6 +52,15 @@ def test_an_exact_duration_can_be_typed_again(ms: int, said: str) -> None:
     assert parse_duration(said, "here") == ms
 
 
+@pytest.mark.parametrize("text", ["1d" + " " * 2_000 + "x", "1d" + "\t" * 90 + "x", "1" * 5_000 + "s", "1" * 5_000])
+def test_what_is_no_duration_is_told_at_once(text: str) -> None:
+    """It once took minutes to find that out: the blanks were shared out in all ways."""
+    began = time.process_time()
+    with pytest.raises(ValueError, match="is not a duration"):
+        times.parse_duration(text)
+    assert time.process_time() - began < 0.2
+
+
 def at(text: str) -> int:
     """This local moment, in milliseconds since 1970."""
     return int(datetime.fromisoformat(text).astimezone().timestamp()) * 1000
@@ -89,6 +100,36 @@ def test_a_moment_to_begin_at(text: str, moment: str) -> None:
     assert parse_begin(text, NOW) == at(moment)
 
 
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of this machine is that of Berlin, which is set to summer on 2026-03-29."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_tomorrow_is_at_this_time_of_day_though_the_clock_is_set_differently() -> None:
+    """That day has 23 hours."""
+    now = at("2026-03-28T12:00:00")
+    assert parse_begin("tomorrow", now) == at("2026-03-29T12:00:00") == now + 23 * 3_600_000
+
+
+def test_today_is_now_also_between_two_seconds() -> None:
+    """It is no moment that is past."""
+    assert parse_begin("today", NOW + 123) == NOW + 123
+
+
+@pytest.mark.parametrize("at_ms", [2**53, 2**62])
+def test_a_moment_that_no_clock_shows_is_said(at_ms: int) -> None:
+    """Of a window, for example, whose times may be so large."""
+    assert times.moment(at_ms) == "after the year 9986"
+    assert times.clock_time(at_ms)
+    assert times.clock_shift_ms(NOW, at_ms) % 3_600_000 == 0
+
+
 def test_a_moment_may_name_its_zone() -> None:
     """Then it is the same everywhere."""
     assert parse_begin("2030-01-01T00:00:00Z", NOW) == 1_893_456_000_000
@@ -107,6 +148,10 @@ def test_a_moment_may_name_its_zone() -> None:
         ("now+-1h", "'-1h' is not a duration"),
         ("today 8:00", "'today 8:00' is 2026-03-01 08:00:00, which is past"),
         ("2026-02-30", "'2026-02-30' is no moment"),
+        ("0001-01-01T00:00:00+14:00", "is no moment"),
+        ("9999-12-31T23:59:59-14:00", "is no moment"),
+        ("now+99999999999999999999weeks", "is after the year 9986"),
+        ("now+99999999999d", "is after the year 9986"),
     ],
 )
 def test_what_is_no_moment_to_begin_at(text: str, said: str) -> None:

@@ -7,6 +7,9 @@ back is a new one. A gang has one placeholder for each task, of the task's size;
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
@@ -46,8 +49,10 @@ REASONS_MAX = 100
 class Reasons(dict[str, int]):
     """How often each was given; beyond `REASONS_MAX` different ones all others are counted together."""
 
-    def add(self, sentence: str) -> None:
-        """Once more."""
+    def add(self, sentence: str, *names: str) -> None:
+        """Once more; names are left out, as words: `a` is a letter of many others, too."""
+        for name in names:
+            sentence = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", "...", sentence)
         known = sentence if sentence in self or len(self) < REASONS_MAX else "other reasons"
         self[known] = self.get(known, 0) + 1
 
@@ -126,12 +131,18 @@ class Gang:
         return next((reason for reason in found if reason is not None), None)
 
 
+RETURNS = 3
+"""So often a node is awaited: more than once, since gangs want several at a time."""
+
+
 class Standstill:
     """The quiet time of a simulation in which nothing runs and nothing comes."""
 
     def __init__(self) -> None:
         self._decisions = -1
         self._quiet_ms = self._horizon_ms = 0
+        self._returns: Counter[str] = Counter()
+        """How often each node came back since something started, ended or came."""
 
     def is_over(self, scheduler: Scheduler, now_ms: int, decisions: int) -> bool:
         """Whether nothing can follow; asked after each moment at which nothing runs or comes."""
@@ -139,6 +150,21 @@ class Standstill:
             self._decisions, self._quiet_ms = decisions, now_ms
             self._horizon_ms = scheduler.last_timer_ms()
         return now_ms >= self._horizon_ms
+
+    def ends(self) -> None:
+        """Something starts, ends or comes."""
+        self._returns.clear()
+
+    def comes_back(self, node: str) -> None:
+        """A node that was lost is there again."""
+        self._returns[node] += 1
+
+    def may_bring_room(self, away: Iterable[str]) -> bool:
+        """Whether one of these nodes may bring room when it comes back: it has not done so in vain already.
+
+        Of many nodes there is always one away; so it would go on for ever.
+        """
+        return any(self._returns[name] < RETURNS for name in away)
 
     def began_ms(self, now_ms: int, decisions: int) -> int:
         """When a simulation that ends now came to its end: when it was quiet, what was due in vain does not count."""

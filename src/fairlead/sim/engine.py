@@ -22,6 +22,7 @@ from typing import Any
 
 from fairlead.core.model.decisions import (
     Allocated,
+    ApplicationAccepted,
     ApplicationChanged,
     ApplicationRejected,
     AskRejected,
@@ -73,7 +74,7 @@ class Engine(VirtualTime):
         self.recorder = self.settings.recorder
         self.columns = Columns()
         self.columns.begin_ms = self.columns.end_ms = self.now_ms
-        self.jobs = self.tasks = self.ended = self.decisions = 0
+        self.tasks = self.ended = self.decisions = 0
         self.refused = Reasons()
         """Why tasks were refused (names left out of the sentence), and how many."""
         self.waiting: dict[Id, Attempt] = {}
@@ -82,7 +83,7 @@ class Engine(VirtualTime):
         """Set it to stop before the next moment."""
         self.account = Account(self.settings.digest, self.settings.lines)
         self._queue_of: dict[str, str] = {}
-        """The queue of each application that has not ended."""
+        """The queue of each application that has not ended, as placement rules chose it."""
         self._gangs: dict[str, Gang] = {}
         self._retries: dict[Id, Retried] = {}
         self._down: dict[str, NodeSpec] = {}
@@ -101,6 +102,7 @@ class Engine(VirtualTime):
         Faults without end do not keep a simulation going: it is over when no work is left.
         """
         turns = 0
+        at_ms: int | None = None
         while not self.stopped:
             at_ms = self._next_ms()
             if at_ms is None:
@@ -111,7 +113,7 @@ class Engine(VirtualTime):
             turns += 1
             if progress and turns % PROGRESS_EVERY == 0:
                 progress(self.done)
-        if until_ms is not None and not self.stopped:
+        if until_ms is not None and not self.stopped and (at_ms is not None or self.waiting):
             self.now_ms = max(until_ms, self.now_ms)
         self.columns.end_ms = self.now_ms
         self.account.pass_on()
@@ -140,11 +142,10 @@ class Engine(VirtualTime):
                 over = at_ms is None and self._still.is_over(self.scheduler, self.now_ms, self.decisions)
                 if not over and (at_ms is None or due_ms < at_ms):
                     at_ms = due_ms
-        fault = self._next_fault
-        if fault is not None:
+        if (fault := self._next_fault) is not None:
             # With nothing else to come, a fault matters only if it can bring room for what waits.
-            fault_ms = self.begin_ms + fault.at_ms
-            if (at_ms is not None and fault_ms < at_ms) or (at_ms is None and self.waiting and self._down):
+            fault_ms, hopes = self.begin_ms + fault.at_ms, self.waiting and self._still.may_bring_room(self._down)
+            if (at_ms is not None and fault_ms < at_ms) or (at_ms is None and hopes):
                 at_ms = fault_ms
         return None if at_ms is None else max(at_ms, self.now_ms)
 
@@ -163,7 +164,7 @@ class Engine(VirtualTime):
 
     def _submit(self, job: Job) -> None:
         app = job.application
-        self.jobs += 1
+        self._still.ends()
         columns, at_ms, refusal = self.columns, self.now_ms, ""
         if app.id in self._queue_of:
             due_ms = self.scheduler.next_wakeup_ms()
@@ -206,7 +207,7 @@ class Engine(VirtualTime):
 
     def _refuse(self, attempt: Attempt, sentence: str) -> None:
         ask = attempt.task.ask
-        self.refused.add(sentence.replace(ask.key, "...").replace(ask.application, "..."))
+        self.refused.add(sentence, ask.key, ask.application)
         self._over(attempt, Fate.REFUSED)
 
     def _over(self, attempt: Attempt, fate: Fate) -> None:
@@ -232,8 +233,8 @@ class Engine(VirtualTime):
 
     def _leave(self, attempt: Attempt, how: End) -> Id:
         """It runs no longer."""
-        id_ = (attempt.ask.application, attempt.ask.key)
-        del self.running[id_]
+        del self.running[id_ := (attempt.ask.application, attempt.ask.key)]
+        self._still.ends()
         attempt.over = True
         self.columns.end_run(attempt.run, self.now_ms, how)
         return id_
@@ -293,6 +294,7 @@ class Engine(VirtualTime):
             self.follow()
         elif fault.what != LOST and fault.node in self._down:
             self._add_node(self._down.pop(fault.node))
+            self._still.comes_back(fault.node)
 
     # -- what follows ---------------------------------------------------------------------------------------------
 
@@ -366,9 +368,6 @@ class Engine(VirtualTime):
         elif d.application in self._gangs and d.message.startswith("Node "):
             self.handle(AddAsks((self._gangs[d.application].another(d.key),)))
 
-    def _retried(self, d: Retried) -> None:
-        self._retries[d.application, d.key] = d
-
     def _application_changed(self, d: ApplicationChanged) -> None:
         if d.state in ENDED:
             self._queue_of.pop(d.id, None)
@@ -392,7 +391,8 @@ _ACTS: dict[type[Any], Callable[[Engine, Any], None]] = {
     Allocated: Engine._allocated,
     Evict: Engine._evict,
     Released: Engine._released,
-    Retried: Engine._retried,
+    Retried: lambda engine, d: engine._retries.__setitem__((d.application, d.key), d),
+    ApplicationAccepted: lambda engine, d: engine._queue_of.__setitem__(d.id, d.queue),
     ApplicationChanged: Engine._application_changed,
     AskRejected: Engine._ask_rejected,
     ConfigurationRejected: Engine._refused,

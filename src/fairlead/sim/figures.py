@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.core.model.specs import ClusterSpec, QueueSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, QueueSpec
 from fairlead.sim.columns import (
     NOT_YET,
     Columns,
@@ -215,7 +215,9 @@ def guarantees(spec: ClusterSpec) -> dict[str, dict[str, int]]:
             visit(child, f"{path}.{child.name.lower()}")
 
     for partition in spec.partitions:
-        visit(partition.root, "root")
+        # Simulated is one; others may have queues of the same names.
+        if partition.name == DEFAULT_PARTITION:
+            visit(partition.root, "root")
     return found
 
 

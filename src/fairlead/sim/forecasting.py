@@ -137,7 +137,7 @@ class ForecastTrial(Engine):
         waits = list(self.waiting) if self.made % 2 else [id_ for id_ in self._fresh if id_ in self.waiting]
         self._fresh.clear()
         if waits:
-            self._next_due_ms = at_ms + round(self._chance.expovariate(1 / self.plan.every_ms))
+            self._next_due_ms = at_ms + round(self._chance.expovariate(1 / max(self.plan.every_ms, 1)))
             self._ask(self._chance.sample(waits, min(self.plan.each, len(waits))))
 
     def _ask(self, ids: Sequence[Id]) -> None:

@@ -161,7 +161,7 @@ def _time(random: Random, mean_ms: int) -> int:
 def read_faults(path: str) -> list[Fault]:
     """The faults of a CSV file `time,node,what` (time in seconds, what `lost` or `back`), in order of time.
 
-    Raises `TraceError` with file and line.
+    What is of one moment stays as it stands there: lost and back is a restart. Raises `TraceError` with file and line.
     """
 
     def fault(row: Row) -> Fault:
@@ -169,7 +169,7 @@ def read_faults(path: str) -> list[Fault]:
             raise row.error("what", f"must be {LOST} or {BACK}")
         return Fault(row.time_ms("time"), row.text("node"), row.get("what"))
 
-    return sorted(made_of(csv_rows(path, ("time", "node", "what")), fault))
+    return sorted(made_of(csv_rows(path, ("time", "node", "what")), fault), key=lambda fault: fault.at_ms)
 
 
 def known_only(faults: Iterable[Fault], nodes: Iterable[str]) -> list[Fault]:

@@ -7,17 +7,22 @@ a column means. Invariant: a row has a cell for every column that the first line
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar, cast
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity
 from fairlead.times import duration_ms
 
 T = TypeVar("T")
+LONGEST_MS = 10**15
+"""What lasts longer, or is later, could not be added to a moment."""
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
@@ -66,15 +71,20 @@ class Row:
     def time_ms(self, column: str, further: str = "") -> int:
         """Seconds, or a time such as `90s`, in milliseconds; `further` is what else the error offers."""
         text = self.get(column)
+        long = "must be less than 30,000 years"
         try:
             seconds = float(text)
         except ValueError:
             ms = duration_ms(text)
             if ms is None:
                 raise self.error(column, f"must be {further}seconds, or a time such as 90s, 10m or 2h") from None
+            if ms >= LONGEST_MS:
+                raise self.error(column, long) from None
             return ms
-        if not (0 <= seconds < 1e12 and math.isfinite(seconds)):
+        if not (seconds >= 0 and math.isfinite(seconds)):
             raise self.error(column, "must be 0 or more seconds")
+        if seconds * 1000 >= LONGEST_MS:
+            raise self.error(column, long)
         return round(seconds * 1000)
 
     def quantity(self, column: str, resource: str) -> int:
@@ -85,10 +95,27 @@ class Row:
             raise self.error(column, e.hint) from None
 
 
+@contextmanager
+def text_of(path: str, encoding: str, newline: str | None = None) -> Iterator[TextIO]:
+    """The text of a file (`.gz` too). Raises `TraceError` where what is compressed is cut off or damaged."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding=encoding, errors="replace", newline=newline)
+            if path.endswith(".gz")
+            else Path(path).open(encoding=encoding, errors="replace", newline=newline)
+        ) as file:
+            yield cast(TextIO, file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+        raise TraceError(path, 1, "", "", f"is not whole, or not compressed by gzip: {e}") from None
+
+
 def heading(path: str) -> list[str]:
     """The names of the columns of a CSV file; none of an empty one."""
     with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return [name.strip() for name in next(csv.reader(file), [])]
+        try:
+            return [name.strip() for name in next(csv.reader(file), [])]
+        except csv.Error as e:
+            raise TraceError(path, 1, "", "", f"the names of the columns cannot be read: {e}") from None
 
 
 def csv_rows(path: str, needed: Iterable[str] = ()) -> Iterator[Row | TraceError]:

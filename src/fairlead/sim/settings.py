@@ -68,6 +68,9 @@ def _values(part: str, text: str) -> Sequence[str]:
     by = int(found[2][1]) if slash else max(-(-(last - first) // (STEPS - 1)), 1)
     if last <= first or by < 1:
         raise SettingError(f"{text!r}: a range goes from the smaller to the larger value")
+    if (last - first) // by >= VALUES_MAX:
+        # Not counted one by one: there may be more than any memory holds.
+        raise SettingError(f"{text!r}: has {(last - first) // by + 1:,} values; two to {VALUES_MAX} can be tried")
     return [f"{number}{found[0][2]}" for number in dict.fromkeys((*range(first, last, by), last))]
 
 

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -83,12 +84,21 @@ def run(
             lines = stack.enter_context(Path(files.decisions).open("w", encoding="utf-8")) if files.decisions else None
             tick = stack.enter_context(progress_bars(err, [trial], progress))
             outcome = run_alone(trial, lines, partial(tick, 0) if tick is not None else None, course)
-        files.write([outcome])
     except (OSError, ValueError, JournalError) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
     print(_json(_plain(outcome)) if as_json else run_text(outcome), file=out)
-    return INTERRUPTED if outcome["interrupted"] else 0
+    return _written(files, [outcome], err) or (INTERRUPTED if outcome["interrupted"] else 0)
+
+
+def _written(files: Files, outcomes: list[dict[str, Any]], err: TextIO) -> int:
+    """Write what is wanted, once the figures were printed: they are not lost with a file. 0, or 2 after a sentence."""
+    try:
+        files.write(outcomes)
+    except OSError as e:
+        print(f"cannot write it down: {sentence(e)}", file=err)
+        return 2
+    return 0
 
 
 def compare(
@@ -114,7 +124,6 @@ def compare(
         if not outcomes:
             print("interrupted before anything was simulated", file=err)
             return INTERRUPTED
-        (files or Files()).write(outcomes)
     except (OSError, ValueError, TrialFailed) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
@@ -131,6 +140,8 @@ def compare(
             print(f"whether that is sure cannot be told: the work lasts less than two {by}s", file=out)
     if missing:
         print(f"interrupted: not simulated: {', '.join(missing)}", file=err)
+    if status := _written(files or Files(), outcomes, err):
+        return status
     return INTERRUPTED if missing or any(o["interrupted"] for o in outcomes) else 0
 
 
@@ -160,21 +171,30 @@ def compare_draws(
     drawn = [replace(t, source=replace(t.source, seed=seed), digest=False) for seed in seeds for t in trials]
     try:
         with progress_bars(err, drawn, progress) as tick:
-            outcomes = [outcome for outcome in run_trials(drawn, processes, tick) if not outcome["interrupted"]]
+            outcomes = run_trials(drawn, processes, tick)
     except (OSError, ValueError, TrialFailed) as e:
         print(f"cannot simulate: {sentence(e)}", file=err)
         return 2
-    count = len(outcomes) // len(trials)
-    draws = [outcomes[n * len(trials) : (n + 1) * len(trials)] for n in range(count)]
-    found = spread.compared(draws) if draws else []
+    whole = list(whole_draws(outcomes, len(trials)))
+    found = spread.compared([draw for _, draw in whole]) if whole else []
     if as_json:
-        print(_json({"seeds": list(seeds[:count]), "comparisons": found}), file=out)
+        print(_json({"seeds": [seeds[number] for number, _ in whole], "comparisons": found}), file=out)
     for comparison in () if as_json else found:
         print("\n".join(spread.in_words(comparison)), file=out)
-    if count < len(seeds):
-        print(f"interrupted: {count} of {len(seeds)} draws were simulated", file=err)
+    if len(whole) < len(seeds):
+        print(f"interrupted: {len(whole)} of {len(seeds)} draws were simulated", file=err)
         return INTERRUPTED
     return 0
+
+
+def whole_draws(outcomes: Sequence[dict[str, Any]], files: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The draws of which no outcome is missing or was interrupted, with their numbers; those of a draw follow each
+    other.
+    """
+    for number in range(len(outcomes) // files):
+        draw = list(outcomes[number * files : (number + 1) * files])
+        if not any(outcome["interrupted"] for outcome in draw):
+            yield number, draw
 
 
 def _plain(outcome: dict[str, Any]) -> dict[str, Any]:
@@ -215,7 +235,7 @@ def progress_bars(
     # Counting the tasks of a journal would mean to read it twice.
     total = None if trials[0].source.is_journal else trials[0].source.open().tasks
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=moving) as bars:
-        tasks = [bars.add_task(trial.name, total=None if total is None else 2 * total) for trial in trials]
+        tasks = [bars.add_task(escape(trial.name), total=None if total is None else 2 * total) for trial in trials]
         yield lambda number, done: bars.update(tasks[number], completed=done)
 
 
@@ -305,7 +325,8 @@ def compare_text(outcomes: Sequence[dict[str, Any]], out: TextIO) -> None:
     first = outcomes[0]
     console.print(
         f"{first['workload']}: {first['nodes']:,} nodes, {first['figures']['tasks']['submitted']:,} tasks; "
-        "the best of each row is marked *"
+        "the best of each row is marked *",
+        markup=False,
     )
     console.print(_table("", rows(outcomes), outcomes))
     for by in BREAKDOWNS:
@@ -322,7 +343,8 @@ def _table(title: str, found: Sequence[Row], outcomes: Sequence[dict[str, Any]])
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_header=True)
     table.add_column("", min_width=34)
     for outcome in outcomes:
-        table.add_column(outcome["name"] + (" (interrupted)" if outcome["interrupted"] else ""), justify="right")
+        name = escape(outcome["name"])  # Brackets in a name are no markup.
+        table.add_column(name + (" (interrupted)" if outcome["interrupted"] else ""), justify="right")
     group = None
     for row in found:
         if not title and row.group != group:
@@ -332,5 +354,5 @@ def _table(title: str, found: Sequence[Row], outcomes: Sequence[dict[str, Any]])
             f"[bold green]{row.text(i)} *[/bold green]" if i in row.best else f"{row.text(i)}  "
             for i in range(len(outcomes))
         ]
-        table.add_row(row.name if title else f"  {row.name}", *cells)
+        table.add_row(escape(row.name if title else f"  {row.name}"), *cells)
     return table

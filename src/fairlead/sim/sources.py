@@ -54,6 +54,8 @@ def machines(text: str) -> tuple[NodeSpec, ...]:
             name, equals, quantity = (word.strip() for word in part.partition("="))
             if not (name and equals):
                 raise MachineError(f"nodes {kind!r}: {part!r} must be RESOURCE=QUANTITY")
+            if resource_called(name) in amounts:
+                raise MachineError(f"nodes {kind!r}: {name} is said twice")
             try:
                 amounts[resource_called(name)] = parse_quantity(resource_called(name), quantity)
             except QuantityError as e:
@@ -70,6 +72,9 @@ def _read(path: str) -> tuple[NodeSpec, ...]:
     header = heading(path)
     if "id" not in header or len(header) < 2:
         raise TraceError(path, 1, "", "", "the first line must name id and at least one resource, such as id,vcore")
+    called = [resource_called(column) for column in header]
+    if twice := next((each for each in called if called.count(each) > 1), ""):
+        raise TraceError(path, 1, "", "", f"names {twice} twice: which one is meant?")
     name = only_once("id")
 
     def node(row: Row) -> NodeSpec:

@@ -86,3 +86,9 @@ def test_the_machines_own_service_is_found_when_there_is_no_other(
 def test_a_tilde_in_a_socket_path_is_the_home_directory() -> None:
     """As in a shell."""
     assert find_address("~/x.sock", environ={}).socket == str(Path("~/x.sock").expanduser())
+
+
+def test_a_runtime_directory_that_is_not_absolute_is_ignored() -> None:
+    """A client in another directory would look elsewhere."""
+    environ = {"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "/s"}
+    assert default_socket(environ, uid=7) == "/s/fairlead/fairlead.sock"

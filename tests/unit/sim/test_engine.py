@@ -18,10 +18,10 @@ from fairlead.core.model.reasons import ClusterFull
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import Settings
+from fairlead.sim.attempts import Reasons, Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.engine import Engine, Refused
-from fairlead.sim.jobs import BACK, LOST, Fault, Job, OutOfOrder, Task
+from fairlead.sim.jobs import BACK, LOST, Fault, Job, OutOfOrder, Task, drawn
 from fairlead.sim.lines import decision_line
 from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 
@@ -384,3 +384,47 @@ def test_a_task_whose_gang_is_not_whole_waits_for_what_its_placeholders_wait_for
     """Its own ask is not there yet."""
     engine = simulated(job("a", count=3, gang=True), nodes=[node(cores=2)], until_ms=60_000)
     assert isinstance(engine.why(("a", "a-0")), ClusterFull)
+
+
+def test_nodes_that_come_and_go_for_ever_do_not_keep_alive_what_fits_nowhere() -> None:
+    """Of many nodes there is always one away, so it was waited for for ever."""
+    names = [f"n{number}" for number in range(20)]
+    engine = Engine(
+        load_text(QUEUES),
+        [node(name) for name in names],
+        [job("a"), job("wide", cores=2)],
+        drawn(names, 1, 10**6, 10**6),
+    )
+    turns: list[int] = []
+
+    def count(done: int) -> None:
+        turns.append(done)
+        engine.stopped = len(turns) > 4
+
+    engine.run(progress=count)
+    assert not engine.stopped
+    assert (engine.tasks, list(engine.waiting)) == (2, [("wide", "wide")])
+
+
+def test_a_simulation_to_a_moment_ends_when_all_work_is_through() -> None:
+    """How long it lasted, and what was in use meanwhile, is of the work and not of the time that was allowed."""
+    assert simulated(job("one"), until_ms=86_400_000).columns.end_ms == 10_000
+    waits = simulated(job("one"), job("wide", cores=2), until_ms=86_400_000)
+    assert waits.columns.end_ms == 86_400_000
+
+
+def test_the_queue_is_the_one_that_placement_rules_chose() -> None:
+    queues = QUEUES.replace(
+        "    queues:\n      - name: root",
+        "    placementrules: [{name: fixed, value: root.b}]\n    queues:\n      - name: root",
+    )
+    engine = simulated(job("one", queue="root.default"), queues=queues)
+    assert engine.columns.queues.values == ["root.b"]
+
+
+def test_refusals_leave_names_out_as_words() -> None:
+    """`a` is a letter of many others, too."""
+    reasons = Reasons()
+    for name in ("a", "b"):
+        reasons.add(f"{name}/{name}-1: an application like {name}. has no base", f"{name}-1", name)
+    assert reasons == {".../...: an application like .... has no base": 2}

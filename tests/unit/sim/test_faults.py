@@ -72,3 +72,13 @@ def test_means_must_be_positive() -> None:
     """No division by zero later."""
     with pytest.raises(FaultError, match="1 ms or more"):
         next(drawn(["a"], 1, 0, 10))
+
+
+def test_lost_and_back_at_one_moment_is_a_restart(tmp_path: Path) -> None:
+    """As it stands in the file: the other way round the node would be away for ever."""
+    (tmp_path / "faults.csv").write_text("time,node,what\n9,m,lost\n5,n,lost\n5,n,back\n")
+    assert [(each.node, each.what) for each in read_faults(str(tmp_path / "faults.csv"))] == [
+        ("n", LOST),
+        ("n", BACK),
+        ("m", LOST),
+    ]

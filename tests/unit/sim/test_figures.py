@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead.config import load_text
 from fairlead.core.model.resources import Items
 from fairlead.sim.columns import Columns, End, Fate, Grid
-from fairlead.sim.figures import courses_of, fair_shares, figures_of, jain, wait_curve
+from fairlead.sim.figures import courses_of, fair_shares, figures_of, guarantees, jain, wait_curve
 
 QUEUES = """
 partitions:
@@ -188,3 +188,9 @@ def test_the_mean_of_a_course_is_exact(found: list[tuple[int, int, int]], stretc
     grid = Grid(0, 1000, stretches)
     area = float((grid.mean(begin, until, weight) * grid.width_ms).sum())
     assert area == pytest.approx(float(((until - begin) * weight).sum()), abs=1e-6)
+
+
+def test_guarantees_are_of_the_partition_that_is_simulated() -> None:
+    """Another one may have queues of the same names."""
+    other = QUEUES.replace("partitions:\n", "").replace("name: default", "name: gpu").replace("vcore: 2", "vcore: 64")
+    assert guarantees(load_text(QUEUES + other)) == {"root.a": {"vcore": 2000}}

@@ -205,3 +205,8 @@ def test_the_command_asks_for_what_a_plan_is_by_itself() -> None:
     plan = Plan()
     assert (defaults["moments"], defaults["draws"]) == (plan.moments, plan.draws)
     assert parse_duration(defaults["every"], "--every") == plan.every_ms
+
+
+def test_answers_may_be_asked_at_every_moment() -> None:
+    """No time between two of them was a division by nothing."""
+    assert trial("poisson", "1", 60, Plan(moments=3, draws=2, every_ms=0)).made == 3

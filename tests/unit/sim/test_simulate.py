@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from fairlead.sim.simulate import Files, bars_of, compare, run
+from fairlead.sim.simulate import Files, bars_of, compare, run, whole_draws
 from fairlead.sim.sources import Source, SourceError
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
 from fairlead.sim.verdicts import in_words
@@ -438,3 +439,41 @@ def test_both_sides_are_told(place: Path) -> None:
     assert "bounded slowdown p95 " in better
     assert "tasks last one ended after 2.0 min → 60 s" in better
     assert "bounded slowdown p95 " not in worse
+
+
+def test_brackets_in_names_are_no_markup(place: Path) -> None:
+    """They were left out of the table, or ended it in a traceback."""
+    (place / "tasks.csv").write_text(TASKS.replace("bob", "[lab]bob").replace("ann", "[/lab]"))
+    (place / "tasks.csv").rename(place / "tasks[old].csv")
+    trials = [trial(place, name) for name in ("one", "two")]
+    source = replace(trials[0].source, workload=str(place / "tasks[old].csv"))
+    status, out, err = ran(*(replace(each, name=f"[{each.name}]", source=source) for each in trials))
+    assert (status, err) == (0, "")
+    assert all(name in out for name in ("tasks[old].csv", "[one]", "[two]", "[lab]bob", "[/lab]"))
+
+
+def test_figures_are_not_lost_with_a_file_that_cannot_be_written(place: Path) -> None:
+    """It may have taken hours to get them."""
+    files = Files(report=str(place / "no" / "report.html"))
+    for trials in ([trial(place)], [trial(place), trial(place, "two")]):
+        status, out, err = ran(*trials, files=files)
+        assert status == 2
+        assert "cannot write it down" in err
+        assert "3 tasks" in out
+
+
+def test_only_whole_draws_are_compared() -> None:
+    """After Ctrl-C one of a draw may be whole and the other one not: it is held against no other draw."""
+    made = [{"name": name, "interrupted": stopped} for name, stopped in (("a", True), ("b", False), ("a", False))]
+    assert list(whole_draws(made, 2)) == []
+    whole = [{"name": name, "interrupted": False} for name in "ab"]
+    assert list(whole_draws([*made[:2], *whole, made[2]], 2)) == [(1, whole)]
+
+
+@pytest.mark.parametrize("nodes", ["1x cpu=8,vcore=2", "nodes.csv"])
+def test_what_nodes_have_is_said_once(place: Path, nodes: str) -> None:
+    """The last one counted, in silence."""
+    (place / "nodes.csv").write_text("id,vcore,cpu\nn1,4,8\n")
+    status, _, err = ran(trial(place, nodes=str(place / nodes) if nodes.endswith("csv") else nodes))
+    assert status == 2
+    assert "twice" in err

@@ -285,3 +285,9 @@ def test_what_would_be_better_but_for_a_condition_is_said_with_it(trial: Trial, 
 
 def test_a_goal_is_a_value() -> None:
     assert read_goal("evictions") == Goal("evictions", ("stops", "evicted"), "less", "count")
+
+
+def test_a_range_of_very_many_values_is_refused_at_once() -> None:
+    """They are not counted one by one: they would not fit into memory."""
+    with pytest.raises(SettingError, match="has 10,000,000,000,000 values"):
+        read_setting("root.batch max.memory=1..10000000000000/1")

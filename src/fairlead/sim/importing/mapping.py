@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
 from math import log2
 
@@ -19,6 +20,7 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.sim.importing.quantities import DURATIONS, Unreadable, part_of
 from fairlead.sim.importing.records import Record
 from fairlead.sim.importing.units import AS_IT_IS, NONE, UNITS, Kind, Unit, are_read, reader, unit_of, words_of
+from fairlead.sim.workloads.table import is_known, meant
 
 CORES, MEMORY, GPU = "resources.vcore", "resources.memory", "resources.gpu"
 FIELDS: dict[str, Kind] = {
@@ -291,13 +293,24 @@ def said(mapped: Mapped, text: str, columns: Sequence[str], sample: Sequence[Rec
         return mapped | {field: _with_unit(mapped[field], field, unit.strip(), sample)}
     if not rest.strip():
         return {name: source for name, source in mapped.items() if name != field}
-    named, colon, unit = rest.strip().rpartition(":")
-    if not colon or rest.strip() in columns:
-        named, unit = rest.strip(), ""
+    named, unit = _parted(rest.strip(), columns)
     named, _, key = named.partition("[") if named.endswith("]") else (named, "", "")
     source = Source(tuple(_column(name.strip(), columns) for name in named.split("|")), key=key.rstrip("]"))
     changed = _with_unit(source, field, unit.strip(), sample)
     return {name: (mapped | {field: changed})[name] for name in _in_order({**mapped, field: changed})}
+
+
+def _parted(text: str, columns: Sequence[str]) -> tuple[str, str]:
+    """Column and unit. Either may have colons (`Submit: date`, `%H:%M`, `h:mm`): the longest that are columns count."""
+    known = {column.lower() for column in columns}
+    parts = text.split(":")
+    for end in range(len(parts), 0, -1):
+        named = ":".join(parts[:end])
+        plain = named.partition("[")[0] if named.endswith("]") else named
+        if all(name.strip().lower() in known for name in (plain if named.lower() not in known else named).split("|")):
+            return named, ":".join(parts[end:])
+    named, _, unit = text.partition(":")
+    return named, unit
 
 
 def fixed(mapped: Mapped, text: str) -> Mapped:
@@ -321,11 +334,15 @@ def _in_order(mapped: Mapped) -> Iterator[str]:
 
 
 def _field(name: str) -> str:
-    if name in FIELDS or name.startswith("resources."):
+    if name in FIELDS:
         return name
-    resource = f"resources.{resource_called(name)}"
+    resource = f"resources.{resource_called(name.removeprefix('resources.'))}"
     if resource in FIELDS:
         return resource
+    if name.startswith("resources."):
+        if not is_known(name):
+            raise MappingError(f"a table has no {name!r}; was {meant(name, ()) or 'resources.NAME'} meant?")
+        return name
     raise MappingError(f"there is no field {name!r}: the fields are {', '.join(FIELDS)}, resources.NAME")
 
 
@@ -348,9 +365,23 @@ def _with_unit(source: Source, field: str, unit: str, sample: Sequence[Record]) 
             raise MappingError(
                 f"{field}: {unit!r} is no unit of {kind}; write one of {', '.join(known) or 'none'}{forms}"
             )
+        if kind is Kind.MOMENT and "%" in unit and not _is_form(unit):
+            raise MappingError(f"{field}: {unit!r} is no form of a date; write one such as %d.%m.%Y %H:%M:%S")
         return replace(source, unit=Unit(unit))
     found = unit_of(kind, source.columns[0] if source.columns else "", texts)
     if found is None:
         shown = ", ".join(repr(text) for text in texts[:3])
         raise MappingError(f"{field}: column {source.called()!r} does not hold {kind}: {shown}")
     return replace(source, unit=found)
+
+
+def _is_form(unit: str) -> bool:
+    """Whether a date that is written so can be read so: `%H:%m` has the month twice, and `%-d` cannot be read."""
+    try:
+        datetime.strptime(_SOME_DAY.strftime(unit), unit)  # noqa: DTZ007 - only whether it can be read counts
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+_SOME_DAY = datetime(2026, 5, 17, 13, 45, 1, tzinfo=UTC)

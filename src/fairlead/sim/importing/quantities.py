@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from math import ceil, isfinite
 
+from fairlead.core.model.resources import INT64_MAX
+
 DURATIONS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7}
 """Milliseconds in each unit of time."""
 MEMORY = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -21,6 +23,7 @@ CLOCKS = ("h:mm", "m:ss")
 """What `12:30` is, where nothing else tells."""
 EXCEL = "days since 1900"
 ISO = "date"
+LONGEST_MS = 10**15
 MOMENTS_MAX_MS = 4_102_444_800_000
 """The year 2100: what is later is in another unit."""
 _WORDS = {
@@ -40,6 +43,20 @@ _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 
 class Unreadable(ValueError):
     """A text that is not what its column holds."""
+
+
+def _counted(value: float) -> int:
+    """The next whole number that is no smaller. Raises `Unreadable` for what nothing counts."""
+    if value > INT64_MAX:
+        raise Unreadable("is more than can be counted")
+    return ceil(value)
+
+
+def _lasting(ms: float) -> int:
+    """A duration that a table may have. Raises `Unreadable` for what no clock lives to see."""
+    if ms >= LONGEST_MS:
+        raise Unreadable("is longer than 30,000 years")
+    return round(ms)
 
 
 def number_of(text: str) -> float:
@@ -69,7 +86,7 @@ def duration_of(text: str, unit: str) -> int:
         return _by_clock(match, unit)
     if (match := _ISO_SPAN.fullmatch(text)) and any(match.groups()):
         parts = zip(match.groups("0"), ("d", "h", "min", "s"), strict=True)
-        return round(sum(float(number) * DURATIONS[each] for number, each in parts))
+        return _lasting(sum(float(number) * DURATIONS[each] for number, each in parts))
     if low and low[0].isdigit() and low[-1].isalpha():
         return _by_words(low)
     if unit not in DURATIONS:
@@ -80,28 +97,28 @@ def duration_of(text: str, unit: str) -> int:
         raise Unreadable("is no duration") from None
     if value < 0:
         raise Unreadable("is less than nothing")
-    return round(value * DURATIONS[unit])
+    return _lasting(value * DURATIONS[unit])
 
 
 def _by_clock(match: re.Match[str], unit: str) -> int:
     days, first, second, third, rest = match.groups()
     if third is None and days is None and unit == "m:ss":
         first, second, third = "0", first, second
-    ms = (int(first) * 3600 + int(second) * 60 + int(third or 0)) * 1000 + int(days or 0) * 86_400_000
-    return ms + round(float(rest or 0) * 1000)
+    seconds = float(days or 0) * 86_400 + float(first) * 3600 + float(second) * 60 + float(third or 0)
+    return _lasting(seconds * 1000 + round(float(rest or 0) * 1000))
 
 
 def _by_words(low: str) -> int:
     ms, end = 0.0, 0
-    for match in _WORDED.finditer(low):
+    while match := _WORDED.match(low, end):
         unit = _WORDS.get(match[2])
-        if match.start() != end or unit is None:
+        if unit is None:
             break
         ms += float(match[1].replace(",", ".")) * DURATIONS[unit]
         end = match.end()
     if end != len(low):
         raise Unreadable("is no duration")
-    return round(ms)
+    return _lasting(ms)
 
 
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,10 +134,10 @@ def moment_of(text: str, unit: str, zone: tzinfo) -> int:
     """
     if unit in DURATIONS or unit == EXCEL:
         value = number_of(text)
-        ms = round((value - _DAY_1900) * DURATIONS["d"] if unit == EXCEL else value * DURATIONS[unit])
+        ms = (value - _DAY_1900) * DURATIONS["d"] if unit == EXCEL else value * DURATIONS[unit]
         if not 0 <= ms <= MOMENTS_MAX_MS:
             raise Unreadable("is not between 1970 and 2100")
-        return ms
+        return round(ms)
     return _date_ms(text, unit, zone)
 
 
@@ -153,17 +170,16 @@ def bytes_of(text: str, unit: str) -> tuple[int, str]:
     number, suffix, each = match.groups()
     plain = low[-1:].isdigit() or (not suffix and each)
     factor = MEMORY[unit] if plain else 2 ** (10 * _EXPONENT[suffix])
-    return ceil(number_of(number) * factor), each
+    return _counted(number_of(number) * factor), each
 
 
 def cores_of(text: str, unit: str) -> int:
     """Cores in thousandths; `500m` is half of one."""
-    if text.endswith("m") and text[:-1].isdigit():
-        return int(text[:-1])
-    value = number_of(text)
+    is_milli = text.endswith("m") and text[:-1].isdecimal()
+    value = number_of(text[:-1] if is_milli else text)
     if value < 0:
         raise Unreadable("is less than nothing")
-    return ceil(value * CORES[unit])
+    return _counted(value if is_milli else value * CORES[unit])
 
 
 _KUBERNETES = re.compile(r"(\d+(?:\.\d+)?(?:[eE]\d+)?)(m|[kMGTPE]|[KMGTPE]i)?")
@@ -179,7 +195,7 @@ def amount_of(name: str, text: str) -> int:
         raise Unreadable(f"is no quantity of {name}")
     number, suffix = match.groups()
     value = float(number) * (1000 if name == "cpu" else 1)
-    return ceil(value / 1000 if suffix == "m" else value * _SUFFIX.get(suffix, 1))
+    return _counted(value / 1000 if suffix == "m" else value * _SUFFIX.get(suffix, 1))
 
 
 def part_of(text: str, key: str) -> str:

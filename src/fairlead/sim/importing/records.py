@@ -11,18 +11,22 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 import msgspec
 
 from fairlead.sim.importing.objects import flat_records, form_of
-from fairlead.sim.rows import TraceError
+from fairlead.sim.importing.quantities import Unreadable
+from fairlead.sim.rows import TraceError, text_of
 from fairlead.sim.workloads.swf import FIELDS as SWF_FIELDS
 
 LOOKED_AT = 200
@@ -74,22 +78,23 @@ def opened(path: str) -> Records:
 
 
 def _encoding(path: str) -> str:
-    with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
-        begin = file.read(2**20)
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
+            begin = file.read(2**20)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+        raise TraceError(path, 1, "", "", f"is not whole, or not compressed by gzip: {e}") from None
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     try:
         # The last character may be cut in two.
-        begin[:-4].decode("utf-8") if len(begin) == 2**20 else begin.decode("utf-8")
+        getincrementaldecoder("utf-8")().decode(begin, final=len(begin) < 2**20)
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8-sig"
 
 
-def _text(path: str, encoding: str) -> TextIO:
-    if path.endswith(".gz"):
-        return cast(TextIO, gzip.open(path, "rt", encoding=encoding, errors="replace", newline=""))
-    return Path(path).open(encoding=encoding, errors="replace", newline="")
+def _text(path: str, encoding: str) -> AbstractContextManager[TextIO]:
+    return text_of(path, encoding, newline="")
 
 
 def _said(form: str, encoding: str) -> str:
@@ -147,7 +152,7 @@ def _delimiter(lines: Sequence[str]) -> tuple[str | None, int]:
             widths = Counter(len(cells) for cells in csv.reader(lines, delimiter=sign) if any(cells))
         except csv.Error:
             continue
-        width, count = max(widths.items(), key=lambda found: (found[1], found[0]))
+        width, count = max(widths.items(), key=lambda found: (found[1], found[0]), default=(1, 0))
         if width > 1:
             best = max(best, (count / sum(widths.values()), width, sign), key=lambda found: found[:2])
     return best[2], best[1]
@@ -293,7 +298,18 @@ def _of_objects(path: str, form: str, objects: Callable[[], Iterator[tuple[int, 
             elif not isinstance(each, dict):
                 yield Broken(number, "is no object")
             else:
-                yield from (Record(number, cells) for cells in flat_records(kind, each))
+                yield from _of_object(kind, number, each)
 
-    columns = dict.fromkeys(name for each in some for cells in flat_records(kind, each) for name in cells)
+    made = (record for each in some for record in _of_object(kind, 0, each) if isinstance(record, Record))
+    columns = dict.fromkeys(name for record in made for name in record.cells)
     return Records(path, f"{form} {kind}".strip(), tuple(columns), read)
+
+
+def _of_object(kind: str, number: int, each: Mapping[str, Any]) -> Iterator[Record | Broken]:
+    """The records in an object. Lists of what a cluster has hold objects of other kinds, too."""
+    try:
+        yield from (Record(number, cells) for cells in list(flat_records(kind, each)))
+    except Unreadable as e:
+        yield Broken(number, str(e))
+    except (LookupError, AttributeError, TypeError, ValueError):
+        yield Broken(number, f"is not as those {kind} are")

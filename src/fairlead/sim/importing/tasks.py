@@ -68,7 +68,7 @@ class Reader:
     def task(self, cells: Mapping[str, str]) -> Imported:
         """The task in a record. Raises `LeftOut` or `Wrong`."""
         job = self._text("job", cells)
-        if re.match(r"\d+(_\d+)?(\+\d+)?\.", job):
+        if _STEP.fullmatch(job):
             raise LeftOut("steps of jobs that have a row of their own")
         start_ms, end_ms = self._value("start", cells), self._value("end", cells)
         run_ms = self._run_ms(cells, start_ms, end_ms)
@@ -85,7 +85,7 @@ class Reader:
         return Imported(
             at_ms,
             run_ms,
-            self._asked(cells, nodes),
+            self._asked(cells, nodes, count),
             start_ms,
             self._value("time_limit", cells) or None,
             count,
@@ -108,7 +108,7 @@ class Reader:
             raise LeftOut("never ran, or has not ended")
         return run_ms
 
-    def _asked(self, cells: Mapping[str, str], nodes: int) -> dict[str, int]:
+    def _asked(self, cells: Mapping[str, str], nodes: int, count: int) -> dict[str, int]:
         found = {}
         for field in self._amounts:
             amount = self._value(field, cells)
@@ -126,7 +126,7 @@ class Reader:
         found = {name: -(-amount // nodes) for name, amount in found.items() if amount > 0}
         if not found:
             raise Wrong(self._called(CORES), "", "asks for nothing")
-        if max(found.values()) > INT64_MAX:
+        if max(found.values()) * count > INT64_MAX:
             raise Wrong(self._called(CORES), "", "asks for more than can be counted")
         return found
 
@@ -165,5 +165,7 @@ class Reader:
         return source.called() if source is not None else field
 
 
+_STEP = re.compile(r"\d+(_\d+)?(\+\d+)?\.(\d+(\+\d+)?|batch|extern|interactive)")
+"""A step of Slurm; `4711.pbs01` is a job of PBS, whose keys name the server."""
 _EPOCH_LEAST_MS = 100_000_000_000
 _CANCELLED = re.compile(r"cancel|pending|rejected|node_fail|revoked", re.IGNORECASE)

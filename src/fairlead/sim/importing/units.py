@@ -97,6 +97,10 @@ _RAW = {"elapsedraw": "s", "timelimitraw": "min", "cputimeraw": "s", "requestedm
 """Columns of sacct and of the Standard Workload Format whose names do not say it."""
 
 
+_USUAL = {Kind.DURATION: "s", Kind.CORES: "cores", Kind.MEMORY: "MB"}
+"""The units of columns of which no text was seen."""
+
+
 def words_of(name: str) -> list[str]:
     """The words of a column's name: `memory_MiB`, `MemoryMiB` and `Memory (MiB)` have two."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
@@ -107,7 +111,8 @@ def unit_of(kind: Kind, name: str, texts: Sequence[str]) -> Unit | None:
     """The unit of a column by its name and some of its texts; None: it holds nothing of this kind."""
     texts = [text for text in texts if text.lower() not in NONE]
     if kind is Kind.TEXT or not texts:
-        return Unit("")
+        # Further on there may be some.
+        return Unit(_said(kind, name) or _USUAL.get(kind, ""), known=kind not in _USUAL)
     found = _FINDERS[kind](_said(kind, name), texts)
     return found if found is not None and are_read(kind, found.name, texts) else None
 

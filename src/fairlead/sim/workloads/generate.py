@@ -26,10 +26,12 @@ from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetryS
 from fairlead.sim.jobs import Job, Task, Workload, queue_file
 from fairlead.times import duration_ms
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+MOST = 1e9
+"""Of a number: beyond it there is none that means something, and some that nothing can be drawn with."""
+Positive = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
 Whole = Annotated[int, msgspec.Meta(ge=1)]
 Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
-FromOne = Annotated[float, msgspec.Meta(ge=1)]
+FromOne = Annotated[float, msgspec.Meta(ge=1, le=MOST)]
 FORECAST = ("bursty", "weekly", "bimodal", "preempting", "training", "log-like", "arrays")
 """Kinds of work on which forecasts are tried."""
 PRESETS: dict[str, str] = {
@@ -55,8 +57,8 @@ class Size:
     def __init__(self, given: dict[str, Any]) -> None:
         """Raises `ValueError`."""
         weight = given.get("weight", 1)
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            raise ValueError(f"weight {weight!r} must be a number above 0")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= MOST:
+            raise ValueError(f"weight {weight!r} must be a number above 0, up to {MOST:,.0f}")
         self.weight = float(weight)
         self.amount = _amount({name: value for name, value in given.items() if name != "weight"})
 
@@ -352,13 +354,18 @@ def _count(random: Random, tenant: Tenant) -> int:
 
 def _length(random: Random, lengths: Lengths) -> int:
     """How long a task runs, in whole seconds but at least one."""
-    median = max(lengths.median, 1)
-    if lengths.kind == "fixed":
-        drawn = float(median)
-    elif lengths.kind == "exponential":
-        drawn = random.expovariate(math.log(2) / median)
-    elif lengths.kind == "lognormal":
-        drawn = random.lognormvariate(math.log(median), lengths.spread)
-    else:
-        drawn = median / 2 ** (1 / lengths.spread) * random.paretovariate(lengths.spread)
+    try:
+        drawn = _drawn(random, lengths, max(lengths.median, 1))
+    except OverflowError:
+        drawn = math.inf  # With a large spread some are longer than any number.
     return max(1000, int(min(drawn, lengths.longest)) // 1000 * 1000)
+
+
+def _drawn(random: Random, lengths: Lengths, median: int) -> float:
+    if lengths.kind == "fixed":
+        return float(median)
+    if lengths.kind == "exponential":
+        return random.expovariate(math.log(2) / median)
+    if lengths.kind == "lognormal":
+        return random.lognormvariate(math.log(median), lengths.spread)
+    return median / 2 ** (1 / lengths.spread) * random.paretovariate(lengths.spread)

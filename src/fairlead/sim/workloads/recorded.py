@@ -149,7 +149,7 @@ class Recorder:
                     if run is not None:
                         self._now[d.application, d.new_key] = run
                         run.started_ms = run.ended_ms = None
-                        run.stopped = False
+                        run.stopped, run.exit_code = False, 0
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)

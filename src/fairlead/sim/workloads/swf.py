@@ -12,17 +12,15 @@ unless given. That a job waited for another one (fields 17 and 18) shows in its 
 
 from __future__ import annotations
 
-import gzip
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO, cast
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim.jobs import DEFAULT_QUEUE, Job, Task, Workload, queue_file
-from fairlead.sim.rows import TraceError
+from fairlead.sim.rows import TraceError, text_of
 
 FIELDS = (
     "job number",
@@ -48,7 +46,7 @@ _NUMBER, _SUBMIT, _RUN, _GOT, _USED_KB, _PROCS, _LIMIT, _KB = 0, 1, 3, 4, 6, 7, 
 _USER, _QUEUE, _BEFORE = 11, 14, 16
 _KEPT = (_NUMBER, _SUBMIT, _RUN, _GOT, _USED_KB, _PROCS, _LIMIT, _KB, _USER, _QUEUE)
 _WIDTH = len(_KEPT)
-_LARGEST = 2**53
+_LARGEST = 10**12
 MOST_PROCESSORS, MOST_NODES = 100_000_000, 200_000
 """No machine has more; a number in a file is quickly longer than any memory."""
 
@@ -80,7 +78,7 @@ class Log:
 def read_log(path: str) -> Log:
     """A log from a file (`.gz` too). Raises `TraceError` if it holds no job that ran, OSError if it cannot be read."""
     log = Log(path)
-    with _opened(path) as file:
+    with text_of(path, "utf-8") as file:
         for number, line in enumerate(file, 1):
             text = line.strip()
             if text.startswith(";"):
@@ -93,12 +91,6 @@ def read_log(path: str) -> Log:
         first = f"; the first bad line: {log.bad[0]}" if log.bad else ""
         raise TraceError(path, 1, "", "", f"holds no job of the Standard Workload Format that ran{first}")
     return log
-
-
-def _opened(path: str) -> TextIO:
-    if path.endswith(".gz"):
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8", errors="replace"))
-    return Path(path).open(encoding="utf-8", errors="replace")
 
 
 def _add(log: Log, number: int, text: str) -> None:

@@ -125,6 +125,8 @@ def _check_header(path: str, header: list[str], other: PassedOver) -> None:
             if wanted := meant(name, header):
                 raise TraceError(path, 1, "", "", f"{name!r} is no column of a table; {_rename(wanted)}")
             other.add(name)
+        elif header.count(name) > 1:
+            raise TraceError(path, 1, "", "", f"names {name!r} twice: which one is meant?")
     missing = [name for name in ("time", "run") if name not in header]
     if missing or not any(name.startswith(RESOURCES) for name in header):
         wanted = ", ".join(missing) or "resources.NAME, such as resources.vcore"
@@ -142,10 +144,11 @@ def _json_rows(path: str, other: PassedOver) -> Iterator[Row | TraceError]:
             if text.strip():
                 try:
                     yield Row(path, line, _flat(path, line, json.loads(text), other))
-                except json.JSONDecodeError as e:
-                    yield TraceError(path, line, "", "", f"is not JSON: {e}")
                 except TraceError as e:
                     yield e
+                except (ValueError, RecursionError) as e:
+                    # Not only what JSON calls so: a number may have too many digits, and lists be too deep.
+                    yield TraceError(path, line, "", "", f"is not JSON: {e}")
 
 
 def _flat(path: str, line: int, row: Any, other: PassedOver) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.sim.importing.importing import Account, sample_of, write
-from fairlead.sim.importing.mapping import Mapped, fixed, guessed, said
+from fairlead.sim.importing.mapping import Mapped, MappingError, fixed, guessed, said
 from fairlead.sim.importing.records import opened
 from fairlead.sim.workloads.table import read_table
 
@@ -217,6 +217,26 @@ def test_what_is_said_counts_more() -> None:
     assert "user" not in mapped
     assert (rows[0]["run"], rows[0]["resources.memory"], rows[0]["queue"]) == ("144000", str(4 * 2**20), "root.lab")
     assert rows[0]["resources.gpu"] == "1"
+
+
+def test_units_may_have_colons_in_them(tmp_path: Path) -> None:
+    """As the forms of dates have, which the page about it shows, and `h:mm`; and so may names of columns."""
+    (tmp_path / "t.csv").write_text("Sent: at,Took,CPUs\n05/01/2026 08:00,1:30,4\n05/13/2026 09:00,2:00,4\n")
+    maps = ("time=Sent: at:%m/%d/%Y %H:%M", "run=took:h:mm", "cpu=CPUs")
+    rows, account, _, _ = imported(str(tmp_path / "t.csv"), *maps)
+    assert account.errors == {}
+    assert [(row["time"], row["run"]) for row in rows] == [
+        ("2026-05-01T08:00:00Z", "5400"),
+        ("2026-05-13T09:00:00Z", "7200"),
+    ]
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%m", "%-d.%m.%Y", "%d.%m.%Y %Q"])
+def test_what_is_no_form_of_a_date_is_said(form: str) -> None:
+    """`%m` for minutes once ended in a traceback."""
+    for text in (f"time=Submit date:{form}", f"time:{form}"):
+        with pytest.raises(MappingError, match="is no form of a date"):
+            imported("german.csv", text)
 
 
 def test_priorities_that_are_none_of_ours_are_not_read(tmp_path: Path) -> None:

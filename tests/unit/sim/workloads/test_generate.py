@@ -143,3 +143,18 @@ def test_durations_may_be_days() -> None:
         None,
         None,
     ]
+
+
+@pytest.mark.parametrize(
+    "run", ["{kind: lognormal, spread: 1000}", "{kind: pareto, spread: 0.001}", "{kind: pareto, spread: 1.0e-9}"]
+)
+def test_a_spread_beyond_all_numbers_is_cut_at_the_longest(run: str) -> None:
+    """It ended in a traceback."""
+    lengths = [t.run_ms for j in made(SMALL.replace("sizes", f"run: {run}, sizes")).jobs for t in j.tasks]
+    assert max(lengths) == duration_ms("7d")
+
+
+@pytest.mark.parametrize("said", ["limit_factor: .inf", "tasks: 1.0e+17", "weight: .inf"])
+def test_numbers_that_nothing_can_be_drawn_with_are_refused(said: str) -> None:
+    with pytest.raises(RecipeError, match=r"1000000000\.0"):
+        made(SMALL.replace("sizes", f"{said}, sizes"))

@@ -210,3 +210,10 @@ def test_a_record_without_work_is_refused() -> None:
     ]
     with pytest.raises(NothingRecorded, match="other partitions have 1 submissions"):
         recorded(past, "past")
+
+
+def test_what_failed_and_runs_again_has_not_failed_yet() -> None:
+    """It still runs when the record ends, and is taken to end well then, as all others that do."""
+    past = Past().come(0, "one", retry=RetrySpec(limit=1)).end(10, "one", exit_code=1).come(30, "two")
+    [task] = [task for job in recorded(past.moments, "past").jobs for task in job.tasks if task.ask.key == "one"]
+    assert (task.run_ms, task.exit_code) == (20_000, 0)

@@ -195,3 +195,27 @@ def test_columns_of_ones_own_are_passed_over_and_said(tmp_path: Path) -> None:
     many = ",".join(f"x{i}" for i in range(12))
     path = table(tmp_path, f"time,run,resources.vcore,{many}\n1,1,1,{many}\n")
     assert read_table(path).notes[0].endswith("'x9' and 2 more")
+
+
+def test_names_of_columns_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    """A quote that is not closed; and one that stands there twice."""
+    with pytest.raises(TraceError, match=r"tasks\.csv:1: the names of the columns cannot be read"):
+        read_table(table(tmp_path, 'time,run,"resources.vcore\n' + "0,10,1\n" * 20_000))
+    with pytest.raises(TraceError, match=r"tasks\.csv:1: names 'resources.vcore' twice"):
+        read_table(table(tmp_path, "time,run,resources.vcore,note,note,resources.vcore\n0,10,1,,,3\n"))
+
+
+def test_a_line_that_no_reader_takes_is_one_bad_row(tmp_path: Path) -> None:
+    """Numbers of thousands of digits, and lists in lists."""
+    good = '{"time": 1, "run": 1, "resources": {"vcore": 1}}\n'
+    bad: list[TraceError] = []
+    text = good + good.replace("1,", "1" * 5_000 + ",", 1) + "[" * 100_000 + "\n" + good
+    assert len(list(read_table(table(tmp_path, text, "tasks.jsonl"), bad=bad).jobs)) == 2
+    assert [(each.line, each.hint[:11]) for each in bad] == [(2, "is not JSON"), (3, "is not JSON")]
+
+
+@pytest.mark.parametrize("text", ["100000000000d", "1e13", "1e300"])
+def test_times_that_cannot_be_added_to_a_moment_are_refused(tmp_path: Path, text: str) -> None:
+    """They ended the simulation in a traceback."""
+    with pytest.raises(TraceError, match="must be less than 30,000 years"):
+        read_table(table(tmp_path, f"time,run,resources.vcore\n0,{text},1\n"))
