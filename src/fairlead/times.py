@@ -13,6 +13,8 @@ from fairlead.core.model.resources import INT64_MAX
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 _NUMBER = r"\d+(?:\.\d+)?"
+_LONGEST_TEXT = 200
+"""No duration needs so many characters; Python reads no number of some thousand."""
 _DURATION = re.compile(r"\s*".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
 
 
@@ -24,6 +26,8 @@ def parse_duration(text: str) -> int:
     from fractions import Fraction  # Slow to import, and few commands read durations.
 
     stripped = text.strip()
+    if len(stripped) > _LONGEST_TEXT:
+        raise ValueError(f"{stripped[:20] + '...'!r} is too long")
     written = f"{stripped}s" if re.fullmatch(_NUMBER, stripped) else stripped
     match = _DURATION.fullmatch(written)
     if not match or not stripped:
@@ -37,6 +41,9 @@ def parse_duration(text: str) -> int:
     return int(value)
 
 
+FARTHEST_MS = 253_000_000_000_000
+"""No moment after this, in the year 9987, is taken: dates end soon after."""
+_FIRST_YEAR, _LAST_YEAR = 1970, 9999
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _CLOCK_NAMES = {"midnight": (0, 0), "noon": (12, 0), "teatime": (16, 0), "elevenses": (11, 0), "fika": (15, 0)}
 _DAYS = {
@@ -54,13 +61,16 @@ def parse_begin(text: str, now_ms: int) -> int:
     of day. Raises ValueError with a sentence for anything else, and for what is in the past.
     """
     words = text.strip().lower()
-    if words == "now":
+    if len(words) > _LONGEST_TEXT:
+        raise ValueError(f"{words[:20] + '...'!r} is no moment: it is too long; {_BEGIN_EXAMPLES}")
+    if words in ("now", "today"):
         return now_ms
     if words.startswith("now+"):
-        return now_ms + _later(words.removeprefix("now+"))
-    now = _local(now_ms)
-    found = _begin_of(words, text.strip(), now)
-    at_ms = int(found.timestamp()) * 1000
+        at_ms = now_ms + _later(words.removeprefix("now+"))
+    else:
+        at_ms = int(_begin_of(words, text.strip(), _local(now_ms)).timestamp()) * 1000
+    if at_ms > FARTHEST_MS:
+        raise ValueError(f"{text!r} is too far away; {_BEGIN_EXAMPLES}")
     if at_ms < now_ms:
         raise ValueError(f"{text!r} is {moment(at_ms)}, which is past")
     return at_ms
@@ -76,7 +86,7 @@ def _later(text: str) -> int:
 
 def _begin_of(words: str, written: str, now: datetime) -> datetime:
     day, _, clock = words.partition(" ")
-    if day in ("today", "tomorrow"):
+    if day == "tomorrow" or words.startswith("today "):
         date = now + timedelta(days=day == "tomorrow")
         return _at(date, clock, written) if clock else date
     if day[:3] in _DAYS and day in (day[:3], f"{_DAYS[day[:3]][1]}day"):
@@ -90,6 +100,10 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
         found = datetime.fromisoformat(written)
     except ValueError:
         raise ValueError(f"{written!r} is no moment; {_BEGIN_EXAMPLES}") from None
+    if found.year < _FIRST_YEAR:
+        raise ValueError(f"{written!r} is past")
+    if found.year >= _LAST_YEAR:  # At the end of all years there are moments that no clock can say.
+        raise ValueError(f"{written!r} is too far away; {_BEGIN_EXAMPLES}")
     return found.astimezone()
 
 

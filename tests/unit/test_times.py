@@ -89,6 +89,12 @@ def test_a_moment_to_begin_at(text: str, moment: str) -> None:
     assert parse_begin(text, NOW) == at(moment)
 
 
+def test_today_is_now_in_the_middle_of_a_second_too() -> None:
+    """What is named without a time of day is of this moment, which is no round second."""
+    assert parse_begin("today", NOW + 999) == NOW + 999
+    assert parse_begin("tomorrow", NOW + 999) == at("2026-03-02T14:05:00")
+
+
 def test_a_moment_may_name_its_zone() -> None:
     """Then it is the same everywhere."""
     assert parse_begin("2030-01-01T00:00:00Z", NOW) == 1_893_456_000_000
@@ -107,9 +113,20 @@ def test_a_moment_may_name_its_zone() -> None:
         ("now+-1h", "'-1h' is not a duration"),
         ("today 8:00", "'today 8:00' is 2026-03-01 08:00:00, which is past"),
         ("2026-02-30", "'2026-02-30' is no moment"),
+        ("0001-01-01", "'0001-01-01' is past"),
+        ("now+99999999d", "'now+99999999d' is too far away"),
+        ("9999-12-31T23:59:59", "'9999-12-31T23:59:59' is too far away"),
+        (f"now+{'9' * 5000}weeks", "is no moment: it is too long"),
     ],
 )
 def test_what_is_no_moment_to_begin_at(text: str, said: str) -> None:
     """It says what to write."""
     with pytest.raises(ValueError, match=re.escape(said)):
         parse_begin(text, NOW)
+
+
+def test_a_number_that_is_too_long_to_be_read_is_no_duration() -> None:
+    """It is not shown as a whole either."""
+    with pytest.raises(ValueError, match=r"is too long$") as told:
+        times.parse_duration("9" * 5000)
+    assert len(str(told.value)) < 100
