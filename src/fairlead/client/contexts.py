@@ -40,7 +40,8 @@ class Context:
         if self.socket:
             if self.ca:
                 raise Misconfigured("a file of certificates is for https alone, not for a socket")
-            return Address(socket=os.path.expanduser(self.socket), namespace=self.namespace)
+            path = os.path.expanduser(self.socket)  # noqa: PTH111 - `Path` fails where nobody has that home
+            return Address(socket=path, namespace=self.namespace)
         return Address.of_url(self.url, token or self.token, self.namespace, self.ca)
 
 

@@ -45,7 +45,7 @@ HEADERS = {
 
 def session_of(scope: Scope) -> str:
     """The session that a browser shows, or empty."""
-    # One by one: a jar of the standard library is left at the first that is odd, and other programs of this host set any.
+    # Not `http.cookies`: that reads nothing behind an odd one, and other programs of this host set any.
     text = cookie_parser(Headers(scope=scope).get("cookie", "")).get(COOKIE, "")
     return text if text.startswith(SESSION_BEGINS) else ""
 

@@ -32,7 +32,11 @@ class WindowDraft(Request, frozen=True, kw_only=True):
     length_ms: Annotated[int, Meta(gt=0, le=LONGEST_MS)]
     every_ms: Annotated[
         int,
-        Meta(ge=0, le=LONGEST_MS, description="It begins again so long after it began; whole days by the clock. 0: never."),
+        Meta(
+            ge=0,
+            le=LONGEST_MS,
+            description="It begins again so long after it began; whole days by the clock. 0: never.",
+        ),
     ] = 0
     nodes: Annotated[Names, said("Only these; none: all.")] = []
     queues: Annotated[Names, said("Jobs of these queues, and of those below, may run in it.")] = []
