@@ -338,7 +338,7 @@ async def test_a_refusal_that_passes_does_not_keep_pages_from_hearing_of_changes
 ) -> None:
     """Who asks too much for a moment is told of changes afterwards; only a session that is over is not asked again."""
     monkeypatch.setattr(module, "LOST_AGAIN_S", 0.001)
-    refusals, asked = iter((429, 403)), []
+    refusals, asked = iter((429, 403)), list[int]()
 
     class Client:
         async def changes(self, *, after: int, wait: float) -> Any:
