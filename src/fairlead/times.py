@@ -15,7 +15,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms
 _NUMBER = r"\d+(?:\.\d+)?"
 _DURATION = re.compile(" ?".join(rf"(?:({_NUMBER}){unit}(?![a-z]))?" for unit, _ in _UNITS))
 _LONGEST = 100
-"""Characters of a duration: far more than any has that means something."""
+"""Characters of a duration or a moment: far more than any has that means something."""
 
 
 def parse_duration(text: str) -> int:
@@ -27,8 +27,10 @@ def parse_duration(text: str) -> int:
 
     # One blank for many: where there may be any number between any two parts, the ways to share them out are tried.
     stripped = " ".join(text.split())
+    if len(stripped) > _LONGEST:
+        raise ValueError(f"{stripped[:20] + '...'!r} is too long")
     written = f"{stripped}s" if re.fullmatch(_NUMBER, stripped) else stripped
-    match = _DURATION.fullmatch(written) if len(stripped) <= _LONGEST else None
+    match = _DURATION.fullmatch(written)
     if not match or not stripped:
         raise ValueError(f"{text!r} is not a duration; write seconds (90) or add units, such as 30s, 10m, 2h or 1h30m")
     given = zip(match.groups(), _UNITS, strict=True)
@@ -57,6 +59,8 @@ def parse_begin(text: str, now_ms: int) -> int:
     of day. Raises ValueError with a sentence for anything else, and for what is in the past.
     """
     words = text.strip().lower()
+    if len(words) > _LONGEST:
+        raise ValueError(f"{words[:20] + '...'!r} is no moment: it is too long; {_BEGIN_EXAMPLES}")
     if words == "now":
         return now_ms
     if words.startswith("now+"):

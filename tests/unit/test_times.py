@@ -54,11 +54,9 @@ def test_an_exact_duration_can_be_typed_again(ms: int, said: str) -> None:
 
 @pytest.mark.parametrize("text", ["1d" + " " * 2_000 + "x", "1d" + "\t" * 90 + "x", "1" * 5_000 + "s", "1" * 5_000])
 def test_what_is_no_duration_is_told_at_once(text: str) -> None:
-    """It once took minutes to find that out: the blanks were shared out in all ways."""
-    began = time.process_time()
-    with pytest.raises(ValueError, match="is not a duration"):
+    """It would take longer than a test may to find that out, were the blanks shared out in all ways."""
+    with pytest.raises(ValueError, match="is not a duration|is too long"):
         times.parse_duration(text)
-    assert time.process_time() - began < 0.2
 
 
 def at(text: str) -> int:
@@ -148,6 +146,10 @@ def test_a_moment_may_name_its_zone() -> None:
         ("now+-1h", "'-1h' is not a duration"),
         ("today 8:00", "'today 8:00' is 2026-03-01 08:00:00, which is past"),
         ("2026-02-30", "'2026-02-30' is no moment"),
+        ("0001-01-01", "is no moment"),
+        ("now+99999999d", "is after the year 9986"),
+        ("9999-12-31T23:59:59", "is after the year 9986"),
+        (f"now+{'9' * 5000}weeks", "is no moment: it is too long"),
         ("0001-01-01T00:00:00+14:00", "is no moment"),
         ("9999-12-31T23:59:59-14:00", "is no moment"),
         ("now+99999999999999999999weeks", "is after the year 9986"),
@@ -158,3 +160,10 @@ def test_what_is_no_moment_to_begin_at(text: str, said: str) -> None:
     """It says what to write."""
     with pytest.raises(ValueError, match=re.escape(said)):
         parse_begin(text, NOW)
+
+
+def test_a_number_that_is_too_long_to_be_read_is_no_duration() -> None:
+    """It is not shown as a whole either."""
+    with pytest.raises(ValueError, match=r"is too long$") as told:
+        times.parse_duration("9" * 5000)
+    assert len(str(told.value)) < 100

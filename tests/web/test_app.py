@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Request
 from starlette.responses import Response
+from starlette.testclient import TestClient
 
 from fairlead.client.errors import NoService, Refused
 from fairlead.web import app as module
@@ -65,3 +66,36 @@ async def test_a_service_that_does_not_answer_can_be_asked_again(monkeypatch: py
     text = bytes(answer.body).decode()
     assert "nothing listens there" in text
     assert 'href="/submit?a=1"' in text
+
+
+async def test_whoever_is_refused_for_a_moment_keeps_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a session that is over is forgotten: who asked too much is let in again."""
+
+    async def viewer(_: str) -> Any:
+        raise Refused(Problem(type="", title="", status=429, detail="too many questions", code="too-many"))
+
+    answer = await opened(monkeypatch, viewer)
+    assert answer.status_code == 503
+    assert "too many questions" in bytes(answer.body).decode()
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_of_a_cluster_is_taken() -> None:
+    """What `kubectl create token` prints has a thousand characters and more."""
+    given = list[str]()
+
+    async def sign_in(credential: str) -> tuple[str, int]:
+        given.append(credential)
+        return "fls_a", 2**42
+
+    app = FastAPI()
+    app.state.service = SimpleNamespace(sign_in=sign_in)
+    app.add_api_route("/sign-in", module.sign_in_with, methods=["POST"], response_class=Response)
+    token = f"eyJhbGciOiJSUzI1NiJ9.{'x' * 1300}.{'y' * 342}"
+    answer = TestClient(app).post("/sign-in", data={"token": token})
+    assert answer.status_code == 200
+    assert given == [token]
+    app.state.guests = False
+    answer = TestClient(app).post("/sign-in", data={"token": "x" * 20_000})
+    assert "That is no token" in answer.text
+    assert given == [token]

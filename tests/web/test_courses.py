@@ -72,3 +72,26 @@ def test_the_chart_leads_from_the_stopped_to_the_stopper_and_escapes_names() -> 
     assert shown.count("<rect") == 3
     assert "<script>" not in shown
     assert gantt([Course("9")], 0, 100, lambda _: 0).count("<rect") == 0
+
+
+def test_a_job_that_was_stopped_a_thousand_times_is_drawn_at_once() -> None:
+    """Idle work is: whom each stop was for is not searched for among all that ran."""
+    looked, count = 0, 1000
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal looked
+            looked += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    idle, urgent = Course("1"), Course("2")
+    for at in range(count):
+        idle.runs.append(Run(Counted("1"), "n1", 10 * at, 10 * at + 5, "evicted", stopped_for="2"))
+        urgent.runs.append(Run(Counted("2"), "n1", 10 * at + 5, 10 * at + 10, "ended"))
+    drawn = gantt([idle, urgent], 0, 10 * count, lambda _: 0)
+    assert drawn.count("was stopped for 2") == count
+    assert looked < 50 * count

@@ -69,3 +69,10 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
         assert headers["cache-control"] == "no-store"
     assert "frame-ancestors 'none'" in POLICY
     assert "http" not in POLICY
+
+
+def test_cookies_of_other_programs_of_this_host_are_passed_over(client: TestClient) -> None:
+    """A browser sends those of all ports, whatever is in them."""
+    for other in ('seen={"a": 1}', "a b=c", "x", 'q="', "a=b c,d"):
+        for cookies in (f"{other}; {COOKIE}=fls_abc", f"{COOKIE}=fls_abc; {other}"):
+            assert client.get("/line", headers={"Cookie": cookies}).text == "shown", cookies

@@ -37,6 +37,8 @@ AS_IT_IS = {
         ({"cpu": "0.5"}, {"resources": {"cpu": 0.5, "memory": 4 * 2**30}}),
         ({"gpu": "1", "memory": ""}, {"resources": {"cpu": 2, "gpu": 1}}),
         ({"after": "12, 13.2"}, {"after": [{"key": "12"}, {"key": "13.2"}]}),
+        ({"memory": "1.5Gi"}, {"resources": {"cpu": 2, "memory": 3 * 2**29}}),
+        ({"cpu": "500m"}, {"resources": {"cpu": 0.5, "memory": 4 * 2**30}}),
         ({"command": "python3 x.py --n '1 2'"}, {"command": ["python3", "x.py", "--n", "1 2"]}),
         ({"cpu": "3", "name": "m"}, {"name": "m", "resources": {"cpu": 3, "memory": 4 * 2**30}}),
     ],
@@ -49,6 +51,8 @@ def test_what_differs_is_sent_and_nothing_else(typed: dict[str, str], sent: dict
     ("typed", "said"),
     [
         ({}, "nothing is changed"),
+        ({"cpu": "inf"}, "cpu: 'inf' is no amount"),
+        ({"cpu": "0.0004"}, "cpu: '0.0004' is no amount"),
         ({"cpu": "much"}, "cpu: 'much' is no amount; write for example 2 or 0.5"),
         ({"begin": "one day"}, "Not before: "),
         ({"command": "echo 'a"}, "Command: "),
@@ -70,3 +74,10 @@ def test_each_signal_has_its_number() -> None:
     assert [signal_number(name) for name in SIGNALS] == [signal.Signals[f"SIG{name}"] for name in SIGNALS]
     with pytest.raises(ValueError, match="no whole number"):
         signal_number("NONE")
+
+
+def test_what_is_waited_for_of_a_job_stays_where_another_one_is_added() -> None:
+    """A job that has only to end does not have to end well because of it."""
+    waits = job(after=[{"key": "12", "awaited": "any"}])
+    sent = changed(waits, AS_IT_IS | {"after": "12 14"})
+    assert sent == {"after": [{"key": "12", "awaited": "any"}, {"key": "14"}]}

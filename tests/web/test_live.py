@@ -331,3 +331,27 @@ async def test_what_is_owed_holds_back_no_small_look_at_the_first_news_after_a_q
     assert service.asked == ["line"], "so soon after the first these are not shown at once"
     large.cancel()
     again.cancel()
+
+
+async def test_a_refusal_that_passes_does_not_keep_pages_from_hearing_of_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who asks too much for a moment is told of changes afterwards; only a session that is over is not asked again."""
+    monkeypatch.setattr(module, "LOST_AGAIN_S", 0.001)
+    refusals, asked = iter((429, 403)), list[int]()
+
+    class Client:
+        async def changes(self, *, after: int, wait: float) -> Any:
+            asked.append(after)
+            if (status := next(refusals, None)) is not None:
+                raise Refused(Problem(type="", title="", status=status, detail="no", code="no"))
+            if len(asked) > 3:
+                await asyncio.sleep(60)
+            return SimpleNamespace(seq=7)
+
+    live = Live()
+    live.join("a page", Client())  # type: ignore[arg-type]
+    assert await live.after(0, 2.0) == 7
+    live.leave("a page")
+    assert live._polling is not None
+    live._polling.cancel()

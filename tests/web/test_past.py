@@ -9,12 +9,15 @@ from typing import Any, cast
 import pytest
 from testbed.answering import made
 
+from fairlead.client.errors import Unreachable
 from fairlead.client.http import ServerEvent
 from fairlead.web import past_page
+from fairlead.web.colours import Colours
 from fairlead.web.frame import Page
 from fairlead.web.live import Live
 from fairlead.web.past_page import _Past
 from fairlead.web.viewer import Viewer
+from fairlead.wire.cluster import Queue
 from fairlead.wire.occupancy import Occupant
 
 MINUTE = 60_000
@@ -86,3 +89,24 @@ async def test_where_all_is_looked_at_nothing_is_said_to_be_missing(past: _Past)
     events = [event(past.end_ms - MINUTE, "job.submitted", "8", user="ben", name="short", queue="root.a")]
     await read(past, past_page.RECORDS, events, [])
     assert past._reach() is None
+
+
+async def test_where_what_happened_cannot_be_read_it_is_said(past: _Past) -> None:
+    """Instead of being read for ever."""
+
+    async def changes() -> Any:
+        raise Unreachable("the service is gone")
+
+    redrawn = list[str]()
+
+    async def redraw(*ids: str) -> None:
+        redrawn.extend(ids)
+
+    trees = [made(Queue, path="root")]
+    past.live.notes["colours"] = Colours(trees)
+    past.viewer = cast(Viewer, SimpleNamespace(of="machine", client=SimpleNamespace(changes=changes)))
+    past.page = cast(Page, SimpleNamespace(redraw=redraw))
+    await past.read()
+    assert "gantt" in redrawn
+    assert "the service is gone" in await past.chart()
+    assert "being read" not in await past.chart()

@@ -176,6 +176,16 @@ command = partial(click.command, cls=Command)
 def connected(function: Callable[..., Status]) -> Callable[..., Status]:
     """Give a command a `Client` as its first argument, and the options --socket, --url, --context and --ca."""
 
+    @wraps(function)
+    def run(connect: Callable[[], Client], *args: Any, **given: Any) -> Status:
+        return function(connect(), *args, **given)
+
+    return connecting(run)
+
+
+def connecting(function: Callable[..., Status]) -> Callable[..., Status]:
+    """The same, with what makes the `Client`, for a command that works without. It raises `Misconfigured`."""
+
     @_socket_option
     @_url_option
     @_context_option
@@ -184,7 +194,7 @@ def connected(function: Callable[..., Status]) -> Callable[..., Status]:
     def run(
         *args: Any, socket: str | None, url: str | None, context: str | None, ca: str | None, **given: Any
     ) -> Status:
-        return function(Client(find_address(socket, url, context, ca=ca)), *args, **given)
+        return function(lambda: Client(find_address(socket, url, context, ca=ca)), *args, **given)
 
     return run
 

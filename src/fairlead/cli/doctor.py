@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 
 from fairlead.cli import render
-from fairlead.cli.app import FAILED, Status, command, connected, show_output
+from fairlead.cli.app import FAILED, Status, command, connecting, show_output
 from fairlead.client.errors import ClientError
 from fairlead.client.sync import Client
 from fairlead.core.model.quantities import format_bytes
@@ -51,8 +51,8 @@ Repairs = dict[str, Callable[[], None]]
 @command("doctor", examples="fairlead doctor\nfairlead doctor --fix\nfairlead doctor --json")
 @click.option("--fix", is_flag=True, help="Put right what can be: directories, modes, a left-over socket.")
 @show_output
-@connected
-def doctor(client: Client, fix: bool, output: str) -> Status:
+@connecting
+def doctor(connect: Callable[[], Client], fix: bool, output: str) -> Status:
     """Say what this machine can enforce, and more.
 
     Versions, packages, the state directory, whether a service answers, and whether its queue file names accounts that
@@ -69,11 +69,10 @@ def doctor(client: Client, fix: bool, output: str) -> Status:
         lambda: _state(repairs),
         lambda: _client_file(repairs),
         _machine,
-        lambda: _service(client, repairs),
+        lambda: _service(connect, repairs),
     ]
-    findings = [finding for check in checks for finding in check()]
-    if fix:
-        findings = [_repaired(finding, repairs) for finding in findings]
+    # Each is put right before the next is looked at: the file of the client may say where the service is.
+    findings = [_repaired(finding, repairs) if fix else finding for check in checks for finding in check()]
     if not render.write_value([asdict(f) for f in findings], output):
         screen = render.Screen.of()
         columns = (render.Column("WHAT"), render.Column("IS"), render.Column("WHY", least=None))
@@ -173,7 +172,12 @@ def _machine() -> Iterator[Finding]:
         yield Finding(capability.name, OK if capability.enforced else NOTE, capability.how)
 
 
-def _service(client: Client, repairs: Repairs) -> Iterator[Finding]:
+def _service(connect: Callable[[], Client], repairs: Repairs) -> Iterator[Finding]:
+    try:
+        client = connect()
+    except ClientError as error:
+        yield Finding("service", BAD, error.message)
+        return
     try:
         found = Client(client.address, timeout_s=5.0).service()
     except ClientError as error:

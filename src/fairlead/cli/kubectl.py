@@ -11,8 +11,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import IO
 
 SCHEDULER = "fairlead/fairlead"
 VALUES = ("--kubeconfig", "--context", "--cluster", "--user", "--as")
@@ -75,9 +77,18 @@ def forwarded(kubectl: str, options: Sequence[str], scheduler: str) -> Iterator[
             if found is None:
                 said = process.stderr.read().strip()
                 raise NoWay(f"there is no way to {scheduler}: {said}; --scheduler NS/SERVICE names another scheduler")
+            # It says a line for each connection, and stands still once nobody takes them.
+            for said_by_it in (process.stdout, process.stderr):
+                threading.Thread(target=_pass_over, args=(said_by_it,), daemon=True).start()
             yield int(found[1])
         finally:
             process.terminate()
+
+
+def _pass_over(lines: IO[str]) -> None:
+    with suppress(OSError, ValueError):  # Closed: the forwarding is over.
+        for _ in lines:
+            pass
 
 
 def namespace_of(kubectl: str, options: Sequence[str]) -> str:

@@ -22,7 +22,8 @@ from fairlead.cli import jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
-from fairlead.client.errors import Refused
+from fairlead.client.errors import Misconfigured, Refused
+from fairlead.client.http import encoded
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 256 * 2**20
 _WRONG_SHOWN = 50
+_TOO_DEEP = "is nested too deep to be a list of jobs"
 _TYPED = "submit"
 """Where a job stands that is described by options."""
 
@@ -90,7 +92,8 @@ def _entries(path: str, text: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     elif suffix == ".json":
         yield from _numbered(path, _load_json(text, path, 0))
     else:
-        for number, line in enumerate(text.splitlines(), 1):
+        # Not `splitlines`: a text in JSON may have in it what else counts as the end of a line.
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield f"{path}:{number}", partial(_load_json, line, path, number)
 
@@ -113,6 +116,10 @@ def _load_json(text: str, path: str, line: int) -> Any:
         raise wrong_usage(f"{path}:{line or error.lineno}:{error.colno}: is not JSON: {error.msg}") from None
     except _Repeated as error:
         raise wrong_usage(f"{path}{f':{line}' if line else ''}: {error.args[0]} is given twice; give it once") from None
+    except RecursionError:
+        raise wrong_usage(f"{path}{f':{line}' if line else ''}: {_TOO_DEEP}") from None
+    except ValueError:
+        raise wrong_usage(f"{path}{f':{line}' if line else ''}: has a number of thousands of digits") from None
 
 
 class _Repeated(Exception):
@@ -139,6 +146,8 @@ def _load_yaml(path: str, text: str) -> Any:
         raise wrong_usage(f"{path}{place}: is not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise wrong_usage(f"{path}: is not YAML: {error}") from None
+    except RecursionError:
+        raise wrong_usage(f"{path}: {_TOO_DEEP}") from None
 
 
 def _checked(entry: Any, where: str) -> dict[str, Any]:
@@ -161,7 +170,13 @@ def _close(name: str) -> str:
 
 def describe(entry: Mapping[str, Any], where: str) -> Described:
     """What the service takes, for one described job. Raises `Failure` (usage) naming the field."""
-    return Described(where, described(entry, where))
+    body = described(entry, where)
+    for name, value in body.items():
+        try:
+            encoded(value)
+        except Misconfigured:
+            raise wrong_usage(f"{where}: {name}: has half of a surrogate pair; only UTF-8 text can be sent") from None
+    return Described(where, body)
 
 
 def as_failure_of(jobs: list[Described], refused: Refused, accepted: int) -> Failure:

@@ -88,5 +88,6 @@ def call(
 
 
 def path_of(collection: str, name: str, *rest: str) -> str:
-    """The path of a thing that has a name."""
-    return "/".join(["", collection, quote(name, safe=""), *rest])
+    """The path of a thing that has a name, which cannot leave its place there."""
+    # What is no Unicode, as a byte of a command line may be, is sent: nothing is called so.
+    return "/".join(["", collection, quote(name, safe="", errors="surrogatepass"), *rest])

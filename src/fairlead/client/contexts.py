@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ class Context:
         if self.socket:
             if self.ca:
                 raise Misconfigured("a file of certificates is for https alone, not for a socket")
-            return Address(socket=str(Path(self.socket).expanduser()), namespace=self.namespace)
+            path = os.path.expanduser(self.socket)  # noqa: PTH111 - `Path` fails where nobody has that home
+            return Address(socket=path, namespace=self.namespace)
         return Address.of_url(self.url, token or self.token, self.namespace, self.ca)
 
 
@@ -67,8 +69,8 @@ class Contexts:
     def use(self, name: str) -> None:
         """Make a context the current one. Raises `Misconfigured` if there is none of this name."""
         self.chosen(name)
-        line = f"current = {json.dumps(name)}\n"
-        text, count = re.subn(r"(?m)^[ \t]*current[ \t]*=.*\n?", line, self.text, count=1)
+        line = f"current = {_text(name)}\n"
+        text, count = re.subn(r"(?m)^[ \t]*current[ \t]*=.*\n?", lambda _: line, self.text, count=1)
         self._write(text if count else line + self.text, name, self.named)
 
     def add(self, context: Context) -> None:
@@ -83,10 +85,10 @@ class Contexts:
             )
         context.address()
         said = [(key, getattr(context, key)) for key in _KEYS if getattr(context, key)]
-        lines = [f"[contexts.{json.dumps(context.name)}]", *(f"{key} = {json.dumps(value)}" for key, value in said)]
+        lines = [f"[contexts.{_text(context.name)}]", *(f"{key} = {_text(value)}" for key, value in said)]
         text = self.text + ("\n" if self.text else "") + "\n".join(lines) + "\n"
         current = self.current or context.name
-        text = text if self.current else f"current = {json.dumps(current)}\n{text}"
+        text = text if self.current else f"current = {_text(current)}\n{text}"
         self._write(text, current, {**self.named, context.name: context})
 
     def remove(self, name: str) -> None:
@@ -107,11 +109,23 @@ class Contexts:
         then = _parsed(self.file, text)
         if (then.current, then.named) != (current, named):
             raise Misconfigured(f"{self.file}: is not written as `fairlead context` does; change it in an editor")
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-        new.touch(mode=0o600)
-        new.write_text(text, encoding="utf-8")
-        new.replace(self.file)
+        file = Path(os.path.realpath(self.file))  # It may be a link to where it is kept.
+        new = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.touch(mode=0o600)
+            new.write_text(text, encoding="utf-8")
+            new.replace(file)
+        except (OSError, UnicodeEncodeError) as error:
+            with suppress(OSError):
+                new.unlink()
+            why = getattr(error, "strerror", "") or "it would not be UTF-8 text"
+            raise Misconfigured(f"{self.file}: cannot be written: {why}") from None
+
+
+def _text(value: str) -> str:
+    """A text as TOML has it: as JSON does, but with each character whole."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def read_contexts(file: Path) -> Contexts:

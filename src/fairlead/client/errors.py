@@ -22,7 +22,7 @@ class ClientError(Exception):
 
 
 class Misconfigured(ClientError):
-    """The address, or the file that says it, makes no sense."""
+    """The address, the file that says it, or what is to be sent makes no sense."""
 
 
 class Unreachable(ClientError):

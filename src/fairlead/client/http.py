@@ -15,7 +15,7 @@ import msgspec
 from httptools import HttpParserError, HttpResponseParser
 
 from fairlead.client.address import Address
-from fairlead.client.errors import ClientError, NoService, Refused, ServiceFailed
+from fairlead.client.errors import ClientError, Misconfigured, NoService, Refused, ServiceFailed
 
 API = "/api/v1"
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -42,10 +42,11 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
 
 
 def request(call: Call[Any], address: Address) -> bytes:
-    """What is sent for a call."""
-    asked = urlencode({k: v for k, v in call.query.items() if v is not None}, doseq=True)
+    """What is sent for a call. Raises `Misconfigured` for what cannot be sent."""
+    given = {name: value for name, value in call.query.items() if value is not None}
+    asked = urlencode(given, doseq=True, errors="surrogatepass")
     target = f"{address.prefix}{API}{call.path}" + (f"?{asked}" if asked else "")
-    content = b"" if call.body is None else msgspec.json.encode(call.body)
+    content = b"" if call.body is None else encoded(call.body)
     headers = {"Host": address.authority, "Accept": "application/json", "Connection": "close", **call.headers}
     if address.token:
         headers["Authorization"] = f"Bearer {address.token}"
@@ -53,6 +54,15 @@ def request(call: Call[Any], address: Address) -> bytes:
         headers |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
     lines = [f"{call.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + content
+
+
+def encoded(body: Any) -> bytes:
+    """A body as JSON. Raises `Misconfigured` for text that is no Unicode, as a command line may have it."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError as error:
+        shown = error.object[max(0, error.start - 20) : error.start + 1]
+        raise Misconfigured(f"{shown!r} has half of a surrogate pair at its end; only UTF-8 text can be sent") from None
 
 
 class CutShort(Exception):

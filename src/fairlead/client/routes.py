@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 from fairlead.client.address import Address, find_address
 from fairlead.client.calls import ANSWER_S, listed, route
@@ -27,8 +26,8 @@ Stream = Literal["stdout", "stderr"]
 
 
 def _job(key: str, *rest: str) -> str:
-    """The path of a job; its key cannot leave its place there."""
-    return "/".join(["/jobs", quote(key, safe=""), *rest])
+    """The path of a job."""
+    return _of("jobs", key, *rest)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import select
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from urllib.parse import quote
 
 from fairlead.client import http
 from fairlead.client.address import Address
+from fairlead.client.calls import path_of
 from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.http import Answer, Call
 from fairlead.client.sync import broken
@@ -29,7 +29,7 @@ _CHUNK = 65_536
 
 def call(key: str) -> Call[None]:
     """The request that opens it."""
-    return Call("POST", f"/jobs/{quote(key, safe='')}/terminal", repeat=False)
+    return Call("POST", path_of("jobs", key, "terminal"), repeat=False)
 
 
 def opening(request: Call[None], address: Address) -> bytes:

@@ -143,8 +143,7 @@ def _each(found: Findings, entries: tuple[Placed[S], ...], problem_of: Callable[
         name = entry.spec.name
         problem = problem_of(entry.spec)
         unread = found.any_below(f"{entry.path}.resources")
-        told = any(p.path == entry.path for p in found.problems)
-        if problem is not None and not told and not (unread and problem[0] == "resources"):
+        if problem is not None and not found.any_at(entry.path) and not (unread and problem[0] == "resources"):
             at, message = problem
             found.add(f"{entry.path}.{at}" if at else entry.path, message)
         if name in seen:

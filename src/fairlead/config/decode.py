@@ -87,6 +87,7 @@ TRUTH_WORDS = (_TRUE | _FALSE) - _ONLY_PLAIN
 """Texts that mean true or false even in quotation marks."""
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_STEP = re.compile(r"[.\[]")
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_NUMBER = 400
 _SUGGESTED_AT_MOST = 200
@@ -100,11 +101,16 @@ class Findings:
         self.source = source
         self.places: dict[str, Node] = {}
         self.problems: list[Problem] = []
+        self._at: set[str] = set()
+        self._above: set[str] = set()
+        """Paths with a problem, and those with one somewhere below."""
 
     def add(self, path: str, message: str, *, severity: str = ERROR, at: Node | None = None) -> None:
         """Report a problem at `path` (or the nearest place above it that the text has), or at the node `at`."""
         node = at or self._nearest(path)
         exact = at is not None or path in self.places
+        self._at.add(path)
+        self._above.update(path[: sign.start()] for sign in _STEP.finditer(path))
         self.problems.append(
             Problem(
                 source=self.source,
@@ -123,7 +129,17 @@ class Findings:
 
     def any_below(self, path: str) -> bool:
         """Whether there is a problem somewhere below a path."""
-        return any(problem.path.startswith((f"{path}.", f"{path}[")) for problem in self.problems)
+        return path in self._above
+
+    def any_at(self, path: str) -> bool:
+        """Whether there is a problem at a path itself."""
+        return path in self._at
+
+    def forget(self) -> None:
+        """Begin anew; the places stay."""
+        self.problems.clear()
+        self._at.clear()
+        self._above.clear()
 
     def did_you_mean(self, word: str, known: Collection[str]) -> str:
         """`; did you mean X?` when a known word is close, else nothing. Searched for the first problems only."""

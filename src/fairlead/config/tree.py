@@ -86,7 +86,7 @@ def places_of(spec: ClusterSpec, source: str = "<text>") -> tuple[Findings, tupl
         ]
         return found, tuple(made_up)
     declaration = declared(found, node)
-    found.problems.clear()
+    found.forget()
     pairs = zip(spec.partitions, declaration.partitions, strict=True)
     return found, tuple(
         PlacedPartition(partition, written.path, root_of(written) or placed(partition.root, f"{written.path}.queues"))

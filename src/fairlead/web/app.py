@@ -33,7 +33,7 @@ from fairlead.web import (
 from fairlead.web.frame import PLACES, Page, not_there
 from fairlead.web.guard import Guard, session_of
 from fairlead.web.html import Html, a, code, div, element, h1, joined, p
-from fairlead.web.live import SOMEBODY_WAITS, Live
+from fairlead.web.live import SOMEBODY_WAITS, UNKNOWN, Live
 from fairlead.web.viewer import COOKIE, Service, Viewer
 from fairlead.wire.pages import GUEST
 
@@ -46,6 +46,8 @@ RECONNECT_S = 30.0
 0.4 of it to answer. NiceGUI's own 3 s mean 2 to answer: a browser that was busy for longer lost its connection, loaded
 the page anew, and what was typed in was gone.
 """
+TOKEN_MAX = 16_384
+"""Characters; the token of a cluster's account has more than a thousand."""
 STATIC = Path(__file__).with_name("static")
 
 
@@ -114,9 +116,9 @@ async def _open(app: FastAPI, path: str, show: Callable[..., Awaitable[None]], r
     service: Service = app.state.service
     try:
         viewer = await service.viewer(session_of(request.scope))
-    except Refused:
-        return _without_session(RedirectResponse("/sign-in", 303))
     except ClientError as error:
+        if isinstance(error, Refused) and error.status == UNKNOWN:
+            return _without_session(RedirectResponse("/sign-in", 303))
         return HTMLResponse(_alone("The service does not answer", p(error.message), _again(request)), 503)
     if viewer.of == "course":
         app.state.live.budget.share = ALL_OF_IT
@@ -214,8 +216,10 @@ async def look(request: Request) -> Response:
     return await _begin(request, GUEST)
 
 
-async def sign_in_with(request: Request, token: str = Form(default="", max_length=500)) -> Response:
+async def sign_in_with(request: Request, token: str = Form(default="")) -> Response:
     """With a token that was typed in."""
+    if len(token) > TOKEN_MAX:
+        return await sign_in(request, f"That is no token: it has more than {TOKEN_MAX:,} characters.")
     return await _begin(request, token.strip())
 
 

@@ -7,10 +7,13 @@ checks. Invariant: what cannot be read is a `ValueError` whose sentence names th
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity, resource_called
 from fairlead.web.html import Child, Html, div, element, span
+
+_DECIMAL = re.compile(r"(\d{1,40}\.\d{1,40})([A-Za-z]*)", re.ASCII)
 
 
 def labelled(
@@ -27,12 +30,18 @@ def labelled(
 
 
 def amount_of(name: str, text: str) -> int:
-    """`0.5` cores, `4Gi` of memory."""
+    """`0.5` or `500m` cores, `4Gi` or `1.5Gi` of memory; never rounded."""
+    resource = resource_called(name)
     try:
-        return parse_quantity(resource_called(name), f"{round(float(text) * 1000)}m" if name == "cpu" else text)
-    except (QuantityError, ValueError):
-        example = {"cpu": "2 or 0.5", "memory": "4Gi or 500Mi"}.get(name, "1")
-        raise ValueError(f"{name}: {text!r} is no amount; write for example {example}") from None
+        if not (decimal := _DECIMAL.fullmatch(text)):
+            return parse_quantity(resource, text)
+        found = Fraction(decimal[1]) * parse_quantity(resource, f"1{decimal[2]}")
+        if found.denominator == 1:
+            return int(found)
+    except QuantityError:
+        pass
+    example = {"cpu": "2 or 0.5", "memory": "4Gi or 500Mi"}.get(name, "1")
+    raise ValueError(f"{name}: {text!r} is no amount; write for example {example}")
 
 
 def whole_of(field: str, text: str) -> int:

@@ -5,6 +5,7 @@ Decides lanes and scales. Never reads an event: it is given courses.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from fairlead import times
@@ -67,10 +68,11 @@ def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[
                 aria_label=words,
             )
         )
+    of_key = _by_key([run for run, _ in runs])
     arcs = [
-        _arc(spots[id(run)], by_key, spots)
+        _arc(spots[id(run)], by, spots)
         for run, _ in runs
-        if run.stopped_for and (by_key := _preemptor(run, runs)) is not None
+        if run.stopped_for and (by := _preemptor(run, of_key.get(run.stopped_for, []))) is not None
     ]
     ticks = [(at_ms, x(at_ms)) for at_ms in (begin_ms + (end_ms - begin_ms) * at // TICKS for at in range(TICKS + 1))]
     svg = element(
@@ -120,10 +122,18 @@ def _lanes(runs: Sequence[Run], end_ms: int) -> dict[int, int]:
     return found
 
 
-def _preemptor(victim: Run, runs: Sequence[tuple[Run, Course]]) -> Run | None:
-    """The run that it made room for: the first of that job after it was stopped."""
-    later = (run for run, _ in runs if run.key == victim.stopped_for and run.begin_ms >= (victim.end_ms or 0))
-    return min(later, key=lambda run: run.begin_ms, default=None)
+def _by_key(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs of each job in the order in which they began."""
+    found: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.begin_ms):
+        found.setdefault(run.key, []).append(run)
+    return found
+
+
+def _preemptor(victim: Run, runs: Sequence[Run]) -> Run | None:
+    """The run that it made room for: of those of that job the first after it was stopped."""
+    at = bisect_left(runs, victim.end_ms or 0, key=lambda run: run.begin_ms)
+    return runs[at] if at < len(runs) else None
 
 
 def _arc(victim: tuple[float, float, float], by: Run, spots: dict[int, tuple[float, float, float]]) -> Html:

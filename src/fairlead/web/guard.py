@@ -8,9 +8,8 @@ page asks no other host for anything.
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
-
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,12 +45,8 @@ HEADERS = {
 
 def session_of(scope: Scope) -> str:
     """The session that a browser shows, or empty."""
-    jar = SimpleCookie()
-    try:
-        jar.load(Headers(scope=scope).get("cookie", ""))
-    except CookieError:
-        return ""
-    text = jar[COOKIE].value if COOKIE in jar else ""
+    # Not `http.cookies`: that reads nothing behind an odd one, and other programs of this host set any.
+    text = cookie_parser(Headers(scope=scope).get("cookie", "")).get(COOKIE, "")
     return text if text.startswith(SESSION_BEGINS) else ""
 
 

@@ -96,7 +96,8 @@ def changed(job: JobDetails, given: Given) -> dict[str, Any]:
         read = {resource_called(name): amount_of(name, text) if text else 0 for name, text in amounts.items()}
         found["resources"] = {name: value for name, value in (job.resources | with_cpu(read)).items() if value}
     if "after" in differs:
-        found["after"] = [{"key": key} for key in keys_of(differs["after"])]
+        known = {each.key: {"key": each.key, "awaited": each.awaited} for each in job.after}
+        found["after"] = [known.get(key, {"key": key}) for key in keys_of(differs["after"])]
     if differs.get("begin"):
         found["begin_at_ms"] = read_by("Not before", times.parse_begin, differs["begin"], time.time_ns() // 1_000_000)
     if differs.get("at_once"):

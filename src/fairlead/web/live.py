@@ -113,9 +113,10 @@ class Live:
             page, client = next(reversed(self._clients.items()))
             try:
                 told = await client.changes(after=self.seq, wait=POLL_S)
-            except Refused:
-                self.leave(page)  # Its session is over; it finds out by itself.
             except ClientError as error:
+                if isinstance(error, Refused) and error.status == UNKNOWN:
+                    self.leave(page)  # Its session is over; it finds out by itself.
+                    continue
                 self._tell(self.seq + 1, error.message)
                 await asyncio.sleep(LOST_AGAIN_S)
             else:

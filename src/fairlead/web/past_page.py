@@ -85,6 +85,8 @@ class _Past:
         self._events: list[Told] = []
         self._named: Mapping[str, Job | Occupant] = {}
         self._is_read = False
+        self._why_not = ""
+        """Why not all of it could be read."""
         self._since_ms: int | None = None
         """The first moment of which the records were looked at; None: they reach back to the beginning."""
         self._shown: Html = EMPTY
@@ -117,7 +119,16 @@ class _Past:
         )
 
     async def read(self) -> None:
-        """Read what happened, and draw it as it comes."""
+        """Read what happened, and draw it as it comes; where that cannot be done, it is said."""
+        self._why_not = ""
+        try:
+            await self._read()
+        except ClientError as error:
+            self._why_not = f"What happened could not be read: {error.message}"
+        self._is_read = True
+        await self.page.redraw(*PANELS)
+
+    async def _read(self) -> None:
         seq = (await self.viewer.client.changes()).seq
         drawing = asyncio.create_task(self._draw())
         try:
@@ -129,8 +140,6 @@ class _Past:
                 self._named = {**jobs, **self._named}
         finally:
             drawing.cancel()
-        self._is_read = True
-        await self.page.redraw(*PANELS)
 
     async def _draw(self) -> None:
         drawn = 0
@@ -160,6 +169,9 @@ class _Past:
         self._named = going_on
         self._events = [*sorted(began, key=lambda told: told[:3]), *self._events]
 
+    def _said_why_not(self) -> Child:
+        return p(self._why_not, class_="failed") if self._why_not else None
+
     def _reach(self) -> Child:
         """What is not shown, where more happened than is looked at."""
         if self._since_ms is None or self._since_ms <= self.begin_ms:
@@ -187,13 +199,20 @@ class _Past:
         )
         if not ran:
             nothing = "Nothing that you may see ran in this time." if self._is_read else "What happened is being read …"
-            return joined(choice, p(nothing, class_="empty"), self._reach())
+            return joined(choice, self._said_why_not(), p(nothing, class_="empty"), self._reach())
         more = (
             p(f"The newest {MOST_ROWS} of {counted(len(ran), 'job')} are drawn.", class_="quiet small")
             if len(ran) > MOST_ROWS
             else None
         )
-        return joined(choice, gantt(ran[-MOST_ROWS:], begin_ms, self.end_ms, colours.of), legend(), more, self._reach())
+        return joined(
+            choice,
+            self._said_why_not(),
+            gantt(ran[-MOST_ROWS:], begin_ms, self.end_ms, colours.of),
+            legend(),
+            more,
+            self._reach(),
+        )
 
     async def again(self, given: Given) -> str:
         """Up to now."""

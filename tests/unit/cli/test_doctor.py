@@ -75,3 +75,22 @@ def test_what_cannot_be_done_is_said(run: Callable[..., Any], places: Path, monk
     assert "could not make" in state["sentence"]
     assert state["sentence"].endswith("No space left on device")
     assert answered.exit_code == 1
+
+
+def test_tokens_that_others_can_read_are_put_right_where_they_say_the_service(
+    run: Callable[..., Any], places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other command refuses such a file before it begins."""
+    file = places / "config" / "fairlead" / "config.toml"
+    monkeypatch.setattr(doctor, "client_config", lambda: str(file))
+    monkeypatch.delenv("FAIRLEAD_SOCKET")
+    file.parent.mkdir(parents=True)
+    file.write_text(f'current = "a"\n[contexts.a]\nsocket = "{places / "s"}"\ntoken = "x"\n')
+    file.chmod(0o644)
+    found = findings(run)
+    assert found["contexts"]["level"] == found["service"]["level"] == "bad"
+    assert "chmod 600" in found["service"]["sentence"]
+    found = findings(run, "--fix")
+    assert found["contexts"]["level"] == "ok"
+    assert "cannot reach the service" in found["service"]["sentence"]
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -158,3 +159,27 @@ def test_every_job_with_a_mistake_is_named() -> None:
     with pytest.raises(Failure) as found:
         read_jobs("j.yaml", "- command: x\n- 3\n- cmd: y\n", {})
     assert [line.split(": ")[1] for line in found.value.details] == ["job 2", "job 3"]
+
+
+@pytest.mark.parametrize("break_", ["\u2028", "\u2029", "\x85"])
+def test_a_line_of_a_file_ends_where_json_lines_end(break_: str) -> None:
+    """A text may have in it what only other programs take for the end of a line; `jq` writes it as it is."""
+    text = f'{{"command": ["a", "x{break_}y"]}}\n{{"command": ["b"]}}\r\n'
+    assert [job.body["command"] for job in read_jobs("jobs.jsonl", text, {"cwd": "/"})] == [["a", f"x{break_}y"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        ("jobs.json", "[" * 100_000, "jobs.json: is nested too deep"),
+        ("jobs.jsonl", '{"command": ["a"], "env": ' + "[" * 100_000, "jobs.jsonl:1: is nested too deep"),
+        ("jobs.yaml", "[" * 1_200, "jobs.yaml: is nested too deep"),
+        ("jobs.jsonl", '{"command": ["a"], "priority": ' + "1" * 5_000 + "}", "jobs.jsonl:1: has a number"),
+        ("jobs.jsonl", '{"command": ["a", "\\ud800"]}', "jobs.jsonl:1: command: has half of a surrogate pair"),
+        ("jobs.jsonl", '{"command": ["a"], "env": {"A": "\\udcff"}}', "jobs.jsonl:1: env: has half of a surrogate"),
+    ],
+)
+def test_what_python_itself_cannot_take_is_said_with_its_place(path: str, text: str, said: str) -> None:
+    """And not with a traceback."""
+    with pytest.raises(Failure, match=re.escape(said)):
+        read_jobs(path, text, {"cwd": "/"})

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -107,3 +108,24 @@ def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_help_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert kubectl.main(["--help"]) == 0
     assert "kubectl fairlead why job/train" in capsys.readouterr().out
+
+
+def test_what_kubectl_says_of_each_connection_never_stops_it(tmp_path: Path) -> None:
+    """It prints a line for each; nobody reads them, and `top` makes thousands."""
+    fake, done = tmp_path / "kubectl", tmp_path / "done"
+    fake.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, sys, time\n"
+        "print('Forwarding from 127.0.0.1:4000 -> 8080', flush=True)\n"
+        "for out in (sys.stdout, sys.stderr):\n"
+        "    print('Handling connection for 4000\\n' * 20_000, file=out, flush=True)\n"
+        f"pathlib.Path({str(done)!r}).touch()\n"
+        "time.sleep(600)\n"
+    )
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    with kubectl.forwarded(str(fake), [], "fairlead/fairlead") as port:
+        assert port == 4000
+        deadline = time.monotonic() + 20
+        while not done.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert done.exists()

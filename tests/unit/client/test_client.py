@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.client import Address, Client, Refused, ServiceFailed, Unreachable, http, paging, sync
+from fairlead.client import Address, Client, Misconfigured, Refused, ServiceFailed, Unreachable, http, paging, sync
 from fairlead.client.errors import NoService
 from fairlead.client.http import EventReader, ServerEvent
 from fairlead.wire.cluster import Problem
@@ -232,3 +232,13 @@ def test_what_is_worked_out_apart_is_waited_for_longer(service: Any, socket_path
     assert client.compare_config(text="", days=1).tasks == 0
     with pytest.raises(Unreachable, match=r"did not answer in 0\.2 s"):
         client.config_status()
+
+
+def test_text_that_is_no_unicode_is_no_fault_of_the_client(client: Client, service: Any) -> None:
+    """A byte on a command line that is no UTF-8 comes as half of a surrogate pair: no job is called so, none can be."""
+    with pytest.raises(Refused):
+        client.job("\udcff")
+    assert list(client.jobs(name="\udcff")) == []
+    for ask in (lambda: client.change("1", name="\udcff"), lambda: client.submit([{"command": ["a", "\ud800"]}])):
+        with pytest.raises(Misconfigured, match="half of a surrogate pair"):
+            ask()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from fairlead.client import Address, Misconfigured, find_address
-from fairlead.client.contexts import Context, read_contexts
+from fairlead.client.contexts import Context, Contexts, read_contexts
 
 FILE = """
 # my services
@@ -145,3 +146,43 @@ def test_a_file_written_in_another_way_is_left_to_its_writer(file: Path) -> None
     file.write_text("contexts = {lab = {socket = '/s'}}\n")
     with pytest.raises(Misconfigured, match="change it in an editor"):
         read_contexts(file).remove("lab")
+
+
+@pytest.mark.parametrize("name", ["büro", r"a\1b", "a b"])
+def test_a_context_of_any_name_can_be_used(file: Path, name: str) -> None:
+    """Names that stand in the file are not only those that `add` would take."""
+    file.write_text(f'current = "lab"\n[contexts.lab]\nsocket = "/l"\n[contexts.{json.dumps(name)}]\nsocket = "/x"\n')
+    read_contexts(file).use(name)
+    assert read_contexts(file).current == name
+
+
+def test_a_path_of_any_characters_can_be_named(file: Path) -> None:
+    """Beyond those of one word too, as JSON alone would cut it into two."""
+    read_contexts(file).add(Context("ship", socket="/tmp/🚢/é"))
+    assert read_contexts(file).named["ship"].socket == "/tmp/🚢/é"
+
+
+def test_a_home_that_nobody_has_stays_as_it_is_written(file: Path) -> None:
+    """As in FAIRLEAD_SOCKET: there is no such file, and that is said when it is used."""
+    read_contexts(file).add(Context("far", socket="~nobody-of-this-name/s"))
+    assert read_contexts(file).named["far"].address().socket == "~nobody-of-this-name/s"
+
+
+def test_a_file_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """And nothing is left beside it."""
+    (tmp_path / "config").write_text("no directory")
+    with pytest.raises(Misconfigured, match="cannot be written: File exists"):
+        Contexts(tmp_path / "config" / "config.toml").add(Context("lab", socket="/l"))
+    (tmp_path / "there" / "config.toml").mkdir(parents=True)
+    with pytest.raises(Misconfigured, match="cannot be written: Is a directory"):
+        Contexts(tmp_path / "there" / "config.toml").add(Context("lab", socket="/l"))
+    assert [each.name for each in (tmp_path / "there").iterdir()] == ["config.toml"]
+
+
+def test_a_file_that_is_kept_elsewhere_stays_there(file: Path, tmp_path: Path) -> None:
+    """Some keep what they configure in one directory, and links to it."""
+    kept = file.rename(tmp_path / "kept.toml")
+    file.symlink_to(kept)
+    read_contexts(file).use("shop")
+    assert file.is_symlink()
+    assert read_contexts(kept).current == "shop"

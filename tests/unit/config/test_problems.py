@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +137,32 @@ def test_bounds_on_jobs_that_mean_nothing_are_errors() -> None:
     assert found[0][2] == "job.memory.default needs an amount of bytes above 0, such as 512Mi or 4Gi, not 'lots'"
     assert "in root.a the job.time.default, 3h, is above the job.time.max, 2h; lower the one" in found[1][2]
     assert "did you mean job.time.max?" in found[3][2]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param(lambda n: "    limits:\n" + "".join(f"    - {{users: [u{i}]}}\n" for i in range(n)), id="limits"),
+        pytest.param(lambda n: "budgets:\n" + "".join(f"- {{name: B{i}}}\n" for i in range(n)), id="budgets"),
+    ],
+)
+def test_twice_as_many_problems_take_no_more_than_twice_the_work(entries: Callable[[int], str]) -> None:
+    """A service reads queue files, too: what it finds first is not gone through again for each that follows."""
+
+    def work(count: int) -> int:
+        calls = 0
+
+        def counted(_frame: Any, event: str, _arg: Any) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        text = "partitions:\n- name: default\n  queues:\n  - name: root\n" + entries(count)
+        sys.setprofile(counted)
+        try:
+            found = check_text(text)
+        finally:
+            sys.setprofile(None)
+        assert len(found) == count
+        return calls
+
+    assert work(400) < 2.2 * work(200)

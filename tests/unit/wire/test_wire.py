@@ -21,8 +21,10 @@ from fairlead.local import history_records
 from fairlead.local.job_states import State
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
-from fairlead.wire import fields, jobs, orders
+from fairlead.times import moment
+from fairlead.wire import fields, jobs, orders, windows
 from fairlead.wire.fields import Request, Shape
+from fairlead.wire.jobs import BEGIN_MAX_MS, LONGEST_MS
 
 MODULES = [f"fairlead.wire.{each.name}" for each in pkgutil.iter_modules(fairlead.wire.__path__)]
 
@@ -98,6 +100,16 @@ def test_what_is_wrong_is_said_with_its_place(body: str, field: str, words: str)
         read_otherwise(body.encode(), jobs.Submission, found.value)
     assert str(refused.value.field).startswith(field)
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
+def test_a_window_begins_and_ends_at_moments_that_a_date_can_say(field: str) -> None:
+    """Else whoever lists windows would meet one that cannot be shown."""
+    body = {"starts_at_ms": BEGIN_MAX_MS, "length_ms": LONGEST_MS, "every_ms": LONGEST_MS}
+    draft = msgspec.json.decode(json.dumps(body), type=windows.WindowDraft)
+    assert moment(draft.starts_at_ms + draft.length_ms)
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.json.decode(json.dumps(body | {field: 2**53}), type=windows.WindowDraft)
 
 
 def test_a_choice_is_told_with_what_there_is() -> None:
