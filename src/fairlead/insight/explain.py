@@ -18,12 +18,12 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.line import before
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import how_stopped, shown, told
-from fairlead.policy.order.keys import application_key, ask_key
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
@@ -101,7 +101,7 @@ def explain(
 def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
     reason = scheduler.why(ask.app.id, ask.key, part.name)
     assert reason is not None
-    levels, before = list(_levels(ask)), _before(ask)
+    levels, ahead = list(_levels(ask)), before(ask)
     around = survey(part, ask, CLOSEST)
     held = list(_holders(part, ask, levels, around))
     seen = [each for each in held if sees(each.app.id)]
@@ -110,8 +110,8 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         state="waiting",
         sentence=reason.sentence(),
         reason=shown(reason),
-        position=len(before) + 1,
-        ahead=[other.key for other in before if sees(other.app.id)][:AHEAD],
+        position=len(ahead) + 1,
+        ahead=[other.key for other in ahead if sees(other.app.id)][:AHEAD],
         levels=levels,
         nodes=around.nodes,
         closest=[_room(place) for place in around.closest],
@@ -246,18 +246,6 @@ def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, i
 def _level(queue: str, who: str, resource: str, needed: int, used: int, most: int) -> Level:
     name, (wants, has, at_most) = measured(resource, needed, used, most)
     return Level(queue, who, name, wants, has, at_most, used + needed > most)
-
-
-def _before(ask: Ask) -> list[Ask]:
-    """Asks of its queue that wait and come before it, by the order of applications, then of asks."""
-    mine = ask_key(ask, application_key(ask.app))
-    before = []
-    for app in ask.app.queue.applications.values():
-        if app.pending_count:
-            key = application_key(app)
-            before += [(row, a) for a in app.asks.values() if a.pending and (row := ask_key(a, key)) < mine]
-    before.sort(key=lambda row: row[0])
-    return [other for _, other in before]
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
