@@ -285,14 +285,14 @@ def _until_ms(ask: Ask) -> int | None:
 
 
 def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Survey) -> Iterator[Ask]:
-    """What has what is short: under the first level that blocks, else on the nodes that come closest.
+    """What has what is short: under the first level that blocks (above the nodes), else on those that come closest.
 
     Nothing has it where the ask is more than the level allows by itself, or more than a whole node.
     """
-    level = next((each for each in levels if each.blocks), None)
+    level = next((each for each in levels if each.blocks and (each.queue != "root" or each.who)), None)
     if level is not None and level.needed > level.max:
         return
-    if level is not None and level.queue != "root":
+    if level is not None:
         queue = partition.root.find(level.queue)
         held = [each for q in (queue.walk() if queue is not None else ()) for each in _allocations(q, level, ask)]
         yield from [row[2] for row in sorted(held)]

@@ -226,6 +226,19 @@ def test_nobody_has_what_is_more_than_there_is() -> None:
     assert [each.key for each in explain(lab.scheduler, "fits", "fits").holders] == ["runs", "beside"]
 
 
+@pytest.mark.parametrize("gpus", [8, 5], ids=["nodes have room", "nodes are full too"])
+def test_what_counts_under_a_limit_at_the_root_has_what_is_short(gpus: int) -> None:
+    """Neither nobody, nor what others have on the nodes."""
+    file = spec(leaf("a"), limits=[{"limit": "of ann", "users": ["ann"], "maxresources": {GPU: 2}}])
+    lab = Lab(file, {GPU: gpus})
+    lab.submit("own", "root.a", amounts={GPU: 2})
+    lab.submit("other", "root.a", user="bob", amounts={GPU: 3})
+    lab.submit("late", "root.a")
+    verdict = explain(lab.scheduler, "late", "late")
+    assert "user ann has gpu 0 left of gpu 2 in root" in verdict.sentence
+    assert [holder.key for holder in verdict.holders] == ["own"]
+
+
 def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     """Not named."""
     lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
