@@ -113,14 +113,14 @@ class _Future(VirtualTime):
         for _ in range(EVENTS_MAX):
             moment = self._next()
             if not self.left or moment is None or moment > self.until:
-                break
+                return Played(self.starts, None)
             if is_over():
                 return Played(self.starts, self.now_ms)
             together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
             self.now_ms = max(moment, self.now_ms)
             self.happen(together_until)
             self.settle()
-        return Played(self.starts, None)
+        return Played(self.starts, self.now_ms if self.left else None)
 
     def _next_comes(self) -> None:
         """The next work that is to come has its time."""

@@ -17,6 +17,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
+from fairlead.insight import futures
 from fairlead.insight.forecast import Forecast, Share, forecast, kind_of, shifts, unknown, waiting
 from fairlead.insight.runtimes import KEPT, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
@@ -54,6 +55,15 @@ def test_who_waits_starts_when_those_ahead_have_ended() -> None:
     first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
     assert (first.earliest_ms, first.median_ms, first.latest_ms) == (10 * MINUTE,) * 3
     assert (second.median_ms, second.ahead, second.never) == (20 * MINUTE, 1, 0.0)
+
+
+def test_a_future_with_too_much_in_it_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not seen by then starts later; it is not said that it never does."""
+    monkeypatch.setattr(futures, "EVENTS_MAX", 1)
+    told = forecast(lab(None, None, None), known(10 * MINUTE), draws=3)
+    first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
+    assert (first.median_ms, first.broken_off) == (10 * MINUTE, 0)
+    assert (second.earliest_ms, second.median_ms, second.broken_off, second.never) == (10 * MINUTE, None, 3, 0.0)
 
 
 def test_a_time_limit_ends_it_at_the_latest() -> None:
