@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from msgspec.structs import replace as msgspec_replace
 
 from fairlead.core.model.conditions import NeverRuns, OnHold
-from fairlead.core.model.events import Event
+from fairlead.core.model.events import Event, Release
 from fairlead.insight.arrivals import LEAST_HOURS
 from fairlead.insight.futures import HORIZON_MS, NEVER, IsOver, Played, play_on
 from fairlead.insight.runtimes import NO_EXPERIENCE, Kind, Runtimes
@@ -342,7 +342,9 @@ def shifts(
     A run time belongs to its work: it is drawn from the work's own name, so that both futures share it. `spending`: the
     time that each of the two forecasts may take, from when it begins. Only futures that both have are compared.
     """
-    names = waiting(scheduler)
+    gone = {(each.partition, each.application, each.key) for each in events if isinstance(each, Release)}
+    # What is withdrawn has no start that could move.
+    names = [name for name in waiting(scheduler) if not gone & {name, (*name[:2], "")}]
     pair = []
     for each in ((), events):
         share = spending() if spending is not None else None

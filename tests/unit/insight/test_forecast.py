@@ -124,6 +124,14 @@ def test_whose_start_an_event_moves() -> None:
     }
 
 
+@pytest.mark.parametrize("key", ["w1", ""], ids=["it", "all of its application"])
+def test_what_is_withdrawn_has_no_start_that_moves(key: str) -> None:
+    """Only what comes behind it has: it is not said that it is expected later, or never."""
+    moved = shifts(lab(None, None, None), (Release("w1", key),), known(10 * MINUTE), draws=3)
+    assert [(m.key, m.before_ms, m.after_ms) for m in moved.found] == [("w2", 20 * MINUTE, 10 * MINUTE)]
+    assert moved.unseen == 0
+
+
 def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:
     """By the futures in which it comes now; those without it know nothing of it."""
     s = lab(None, None)
