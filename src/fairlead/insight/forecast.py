@@ -253,10 +253,10 @@ SIZES = ((0.125, "small"), (0.5, "medium"))
 
 def about(scheduler: Scheduler, name: Name) -> About:
     """What is said of a waiting ask; nothing of one that is not in line."""
-    partition = scheduler.cluster.partitions[name[0]]
-    app = partition.applications.get(name[1])
+    partition = scheduler.cluster.partitions.get(name[0])
+    app = partition.applications.get(name[1]) if partition is not None else None
     ask = app.asks.get(name[2]) if app is not None else None
-    if ask is None:
+    if partition is None or ask is None:
         return About()
     return About(ask.app.queue.path, _size(partition, ask), ask.priority, partition.now_ms - ask.created_ms)
 

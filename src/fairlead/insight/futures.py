@@ -206,8 +206,11 @@ class _Future(VirtualTime):
 
     def _ends(self, event: Release) -> None:
         """It ends, and well: those enter that waited for it, and with the last of an application those for that."""
+        partition = self.scheduler.cluster.partitions.get(event.partition)
+        if partition is None:
+            # It went with its partition, which a supposed queue file has no more.
+            return
         self._happens(event)
-        partition = self.scheduler.cluster.partitions[event.partition]
         app = partition.applications.get(event.application)
         is_last = app is None or not (app.asks or partition.held_asks.has(app.id))
         self._tell(event.partition, event.application if is_last else "", event.key, Outcome.OK)

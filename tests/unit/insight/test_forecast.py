@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -130,6 +130,21 @@ def test_what_is_withdrawn_has_no_start_that_moves(key: str) -> None:
     moved = shifts(lab(None, None, None), (Release("w1", key),), known(10 * MINUTE), draws=3)
     assert [(m.key, m.before_ms, m.after_ms) for m in moved.found] == [("w2", 20 * MINUTE, 10 * MINUTE)]
     assert moved.unseen == 0
+
+
+def test_what_runs_in_a_partition_that_would_be_gone_ends_with_it() -> None:
+    """The answer says who would not start any more; it breaks on nothing that would have ended there."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    both = [PartitionSpec(name=name, root=root) for name in ("default", "other")]
+    s = Scheduler(ClusterSpec(partitions=tuple(both)))
+    for name in ("default", "other"):
+        s.handle(AddNode(NodeSpec(id=f"n-{name}", partition=name, capacity=Resources({"gpu": 1}))), 0)
+        for key in ("runs", "waits"):
+            s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", partition=name)), 0)
+            s.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"gpu": 1})),), name), 0)
+        s.schedule(0)
+    moved = shifts(s, (Configure(ClusterSpec(partitions=tuple(both[:1]))),), known(10 * MINUTE), draws=3)
+    assert [(m.partition, m.key, m.after_ms) for m in moved.found] == [("other", "waits", None)]
 
 
 def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:
