@@ -146,3 +146,16 @@ def test_what_shows_a_name_as_another_is_refused(mark: str) -> None:
             check(value)  # type: ignore[operator]
         assert mark not in str(found.value)
     assert fields.one_line("Übung, 練習 – ok") == "Übung, 練習 – ok"
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
+    """The longest argument and variable that are taken in; one letter more is refused where it stands."""
+    most = fields.LONGEST_WORD // len(letter.encode()) - 1
+    env = {"A": letter * (most - 1)}
+    words = fields.command(["/bin/true", letter * most])
+    subprocess.run(words, env=fields.environment(env), check=True)
+    for check, body in ((fields.command, ["/bin/true", letter * (most + 2)]), (fields.environment, {"A": letter * (most + 1)})):
+        with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
+            check(body)
+        assert refused.value.field == ("[1]" if isinstance(body, list) else ".A")
