@@ -1,6 +1,7 @@
 """Windows: times in which nodes are kept free, for maintenance or for the jobs of some.
 
-Decides the fields. Never whether a window makes sense: the scheduler and the service do.
+Decides the fields. Never whether a window makes sense: the scheduler and the service do. Invariant: when a window begins
+or ends can be written as a date.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from msgspec import Meta
 
 from fairlead.wire import fields
 from fairlead.wire.fields import Line, Page, Request, Shape, said
+from fairlead.wire.jobs import BEGIN_MAX_MS, LONGEST_MS
 
 Names = Annotated[list[Line], Meta(max_length=1000)]
-Moment = Annotated[int, Meta(ge=0, le=2**53, description="In milliseconds since 1970.")]
+Moment = Annotated[int, Meta(ge=0, le=BEGIN_MAX_MS, description="In milliseconds since 1970.")]
 
 
 class WindowDraft(Request, frozen=True, kw_only=True):
@@ -28,10 +30,14 @@ class WindowDraft(Request, frozen=True, kw_only=True):
     }
 
     starts_at_ms: Moment
-    length_ms: Annotated[int, Meta(gt=0, le=2**53)]
+    length_ms: Annotated[int, Meta(gt=0, le=LONGEST_MS)]
     every_ms: Annotated[
         int,
-        Meta(ge=0, le=2**53, description="It begins again so long after it began; whole days by the clock. 0: never."),
+        Meta(
+            ge=0,
+            le=LONGEST_MS,
+            description="It begins again so long after it began; whole days by the clock. 0: never.",
+        ),
     ] = 0
     nodes: Annotated[Names, said("Only these; none: all.")] = []
     queues: Annotated[Names, said("Jobs of these queues, and of those below, may run in it.")] = []

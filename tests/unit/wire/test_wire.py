@@ -21,7 +21,8 @@ from fairlead.local import history_records
 from fairlead.local.job_states import State
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
-from fairlead.wire import fields, jobs, orders
+from fairlead.times import moment
+from fairlead.wire import fields, jobs, orders, windows
 from fairlead.wire.fields import Request, Shape
 
 MODULES = [f"fairlead.wire.{each.name}" for each in pkgutil.iter_modules(fairlead.wire.__path__)]
@@ -159,3 +160,13 @@ def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
         with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
             check(body)
         assert refused.value.field == ("[1]" if isinstance(body, list) else ".A")
+
+
+@pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
+def test_a_window_can_be_written_as_dates(field: str) -> None:
+    """Its begin, its end, and when it comes again: nobody can show, or move by the clock, what lies in the year 10000."""
+    most = {"starts_at_ms": jobs.BEGIN_MAX_MS, "length_ms": jobs.LONGEST_MS, "every_ms": jobs.LONGEST_MS}
+    found = msgspec.convert(most, windows.WindowDraft)
+    assert moment(found.starts_at_ms + found.length_ms).startswith("9997")
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert(most | {field: 2**53}, windows.WindowDraft)
