@@ -41,8 +41,13 @@ HOLDERS = 5
 AHEAD = 3
 CLOSEST = 3
 PASSED_OVER = 3
+NAMED_STOPS = 2
 ABOUT_JOB = (What.CANCEL, What.TURN)
 """Changes that are made to other work: they name it."""
+
+OTHERS = "somebody else's work"
+PLACEHOLDER = "placeholder"
+"""The rule by which a gang's work takes the places that are kept for it."""
 
 Sees = Callable[[str], bool]
 """Whether the asker may know of an application."""
@@ -52,6 +57,13 @@ def everything(application: str) -> bool:
     """For whom everything may be named."""
     del application
     return True
+
+
+def whom(name: str, rule: str, sees: Sees) -> str:
+    """Whom something makes room for (`application/key`, or the key where both are equal), as the asker may know it."""
+    application, _, key = name.rpartition("/")
+    # A placeholder is replaced by work of its own application, which the key alone names.
+    return name if not name or rule == PLACEHOLDER or sees(application or key) else OTHERS
 
 
 def explain(
@@ -134,9 +146,13 @@ def _about(part: Partition, app: Application, key: str, needed: Items, priority:
 
 
 def _without_others(found: Ways, sees: Sees) -> Ways:
-    """The changes without those that name work which the asker may not see."""
+    """The changes without those that name work which the asker may not see; and a start without its names."""
     kept = tuple(each for change in found.changes if (each := _as_seen(change, sees)) is not None)
-    return dataclasses.replace(found, changes=kept, hidden=len(found.changes) - len(kept))
+    start = found.by_itself
+    if start is not None and not all(sees(app) for _, app, _ in start.evicted):
+        seen = tuple(name for name in start.evicted if sees(name[1]))
+        start = dataclasses.replace(start, evicted=(*seen[:NAMED_STOPS], (start.evicted[0][0], "", OTHERS)))
+    return dataclasses.replace(found, by_itself=start, changes=kept, hidden=len(found.changes) - len(kept))
 
 
 def _as_seen(change: Way, sees: Sees) -> Way | None:
@@ -183,8 +199,7 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -
     stopped = None
     if ask.evict_cause is not None:
         stopped = Stopped(str(ask.evict_cause), *(ask.evicted_by or ("", "")))
-        if stopped.for_whom and not _may_name(partition, stopped.for_whom, ask, sees):
-            stopped = replace(stopped, for_whom="somebody else's work")
+        stopped = replace(stopped, for_whom=whom(stopped.for_whom, stopped.rule, sees))
     sentence = f"was told to stop on {node}{how_stopped(stopped)}" if stopped is not None else f"runs on {node}"
     return Verdict(
         **_about(partition, ask.app, ask.key, ask.items, ask.priority),
@@ -194,13 +209,6 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -
         stopped=stopped,
         passed_over=list(_passed_over(scheduler, partition, ask, sees)),
     )
-
-
-def _may_name(partition: Partition, name: str, victim: Ask, sees: Sees) -> bool:
-    """Whether the asker may see whom the victim makes room for; `name` is `application/key`, or a key."""
-    application, _, key = name.rpartition("/")
-    app = partition.applications.get(application or key) or victim.app
-    return sees(app.id)
 
 
 def _passed_over(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -> Iterator[PassedOver]:
