@@ -340,3 +340,7 @@ def test_a_reason_about_something_else_is_not_said_of_the_ask() -> None:
     assert explain(lab.scheduler, "late", "late").paragraph.startswith("late waits: queue root.a runs 1 of at most 1")
     lab.submit("large", "root.a", amounts={GPU: 9})
     assert explain(lab.scheduler, "large", "large").paragraph.startswith("large waits: queue root.a runs")
+    nowhere = Lab(spec(leaf("a")))
+    nowhere.submit("job", "root.a")
+    advice = explain(nowhere.scheduler, "job", "job", changes=Effort(), fork=False).advice
+    assert advice == ["It can never run as it is: even if nothing else ran, there is no node in partition default."]
