@@ -255,7 +255,9 @@ class SchedulerService:
 
     @property
     def _is_calm(self) -> bool:
-        return not self._outbox and self._deliverer is None and (not self.automatic or (self._at_rest and not self._told))
+        return (
+            not self._outbox and self._deliverer is None and (not self.automatic or (self._at_rest and not self._told))
+        )
 
     def close(self) -> None:
         """Stop scheduling, deliver what was decided, and end the thread. Once is enough; more often is no error."""

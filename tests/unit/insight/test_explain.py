@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release, RemoveApplication
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    Release,
+    RemoveApplication,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.changes import current_spec

@@ -269,11 +269,13 @@ def test_without_history_there_are_bounds_and_no_middle() -> None:
 
 
 def test_what_enters_the_line_later_may_come_first_and_run_for_ever() -> None:
-    """It declares no limit, so that what may come behind it has no bound; what is on hold enters by no means by itself."""
+    """It declares no limit, so that what may come behind it has no bound; what is on hold enters not by itself."""
     for conditions, bound_ms in ((Conditions(begin_ms=1), None), (Conditions(held_by="ann"), 2 * MINUTE)):
         s = lab(2 * MINUTE, 5 * MINUTE)
         s.handle(AddApplication(ApplicationSpec(id="later", queue="root.a", user="ann")), 0)
-        ask = AskSpec(application="later", key="later", resources=Resources({"gpu": 1}), priority=9, conditions=conditions)
+        ask = AskSpec(
+            application="later", key="later", resources=Resources({"gpu": 1}), priority=9, conditions=conditions
+        )
         s.handle(AddAsks((ask,)), 0)
         told = forecast(s, Runtimes(), draws=2)
         assert unknown(told, ("default", "w1", "w1")).latest_ms == bound_ms

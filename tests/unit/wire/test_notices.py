@@ -20,7 +20,7 @@ def test_its_kind_does_not_depend_on_large_letters(to: str, kept: str) -> None:
 @pytest.mark.parametrize("to", ["https://example.org:99999/", "https://example.org:x/", "http://[::1", "http://h:0/"])
 def test_where_nothing_could_be_sent_to_is_refused_with_an_example(to: str) -> None:
     """Also where the port is what is wrong."""
-    with pytest.raises(ValueError, match="is no URL; write https://example.org/hook"):
+    with pytest.raises(ValueError, match=r"is no URL; write https://example\.org/hook"):
         address(to)
 
 

@@ -156,7 +156,10 @@ def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
     env = {"A": letter * (most - 1)}
     words = fields.command(["/bin/true", letter * most])
     subprocess.run(words, env=fields.environment(env), check=True)
-    for check, body in ((fields.command, ["/bin/true", letter * (most + 2)]), (fields.environment, {"A": letter * (most + 1)})):
+    for check, body in (
+        (fields.command, ["/bin/true", letter * (most + 2)]),
+        (fields.environment, {"A": letter * (most + 1)}),
+    ):
         with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
             check(body)
         assert refused.value.field == ("[1]" if isinstance(body, list) else ".A")
@@ -164,7 +167,7 @@ def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
 
 @pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
 def test_a_window_can_be_written_as_dates(field: str) -> None:
-    """Its begin, its end, and when it comes again: nobody can show, or move by the clock, what lies in the year 10000."""
+    """Its begin, its end, and when it comes again: nobody can show or move what lies in the year 10000."""
     most = {"starts_at_ms": jobs.BEGIN_MAX_MS, "length_ms": jobs.LONGEST_MS, "every_ms": jobs.LONGEST_MS}
     found = msgspec.convert(most, windows.WindowDraft)
     assert moment(found.starts_at_ms + found.length_ms).startswith("9997")
