@@ -267,7 +267,11 @@ def test_what_was_not_delivered_comes_at_the_close_at_the_latest() -> None:
 
 def test_by_hand_too_a_callback_cannot_wait_for_itself() -> None:
     """It is told so at once, and does not stand still until the time is over."""
-    recorder = Recorder(then=lambda response: service.settle(timeout_s=0.2) and None)
+
+    def settle(response: AllocationResponse) -> None:
+        service.settle(timeout_s=0.2)
+
+    recorder = Recorder(then=settle)
     with one_node(recorder) as service:
         service.update_allocation("rm", asks=[ask("k1")])
         with pytest.raises(RuntimeError, match="a callback cannot wait for itself"):

@@ -156,13 +156,12 @@ def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
     env = {"A": letter * (most - 1)}
     words = fields.command(["/bin/true", letter * most])
     subprocess.run(words, env=fields.environment(env), check=True)
-    for check, body in (
-        (fields.command, ["/bin/true", letter * (most + 2)]),
-        (fields.environment, {"A": letter * (most + 1)}),
-    ):
-        with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
-            check(body)
-        assert refused.value.field == ("[1]" if isinstance(body, list) else ".A")
+    with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
+        fields.command(["/bin/true", letter * (most + 2)])
+    assert refused.value.field == "[1]"
+    with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
+        fields.environment({"A": letter * (most + 1)})
+    assert refused.value.field == ".A"
 
 
 @pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
