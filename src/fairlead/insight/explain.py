@@ -18,12 +18,12 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.insight.line import before
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import how_stopped, shown, told
-from fairlead.policy.order.keys import application_key, ask_key
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
@@ -41,8 +41,13 @@ HOLDERS = 5
 AHEAD = 3
 CLOSEST = 3
 PASSED_OVER = 3
+NAMED_STOPS = 2
 ABOUT_JOB = (What.CANCEL, What.TURN)
 """Changes that are made to other work: they name it."""
+
+OTHERS = "somebody else's work"
+PLACEHOLDER = "placeholder"
+"""The rule by which a gang's work takes the places that are kept for it."""
 
 Sees = Callable[[str], bool]
 """Whether the asker may know of an application."""
@@ -52,6 +57,13 @@ def everything(application: str) -> bool:
     """For whom everything may be named."""
     del application
     return True
+
+
+def whom(name: str, rule: str, sees: Sees) -> str:
+    """Whom something makes room for (`application/key`, or the key where both are equal), as the asker may know it."""
+    application, _, key = name.rpartition("/")
+    # A placeholder is replaced by work of its own application, which the key alone names.
+    return name if not name or rule == PLACEHOLDER or sees(application or key) else OTHERS
 
 
 def explain(
@@ -101,7 +113,7 @@ def explain(
 def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
     reason = scheduler.why(ask.app.id, ask.key, part.name)
     assert reason is not None
-    levels, before = list(_levels(ask)), _before(ask)
+    levels, ahead = list(_levels(ask)), before(ask)
     around = survey(part, ask, CLOSEST)
     held = list(_holders(part, ask, levels, around))
     seen = [each for each in held if sees(each.app.id)]
@@ -110,8 +122,8 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         state="waiting",
         sentence=reason.sentence(),
         reason=shown(reason),
-        position=len(before) + 1,
-        ahead=[other.key for other in before if sees(other.app.id)][:AHEAD],
+        position=len(ahead) + 1,
+        ahead=[other.key for other in ahead if sees(other.app.id)][:AHEAD],
         levels=levels,
         nodes=around.nodes,
         closest=[_room(place) for place in around.closest],
@@ -134,9 +146,13 @@ def _about(part: Partition, app: Application, key: str, needed: Items, priority:
 
 
 def _without_others(found: Ways, sees: Sees) -> Ways:
-    """The changes without those that name work which the asker may not see."""
+    """The changes without those that name work which the asker may not see; and a start without its names."""
     kept = tuple(each for change in found.changes if (each := _as_seen(change, sees)) is not None)
-    return dataclasses.replace(found, changes=kept, hidden=len(found.changes) - len(kept))
+    start = found.by_itself
+    if start is not None and not all(sees(app) for _, app, _ in start.evicted):
+        seen = tuple(name for name in start.evicted if sees(name[1]))
+        start = dataclasses.replace(start, evicted=(*seen[:NAMED_STOPS], (start.evicted[0][0], "", OTHERS)))
+    return dataclasses.replace(found, by_itself=start, changes=kept, hidden=len(found.changes) - len(kept))
 
 
 def _as_seen(change: Way, sees: Sees) -> Way | None:
@@ -183,8 +199,7 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -
     stopped = None
     if ask.evict_cause is not None:
         stopped = Stopped(str(ask.evict_cause), *(ask.evicted_by or ("", "")))
-        if stopped.for_whom and not _may_name(partition, stopped.for_whom, ask, sees):
-            stopped = replace(stopped, for_whom="somebody else's work")
+        stopped = replace(stopped, for_whom=whom(stopped.for_whom, stopped.rule, sees))
     sentence = f"was told to stop on {node}{how_stopped(stopped)}" if stopped is not None else f"runs on {node}"
     return Verdict(
         **_about(partition, ask.app, ask.key, ask.items, ask.priority),
@@ -194,13 +209,6 @@ def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -
         stopped=stopped,
         passed_over=list(_passed_over(scheduler, partition, ask, sees)),
     )
-
-
-def _may_name(partition: Partition, name: str, victim: Ask, sees: Sees) -> bool:
-    """Whether the asker may see whom the victim makes room for; `name` is `application/key`, or a key."""
-    application, _, key = name.rpartition("/")
-    app = partition.applications.get(application or key) or victim.app
-    return sees(app.id)
 
 
 def _passed_over(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -> Iterator[PassedOver]:
@@ -248,18 +256,6 @@ def _level(queue: str, who: str, resource: str, needed: int, used: int, most: in
     return Level(queue, who, name, wants, has, at_most, used + needed > most)
 
 
-def _before(ask: Ask) -> list[Ask]:
-    """Asks of its queue that wait and come before it, by the order of applications, then of asks."""
-    mine = ask_key(ask, application_key(ask.app))
-    before = []
-    for app in ask.app.queue.applications.values():
-        if app.pending_count:
-            key = application_key(app)
-            before += [(row, a) for a in app.asks.values() if a.pending and (row := ask_key(a, key)) < mine]
-    before.sort(key=lambda row: row[0])
-    return [other for _, other in before]
-
-
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
@@ -297,14 +293,14 @@ def _until_ms(ask: Ask) -> int | None:
 
 
 def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Survey) -> Iterator[Ask]:
-    """What has what is short: under the first level that blocks, else on the nodes that come closest.
+    """What has what is short: under the first level that blocks (above the nodes), else on those that come closest.
 
     Nothing has it where the ask is more than the level allows by itself, or more than a whole node.
     """
-    level = next((each for each in levels if each.blocks), None)
+    level = next((each for each in levels if each.blocks and (each.queue != "root" or each.who)), None)
     if level is not None and level.needed > level.max:
         return
-    if level is not None and level.queue != "root":
+    if level is not None:
         queue = partition.root.find(level.queue)
         held = [each for q in (queue.walk() if queue is not None else ()) for each in _allocations(q, level, ask)]
         yield from [row[2] for row in sorted(held)]

@@ -8,7 +8,7 @@ the same forecast. Where time is short futures are broken off, and what was not 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from msgspec.structs import replace as msgspec_replace
 
 from fairlead.core.model.conditions import NeverRuns, OnHold
-from fairlead.core.model.events import Event
+from fairlead.core.model.events import Event, Release
 from fairlead.insight.arrivals import LEAST_HOURS
 from fairlead.insight.futures import HORIZON_MS, NEVER, IsOver, Played, play_on
 from fairlead.insight.runtimes import NO_EXPERIENCE, Kind, Runtimes
@@ -29,6 +29,7 @@ from fairlead.wire.questions import Interval, Shift
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
+    from fairlead.core.model.specs import AskSpec
     from fairlead.insight.arrivals import Arrivals
     from fairlead.scheduler import Scheduler
 
@@ -92,7 +93,7 @@ class Forecast:
     declared: Mapping[Name, int] = field(default_factory=dict)
     """Of each ask its start in the one future in which everything takes as long as it declares."""
     endless: frozenset[Name] = frozenset()
-    """What waits or runs and declares no time limit: what comes behind it has no bound."""
+    """What waits, runs or will be in line, and declares no time limit: what comes behind it has no bound."""
     seen_ms: tuple[int | None, ...] = ()
     """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
 
@@ -239,13 +240,13 @@ def _declared(runtimes: Runtimes, kind: KindOf) -> Callable[[Ask, int], int]:
 
 
 def _endless(scheduler: Scheduler) -> frozenset[Name]:
-    return frozenset(
-        (name, app.id, key)
+    there = (
+        ((name, app.id, key), ask.spec)
         for name, partition in scheduler.cluster.partitions.items()
         for app in partition.applications.values()
         for key, ask in app.asks.items()
-        if ask.spec.time_limit_ms is None
     )
+    return frozenset(name for name, spec in (*there, *_to_come(scheduler)) if spec.time_limit_ms is None)
 
 
 SIZES = ((0.125, "small"), (0.5, "medium"))
@@ -253,10 +254,10 @@ SIZES = ((0.125, "small"), (0.5, "medium"))
 
 def about(scheduler: Scheduler, name: Name) -> About:
     """What is said of a waiting ask; nothing of one that is not in line."""
-    partition = scheduler.cluster.partitions[name[0]]
-    app = partition.applications.get(name[1])
+    partition = scheduler.cluster.partitions.get(name[0])
+    app = partition.applications.get(name[1]) if partition is not None else None
     ask = app.asks.get(name[2]) if app is not None else None
-    if ask is None:
+    if partition is None or ask is None:
         return About()
     return About(ask.app.queue.path, _size(partition, ask), ask.priority, partition.now_ms - ask.created_ms)
 
@@ -281,13 +282,16 @@ def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
         for ask in app.asks.values()
         if ask.pending
     )
-    to_come = (
-        (name, application, held.spec.key)
-        for name, partition in partitions
-        for application, held in partition.held_asks
-        if not isinstance(held.reason(partition.applications[application], partition.now_ms), OnHold | NeverRuns)
-    )
-    return (*in_line, *to_come)
+    return (*in_line, *(name for name, _ in _to_come(scheduler)))
+
+
+def _to_come(scheduler: Scheduler) -> Iterator[tuple[Name, AskSpec]]:
+    """What is not in line and will be by itself."""
+    for name, partition in scheduler.cluster.partitions.items():
+        for application, held in partition.held_asks:
+            reason = held.reason(partition.applications[application], partition.now_ms)
+            if not isinstance(reason, OnHold | NeverRuns):
+                yield (name, application, held.spec.key), held.spec
 
 
 def assumptions(
@@ -342,7 +346,9 @@ def shifts(
     A run time belongs to its work: it is drawn from the work's own name, so that both futures share it. `spending`: the
     time that each of the two forecasts may take, from when it begins. Only futures that both have are compared.
     """
-    names = waiting(scheduler)
+    gone = {(each.partition, each.application, each.key) for each in events if isinstance(each, Release)}
+    # What is withdrawn has no start that could move.
+    names = [name for name in waiting(scheduler) if not gone & {name, (*name[:2], "")}]
     pair = []
     for each in ((), events):
         share = spending() if spending is not None else None

@@ -113,14 +113,14 @@ class _Future(VirtualTime):
         for _ in range(EVENTS_MAX):
             moment = self._next()
             if not self.left or moment is None or moment > self.until:
-                break
+                return Played(self.starts, None)
             if is_over():
                 return Played(self.starts, self.now_ms)
             together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
             self.now_ms = max(moment, self.now_ms)
             self.happen(together_until)
             self.settle()
-        return Played(self.starts, None)
+        return Played(self.starts, self.now_ms if self.left else None)
 
     def _next_comes(self) -> None:
         """The next work that is to come has its time."""
@@ -206,8 +206,11 @@ class _Future(VirtualTime):
 
     def _ends(self, event: Release) -> None:
         """It ends, and well: those enter that waited for it, and with the last of an application those for that."""
+        partition = self.scheduler.cluster.partitions.get(event.partition)
+        if partition is None:
+            # It went with its partition, which a supposed queue file has no more.
+            return
         self._happens(event)
-        partition = self.scheduler.cluster.partitions[event.partition]
         app = partition.applications.get(event.application)
         is_last = app is None or not (app.asks or partition.held_asks.has(app.id))
         self._tell(event.partition, event.application if is_last else "", event.key, Outcome.OK)

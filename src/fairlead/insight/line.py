@@ -80,6 +80,16 @@ def _beside_batches(partition: Partition) -> Iterator[Ask]:
 # -- in order -------------------------------------------------------------------------------------------------------
 
 
+def before(ask: Ask) -> list[Ask]:
+    """What waits in the queue of a waiting ask and comes before it, in order."""
+    mine, found = _key(ask), []
+    for app in ask.app.queue.applications.values():
+        if app.pending_count:
+            found += [(key, other) for other in app.asks.values() if other.pending and (key := _key(other)) < mine]
+    found.sort(key=lambda row: row[0])
+    return [other for _, other in found]
+
+
 def _of_leaf(leaf: Queue, beside: Iterable[Ask], most: int) -> Iterator[Ask]:
     """What waits in a leaf, in order; of what is in no kept order at most so many."""
     demands, apps = leaf.every_demand(), leaf.applications.values()

@@ -10,7 +10,7 @@ seed draw the same times; the work of a gang comes once.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
@@ -32,6 +32,8 @@ SHRINK = 4
 NO_EXPERIENCE = "no experience"
 KEPT = 512
 """Ends of each kind that are remembered, the newest."""
+KINDS = 20_000
+"""Kinds that are remembered, those of which something ended last: names of work come without end."""
 PRIOR_MEDIAN_MS = 600_000
 PRIOR_SPREAD = 1.5
 """Where nothing is known: half of all work takes less than ten minutes, and two thirds between 2 and 45 minutes."""
@@ -120,7 +122,7 @@ class Runtimes:
     __slots__ = ("_samples", "ends")
 
     def __init__(self) -> None:
-        self._samples: dict[Key, Sample] = {}
+        self._samples: OrderedDict[Key, Sample] = OrderedDict()
         self.ends = 0
 
     def learn(self, kind: Kind, run_ms: int) -> None:
@@ -131,6 +133,9 @@ class Runtimes:
             if sample is None:
                 sample = self._samples[level.key] = Sample()
             sample.add(_measured(run_ms, level, kind))
+            self._samples.move_to_end(level.key)
+        while len(self._samples) > KINDS:
+            self._samples.popitem(last=False)
 
     def basis(self, kind: Kind) -> str:
         """What a guess for this kind mostly rests on, in words."""

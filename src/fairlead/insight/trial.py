@@ -162,7 +162,6 @@ def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms
 
     `until_ms`: the clock goes on until then, and what falls due by itself happens.
     """
-    partition, application, key = name
     evicted: list[Evict] = []
     for event in events:
         scheduler.handle(event, scheduler.cluster.now_ms)
@@ -173,12 +172,10 @@ def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms
                     # That a placeholder makes room for its own work is no harm.
                     if each.cause is not Cause.PLACEHOLDER_REPLACED:
                         evicted.append(each)
-                elif isinstance(each, Allocated) and (each.application, each.key) == (application, key):
-                    book = scheduler.cluster.partitions.get(partition)
-                    if book is not None and each.node in book.nodes.nodes:
-                        names = tuple(name for name, _ in _evictions(evicted))
-                        broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
-                        return Start(each.node, names, tuple(broken), at_ms)
+                elif isinstance(each, Allocated) and (each.partition, each.application, each.key) == name:
+                    names = tuple(name for name, _ in _evictions(evicted))
+                    broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
+                    return Start(each.node, names, tuple(broken), at_ms)
     return None
 
 

@@ -43,11 +43,14 @@ def told(verdict: Verdict, found: Ways | None = None, now_ms: int = 0) -> Verdic
     """The verdict with its words. `found`: what would change it from `now_ms` on; None: that was not asked for."""
     details = list(_details(verdict, found))
     advice = list(_advice(verdict, found, now_ms)) if found is not None else []
-    waits = verdict.state == "waiting"
-    # Reasons begin with what the ask does ("needs ..."), or with whatever is in its way ("queue root.a runs ...").
-    it = "it " if waits and verdict.sentence.partition(" ")[0] in OF_THE_ASK else ""
-    head = f"{verdict.key} {'waits: ' if waits else ''}{it}{verdict.sentence}."
+    said = f"waits: {_of_it(verdict.sentence)}" if verdict.state == "waiting" else verdict.sentence
+    head = f"{verdict.key} {said}."
     return replace(verdict, details=details, advice=advice, paragraph=" ".join([head, *advice, *details]))
+
+
+def _of_it(sentence: str) -> str:
+    """A reason as a clause: it begins with what the ask does ("needs ..."), or with whatever is in its way."""
+    return f"it {sentence}" if sentence.partition(" ")[0] in OF_THE_ASK else sentence
 
 
 def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
@@ -141,7 +144,7 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int) -> Iterator[str]:
         yield f"It starts on {found.by_itself.node} without any change{f' once {stops} stopped' if stops else ''}."
         return
     if verdict.never is not None:
-        yield f"It can never run as it is: even if nothing else ran, it {verdict.never.sentence}."
+        yield f"It can never run as it is: even if nothing else ran, {_of_it(verdict.never.sentence)}."
         yield from map(_told_to_do, found.changes[:1])
         return
     first = found.changes[0] if found.changes else None

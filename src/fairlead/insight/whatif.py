@@ -25,7 +25,7 @@ from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.insight.admitting import admitting
-from fairlead.insight.explain import Sees, everything
+from fairlead.insight.explain import Sees, everything, whom
 from fairlead.insight.forecast import KindOf, Shifts, kind_of, shifts
 from fairlead.insight.trial import Name, Outcome, on_copies, play
 from fairlead.insight.verdict import shown
@@ -162,7 +162,8 @@ def _stopped(name: Name, evict: Evict, of: Picture) -> Fate:
 
 def _fates(found: Sequence[Fate], sees: Sees) -> Fates:
     seen = [fate for fate in found if sees(fate.application)]
-    return Fates(count=len(found), hidden=len(found) - len(seen), jobs=seen[:NAMED])
+    jobs = [replace(fate, on_behalf_of=whom(fate.on_behalf_of, fate.rule, sees)) for fate in seen[:NAMED]]
+    return Fates(count=len(found), hidden=len(found) - len(seen), jobs=jobs)
 
 
 def _shares(old: Mapping[tuple[str, str], Share], new: Mapping[tuple[str, str], Share]) -> list[Share]:

@@ -82,7 +82,8 @@ class SchedulerService:
         """Something was told since the last turn."""
         self._at_rest = True
         """The thread waits, and everything was delivered."""
-        self._delivering = False
+        self._deliverer: threading.Thread | None = None
+        """Who makes the calls now; None: nobody does."""
         self._closed = False
         self._broken: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -243,8 +244,10 @@ class SchedulerService:
 
         Not from a callback: it would wait for itself (RuntimeError). By hand there is nothing to wait for.
         """
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() in (self._thread, self._deliverer):
             raise RuntimeError("a callback cannot wait for itself: return, and the rest is delivered")
+        if not self.automatic:
+            self._deliver()
         with self._changed:
             calm = self._changed.wait_for(lambda: self._is_calm or self._closed, timeout_s)
             self._check_open()
@@ -252,7 +255,9 @@ class SchedulerService:
 
     @property
     def _is_calm(self) -> bool:
-        return not self._outbox and not self._delivering and (not self.automatic or (self._at_rest and not self._told))
+        return (
+            not self._outbox and self._deliverer is None and (not self.automatic or (self._at_rest and not self._told))
+        )
 
     def close(self) -> None:
         """Stop scheduling, deliver what was decided, and end the thread. Once is enough; more often is no error."""
@@ -261,6 +266,8 @@ class SchedulerService:
             self._changed.notify_all()
         if self._thread is not None and threading.current_thread() is not self._thread:
             self._thread.join()
+        elif self._thread is None:
+            self._deliver()
 
     def _run(self) -> None:
         try:
@@ -313,10 +320,21 @@ class SchedulerService:
     def _deliver(self) -> None:
         """Make the calls, one after the other. Whoever calls while that goes on leaves the delivery to it."""
         with self._changed:
-            if self._delivering:
+            if self._deliverer is not None:
                 return
-            self._delivering = True
-        first: BaseException | None = None
+            self._deliverer = threading.current_thread()
+        try:
+            first = self._make_calls()
+        except BaseException:
+            # Somebody breaks off (Ctrl-C in a callback): what is left is delivered with the next call.
+            self._is_delivered()
+            raise
+        if first is not None:
+            raise first
+
+    def _make_calls(self) -> Exception | None:
+        """Until nothing is left; by hand the first exception of a callback."""
+        first: Exception | None = None
         while (next_call := self._next_call()) is not None:
             rm_id, call = next_call
             try:
@@ -327,16 +345,19 @@ class SchedulerService:
                 elif first is None:
                     e.add_note(f"Raised by a callback of resource manager {rm_id}; what was decided stands.")
                     first = e
-        if first is not None:
-            raise first
+        return first
 
     def _next_call(self) -> tuple[str, Call] | None:
         with self._changed:
             if self._outbox:
                 return self._outbox.popleft()
-            self._delivering = False
-            self._changed.notify_all()
+            self._is_delivered()
             return None
+
+    def _is_delivered(self) -> None:
+        with self._changed:
+            self._deliverer = None
+            self._changed.notify_all()
 
     # -- small things ---------------------------------------------------------------------------------------------
 

@@ -235,11 +235,8 @@ def queue_position(job: Job, scheduler: Scheduler) -> int | None:
 
 
 def place_in_line(ask: Ask | None) -> int | None:
-    """How many waiting asks of its queue come before it, by priority, then by age, plus one; None: it does not wait."""
-    if ask is None or not ask.pending:
-        return None
-    others = (one for other in ask.app.queue.applications.values() for one in other.asks.values())
-    return 1 + sum(1 for one in others if one.pending and one.line_key < ask.line_key)
+    """How many waiting asks of its queue come before it, plus one; None: it does not wait."""
+    return 1 + len(line.before(ask)) if ask is not None and ask.pending else None
 
 
 def queue_view(

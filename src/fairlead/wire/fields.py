@@ -41,6 +41,11 @@ AmountsDraft = Annotated[dict[str, Whole | Annotated[float, Meta(ge=0)]], Meta(m
 Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, description="Any 32-bit integer; higher wins.")]
 
 
+LONGEST_WORD = 131_071
+"""Bytes of one argument, or of one environment variable with its name, that Linux gives to a process
+(`MAX_ARG_STRLEN`)."""
+
+
 def said(text: str) -> Meta:
     """What the OpenAPI document says about a field, for `Annotated`."""
     return Meta(description=text)
@@ -56,6 +61,11 @@ def clean_text(text: str) -> str:
         except UnicodeEncodeError:
             raise ValueError("must be valid Unicode, without half of a surrogate pair") from None
     return text
+
+
+def _length(text: str) -> int:
+    """In bytes, as a process is given it."""
+    return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 _MISLEADING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -108,9 +118,12 @@ def environment(env: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"{name!r} is no name of an environment variable")
         if name in _OWN_NAMES:
             raise ValueError(f"{name} is set by the service; leave it out")
-    if sum(len(n) + len(v) for n, v in env.items()) > 131_072:
-        raise ValueError("is larger than 128 KiB in total; put large values into a file")
     each(clean_text)(env)
+    for name, value in env.items():
+        if _length(name) + _length(value) + 1 > LONGEST_WORD:
+            raise Wrong(f".{name}", f"is larger than a process can be given, {LONGEST_WORD} bytes; put it into a file")
+    if sum(_length(n) + _length(v) for n, v in env.items()) > 131_072:
+        raise ValueError("is larger than 128 KiB in total; put large values into a file")
     return env
 
 
@@ -204,9 +217,14 @@ def command(words: list[str]) -> list[str]:
     """A program with its arguments. Raises `ValueError`."""
     if not words[0]:
         raise ValueError("the program is an empty text; name one, such as /bin/sh")
-    if sum(len(word) for word in words) > 1_048_576:
+    each(clean_text)(words)
+    for at, word in enumerate(words):
+        if _length(word) > LONGEST_WORD:
+            said = f"is longer than an argument of a process may be, {LONGEST_WORD} bytes; put the data into a file"
+            raise Wrong(f"[{at}]", said)
+    if sum(map(_length, words)) > 1_048_576:
         raise ValueError("is longer than 1 MiB in total; put the data into a file")
-    return each(clean_text)(words)  # type: ignore[no-any-return]
+    return words
 
 
 def full_port(text: str) -> str:

@@ -32,11 +32,24 @@ def address(to: str) -> str:
     one_line(to)
     if not to.strip():
         raise ValueError("is empty; write mail:ADDRESS, a URL that begins with https://, or a command")
+    if to.lower().startswith(("mail:", "http://", "https://")):
+        # As people and programs write them, HTTPS://example.org/hook is no command.
+        scheme, colon, rest = to.partition(":")
+        to = f"{scheme.lower()}{colon}{rest}"
     if kind_of(to) == "mail" and not _MAILBOX.fullmatch(to.removeprefix("mail:")):
         raise ValueError(f"{to!r} names no mailbox; write mail:ann@example.org, or mail:ann")
-    if kind_of(to) == "url" and (not urlsplit(to).hostname or " " in to):
+    if kind_of(to) == "url" and not _is_url(to):
         raise ValueError(f"{to!r} is no URL; write https://example.org/hook")
     return to
+
+
+def _is_url(to: str) -> bool:
+    try:
+        parts = urlsplit(to)
+        # The port is read only here, and may be no number, or too large a one.
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0) and " " not in to
+    except ValueError:
+        return False
 
 
 def when(words: list[What]) -> list[What]:

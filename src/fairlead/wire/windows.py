@@ -1,6 +1,7 @@
 """Windows: times in which nodes are kept free, for maintenance or for the jobs of some.
 
-Decides the fields. Never whether a window makes sense: the scheduler and the service do.
+Decides the fields. Never whether a window makes sense: the scheduler and the service do. Invariant: when a window
+begins or ends can be written as a date.
 """
 
 from __future__ import annotations

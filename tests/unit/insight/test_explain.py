@@ -6,14 +6,24 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, DrainNode, Release
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    Release,
+    RemoveApplication,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import What
 from fairlead.insight.search import Effort
+from fairlead.insight.suppositions import submitted
 from fairlead.insight.unblock import Ways, unblock, ways
+from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
 
 GPU = "gpu"
@@ -226,6 +236,19 @@ def test_nobody_has_what_is_more_than_there_is() -> None:
     assert [each.key for each in explain(lab.scheduler, "fits", "fits").holders] == ["runs", "beside"]
 
 
+@pytest.mark.parametrize("gpus", [8, 5], ids=["nodes have room", "nodes are full too"])
+def test_what_counts_under_a_limit_at_the_root_has_what_is_short(gpus: int) -> None:
+    """Neither nobody, nor what others have on the nodes."""
+    file = spec(leaf("a"), limits=[{"limit": "of ann", "users": ["ann"], "maxresources": {GPU: 2}}])
+    lab = Lab(file, {GPU: gpus})
+    lab.submit("own", "root.a", amounts={GPU: 2})
+    lab.submit("other", "root.a", user="bob", amounts={GPU: 3})
+    lab.submit("late", "root.a")
+    verdict = explain(lab.scheduler, "late", "late")
+    assert "user ann has gpu 0 left of gpu 2 in root" in verdict.sentence
+    assert [holder.key for holder in verdict.holders] == ["own"]
+
+
 def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     """Not named."""
     lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
@@ -234,6 +257,50 @@ def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     verdict = explain(lab.scheduler, "late", "late", sees=lambda app: app != "secret")
     assert (verdict.holders, verdict.hidden_holders) == ([], 1)
     assert "secret" not in verdict.paragraph
+
+
+def with_a_stronger_ask_of_bob(*, ran: bool) -> Lab:
+    """Of ann something runs that has to make room for something of bob; whether the scheduler has run since."""
+    lab = Lab(spec(leaf("a"), leaf("b")), {GPU: 1})
+    lab.submit("anns", "root.a")
+    lab.scheduler.handle(AddApplication(ApplicationSpec(id="bobs", queue="root.b", user="bob")), 1)
+    ask = AskSpec(application="bobs", key="bobs", resources=Resources({GPU: 1}), priority=5)
+    lab.scheduler.handle(AddAsks((ask,)), 1)
+    if ran:
+        lab.scheduler.schedule(1)
+    return lab
+
+
+def test_whom_it_makes_room_for_stays_unnamed_when_that_is_gone() -> None:
+    """Who may not see it learns no more by waiting until it was cancelled."""
+    lab = with_a_stronger_ask_of_bob(ran=True)
+    for _ in range(2):
+        verdict = explain(lab.scheduler, "anns", "anns", sees=lambda app: app == "anns")
+        assert verdict.stopped is not None
+        assert verdict.stopped.for_whom == "somebody else's work"
+        lab.scheduler.handle(RemoveApplication("bobs"), 2)
+
+
+def test_work_of_others_that_would_stop_by_itself_is_not_named() -> None:
+    """Neither where it starts without a change, nor where it would have to make room in what is supposed."""
+    lab = with_a_stronger_ask_of_bob(ran=False)
+    bob = {"changes": Effort(), "fork": False, "sees": lambda app: app == "bobs"}
+    verdict = explain(lab.scheduler, "bobs", "bobs", **bob)  # type: ignore[arg-type]
+    assert verdict.advice == ["It starts on node-1 without any change once somebody else's work stopped."]
+    assert "anns" not in verdict.paragraph
+    everything = explain(lab.scheduler, "bobs", "bobs", changes=Effort(), fork=False)
+    assert everything.advice == ["It starts on node-1 without any change once anns stopped."]
+
+
+def test_whom_it_would_have_to_make_room_for_is_not_named() -> None:
+    """If something of the asker were told to stop for work of others."""
+    lab = Lab(spec(leaf("a"), leaf("b")), {GPU: 1})
+    lab.submit("anns", "root.a")
+    ask = AskSpec(application="bobs", key="secret", resources=Resources({GPU: 1}), priority=5)
+    bobs = submitted(ApplicationSpec(id="bobs", queue="root.b", user="bob"), [ask])
+    for sees, named in ((lambda app: app == "anns", "somebody else's work"), (lambda app: True, "bobs/secret")):
+        answer = suppose(lab.scheduler, bobs, sees=sees, fork=False)
+        assert [(each.key, each.on_behalf_of) for each in answer.evicted.jobs] == [("anns", named)]
 
 
 def test_unblock_gives_plain_values_and_nothing_for_what_does_not_wait() -> None:
@@ -281,3 +348,7 @@ def test_a_reason_about_something_else_is_not_said_of_the_ask() -> None:
     assert explain(lab.scheduler, "late", "late").paragraph.startswith("late waits: queue root.a runs 1 of at most 1")
     lab.submit("large", "root.a", amounts={GPU: 9})
     assert explain(lab.scheduler, "large", "large").paragraph.startswith("large waits: queue root.a runs")
+    nowhere = Lab(spec(leaf("a")))
+    nowhere.submit("job", "root.a")
+    advice = explain(nowhere.scheduler, "job", "job", changes=Effort(), fork=False).advice
+    assert advice == ["It can never run as it is: even if nothing else ran, there is no node in partition default."]

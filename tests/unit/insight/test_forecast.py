@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -17,6 +18,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
+from fairlead.insight import futures
 from fairlead.insight.forecast import Forecast, Share, forecast, kind_of, shifts, unknown, waiting
 from fairlead.insight.runtimes import KEPT, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
@@ -54,6 +56,15 @@ def test_who_waits_starts_when_those_ahead_have_ended() -> None:
     first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
     assert (first.earliest_ms, first.median_ms, first.latest_ms) == (10 * MINUTE,) * 3
     assert (second.median_ms, second.ahead, second.never) == (20 * MINUTE, 1, 0.0)
+
+
+def test_a_future_with_too_much_in_it_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not seen by then starts later; it is not said that it never does."""
+    monkeypatch.setattr(futures, "EVENTS_MAX", 1)
+    told = forecast(lab(None, None, None), known(10 * MINUTE), draws=3)
+    first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
+    assert (first.median_ms, first.broken_off) == (10 * MINUTE, 0)
+    assert (second.earliest_ms, second.median_ms, second.broken_off, second.never) == (10 * MINUTE, None, 3, 0.0)
 
 
 def test_a_time_limit_ends_it_at_the_latest() -> None:
@@ -112,6 +123,29 @@ def test_whose_start_an_event_moves() -> None:
         ("w1", 10 * MINUTE, 0),
         ("w2", 20 * MINUTE, 10 * MINUTE),
     }
+
+
+@pytest.mark.parametrize("key", ["w1", ""], ids=["it", "all of its application"])
+def test_what_is_withdrawn_has_no_start_that_moves(key: str) -> None:
+    """Only what comes behind it has: it is not said that it is expected later, or never."""
+    moved = shifts(lab(None, None, None), (Release("w1", key),), known(10 * MINUTE), draws=3)
+    assert [(m.key, m.before_ms, m.after_ms) for m in moved.found] == [("w2", 20 * MINUTE, 10 * MINUTE)]
+    assert moved.unseen == 0
+
+
+def test_what_runs_in_a_partition_that_would_be_gone_ends_with_it() -> None:
+    """The answer says who would not start any more; it breaks on nothing that would have ended there."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    both = [PartitionSpec(name=name, root=root) for name in ("default", "other")]
+    s = Scheduler(ClusterSpec(partitions=tuple(both)))
+    for name in ("default", "other"):
+        s.handle(AddNode(NodeSpec(id=f"n-{name}", partition=name, capacity=Resources({"gpu": 1}))), 0)
+        for key in ("runs", "waits"):
+            s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", partition=name)), 0)
+            s.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"gpu": 1})),), name), 0)
+        s.schedule(0)
+    moved = shifts(s, (Configure(ClusterSpec(partitions=tuple(both[:1]))),), known(10 * MINUTE), draws=3)
+    assert [(m.partition, m.key, m.after_ms) for m in moved.found] == [("other", "waits", None)]
 
 
 def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:
@@ -232,6 +266,19 @@ def test_without_history_there_are_bounds_and_no_middle() -> None:
     behind = forecast(lab(2 * MINUTE, None, MINUTE), Runtimes(), draws=2)
     bounds = [unknown(behind, ("default", key, key)).latest_ms for key in ("w1", "w2")]
     assert bounds == [2 * MINUTE, None], "what it comes behind may run for ever, though its own start has a bound"
+
+
+def test_what_enters_the_line_later_may_come_first_and_run_for_ever() -> None:
+    """It declares no limit, so that what may come behind it has no bound; what is on hold enters not by itself."""
+    for conditions, bound_ms in ((Conditions(begin_ms=1), None), (Conditions(held_by="ann"), 2 * MINUTE)):
+        s = lab(2 * MINUTE, 5 * MINUTE)
+        s.handle(AddApplication(ApplicationSpec(id="later", queue="root.a", user="ann")), 0)
+        ask = AskSpec(
+            application="later", key="later", resources=Resources({"gpu": 1}), priority=9, conditions=conditions
+        )
+        s.handle(AddAsks((ask,)), 0)
+        told = forecast(s, Runtimes(), draws=2)
+        assert unknown(told, ("default", "w1", "w1")).latest_ms == bound_ms
 
 
 def test_a_gang_is_played_on_when_its_placeholders_stand() -> None:

@@ -17,8 +17,10 @@ from fairlead.core.model.events import AddApplication, AddAsks
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, PartitionSpec, QueueSpec
 from fairlead.insight import line
+from fairlead.insight.explain import explain
 from fairlead.runtime.measures import Measures
 from fairlead.scheduler import Scheduler
+from fairlead.service.views import place_in_line
 from fairlead.service.yunikorn import figures, shapes
 from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.sim.outcome import final_state
@@ -39,6 +41,38 @@ def test_what_a_guarantee_is_owed_to_is_first_however_little_is_looked_at() -> N
     partition = c.s.cluster.partitions["default"]
     seen = [[ask.key for ask in line.in_line(partition, most)] for most in (1, 2, 3)]
     assert seen == [["owed"], ["owed", "strong"], ["owed", "strong", "other"]]
+
+
+def test_why_counts_what_comes_first_as_the_line_does() -> None:
+    """Also what is owed to a guarantee, and goes before what has a higher priority."""
+    c = PriorityCluster(QueueSpec(name="a", guaranteed=cores(5)), rule="both", enabled=False)
+    c.fill("used", 4, 9)
+    c.submit("strong", 2, 1)
+    c.submit("owed", 1, -1)
+    assert c.run() == ([], [])
+    assert places_of(c, "owed", "strong") == {"owed": (1, [], 1), "strong": (2, ["owed"], 2)}
+
+
+def test_a_place_in_a_queue_is_by_applications_where_the_queue_is() -> None:
+    """Of one application all come before those of the next, whatever their priorities; the place says so too."""
+    c = PriorityCluster(rule="guarantee", enabled=False)
+    c.fill("used", 4, 9)
+    for app, asks in {"first": {"f1": 5, "f2": 0}, "second": {"s": 3}}.items():
+        c.s.handle(AddApplication(ApplicationSpec(id=app, queue="root.a")), c.now_ms)
+        for key, priority in asks.items():
+            ask = AskSpec(application=app, key=key, resources=Resources({"vcore": 1000}), priority=priority)
+            c.s.handle(AddAsks((ask,)), c.now_ms)
+    assert c.run() == ([], [])
+    assert places_of(c, "f1", "f2", "s") == {"f1": (1, [], 1), "f2": (2, ["f1"], 2), "s": (3, ["f1", "f2"], 3)}
+
+
+def places_of(c: PriorityCluster, *keys: str) -> dict[str, tuple[int, list[str], int | None]]:
+    """Of each ask its place and those before it in the verdict, and the place that its job is shown with."""
+    partition = c.s.cluster.partitions["default"]
+    asks = {key: ask for app in partition.applications.values() for key, ask in app.asks.items() if key in keys}
+    assert [ask.key for ask in line.in_line(partition, len(keys))] == list(keys)
+    verdicts = {key: explain(c.s, ask.app.id, key) for key, ask in asks.items()}
+    return {key: (verdicts[key].position, verdicts[key].ahead, place_in_line(asks[key])) for key in keys}
 
 
 def long_line(waiting: int, rule: str) -> PriorityCluster:

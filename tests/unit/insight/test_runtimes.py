@@ -7,9 +7,12 @@ from dataclasses import replace as replace_kind
 from random import Random
 from statistics import fmean, stdev
 
+import pytest
+
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.insight import runtimes as runtimes_module
 from fairlead.insight.arrivals import Arrival, Arrivals
 from fairlead.insight.forecast import forecast
 from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
@@ -38,6 +41,18 @@ def known(run_ms: int, count: int = ENOUGH) -> Runtimes:
     for _ in range(count):
         runtimes.learn(KIND, run_ms)
     return runtimes
+
+
+def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ended last is remembered, and so is what all of it has in common."""
+    monkeypatch.setattr(runtimes_module, "KINDS", 100)
+    runtimes = known(9 * MINUTE)
+    for number in range(1000):
+        runtimes.learn(Kind("ann", f"name-{number}", "root.a", application=f"app-{number}"), MINUTE)
+        runtimes.learn(Kind("bob", "train", "root.b"), MINUTE)
+    assert len(runtimes._samples) == 100
+    assert runtimes.basis(Kind("bob", "train", "root.b")) == "user, name, limit and size"
+    assert runtimes.basis(KIND) == "user, limit and size", "its name was not seen for long, its user was"
 
 
 def test_the_most_particular_experience_counts() -> None:

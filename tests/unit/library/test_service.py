@@ -235,6 +235,49 @@ def test_a_callback_that_fails_loses_nothing() -> None:
     assert any(isinstance(c, ApplicationResponse) and c.updated for c in recorder.calls)
 
 
+def test_a_callback_that_is_broken_off_keeps_nothing_from_being_delivered() -> None:
+    """As by Ctrl-C: whoever called hears of it, and what was decided comes with the next call."""
+
+    def break_off(response: AllocationResponse) -> None:
+        recorder.then = lambda response: None
+        raise KeyboardInterrupt
+
+    recorder = Recorder(then=break_off)
+    with one_node(recorder) as service:
+        with pytest.raises(KeyboardInterrupt):
+            service.update_allocation("rm", asks=[ask("bad", app="unknown"), ask("k1")])
+        service.step()
+        assert recorder.started == ["k1"]
+        assert service.settle(timeout_s=1)
+
+
+def test_what_was_not_delivered_comes_at_the_close_at_the_latest() -> None:
+    """A callback was broken off, and others were to come."""
+
+    def break_off(response: AllocationResponse) -> None:
+        raise KeyboardInterrupt
+
+    recorder = Recorder(then=break_off)
+    with one_node(recorder) as service:
+        service.update_allocation("rm", asks=[ask("k1")])
+        with pytest.raises(KeyboardInterrupt):
+            service.step()
+    assert recorder.calls[-1] == ApplicationResponse(updated=(ApplicationChanged("job", "Running", "runApplication"),))
+
+
+def test_by_hand_too_a_callback_cannot_wait_for_itself() -> None:
+    """It is told so at once, and does not stand still until the time is over."""
+
+    def settle(response: AllocationResponse) -> None:
+        service.settle(timeout_s=0.2)
+
+    recorder = Recorder(then=settle)
+    with one_node(recorder) as service:
+        service.update_allocation("rm", asks=[ask("k1")])
+        with pytest.raises(RuntimeError, match="a callback cannot wait for itself"):
+            service.step()
+
+
 def test_nodes_are_resized_drained_and_removed() -> None:
     """Each order about a node has its effect; one about an unknown node is refused with its name."""
     recorder = Recorder()

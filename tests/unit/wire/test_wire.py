@@ -158,3 +158,28 @@ def test_what_shows_a_name_as_another_is_refused(mark: str) -> None:
             check(value)  # type: ignore[operator]
         assert mark not in str(found.value)
     assert fields.one_line("Übung, 練習 – ok") == "Übung, 練習 – ok"
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
+    """The longest argument and variable that are taken in; one letter more is refused where it stands."""
+    most = fields.LONGEST_WORD // len(letter.encode()) - 1
+    env = {"A": letter * (most - 1)}
+    words = fields.command(["/bin/true", letter * most])
+    subprocess.run(words, env=fields.environment(env), check=True)
+    with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
+        fields.command(["/bin/true", letter * (most + 2)])
+    assert refused.value.field == "[1]"
+    with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
+        fields.environment({"A": letter * (most + 1)})
+    assert refused.value.field == ".A"
+
+
+@pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
+def test_a_window_can_be_written_as_dates(field: str) -> None:
+    """Its begin, its end, and when it comes again: nobody can show or move what lies in the year 10000."""
+    most = {"starts_at_ms": jobs.BEGIN_MAX_MS, "length_ms": jobs.LONGEST_MS, "every_ms": jobs.LONGEST_MS}
+    found = msgspec.convert(most, windows.WindowDraft)
+    assert moment(found.starts_at_ms + found.length_ms).startswith("9997")
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert(most | {field: 2**53}, windows.WindowDraft)
