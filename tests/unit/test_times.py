@@ -55,7 +55,7 @@ def test_an_exact_duration_can_be_typed_again(ms: int, said: str) -> None:
 @pytest.mark.parametrize("text", ["1d" + " " * 2_000 + "x", "1d" + "\t" * 90 + "x", "1" * 5_000 + "s", "1" * 5_000])
 def test_what_is_no_duration_is_told_at_once(text: str) -> None:
     """It would take longer than a test may to find that out, were the blanks shared out in all ways."""
-    with pytest.raises(ValueError, match="is not a duration|is too long"):
+    with pytest.raises(ValueError, match=r"is not a duration|is too long"):
         times.parse_duration(text)
 
 

@@ -173,13 +173,3 @@ def test_what_passes_can_be_given_to_a_process(letter: str) -> None:
     with pytest.raises(fields.Wrong, match="131071 bytes") as refused:
         fields.environment({"A": letter * (most + 1)})
     assert refused.value.field == ".A"
-
-
-@pytest.mark.parametrize("field", ["starts_at_ms", "length_ms", "every_ms"])
-def test_a_window_can_be_written_as_dates(field: str) -> None:
-    """Its begin, its end, and when it comes again: nobody can show or move what lies in the year 10000."""
-    most = {"starts_at_ms": jobs.BEGIN_MAX_MS, "length_ms": jobs.LONGEST_MS, "every_ms": jobs.LONGEST_MS}
-    found = msgspec.convert(most, windows.WindowDraft)
-    assert moment(found.starts_at_ms + found.length_ms).startswith("9997")
-    with pytest.raises(msgspec.ValidationError, match=field):
-        msgspec.convert(most | {field: 2**53}, windows.WindowDraft)
