@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fairlead
 
 SOURCE = Path(fairlead.__file__).parent
@@ -31,6 +33,7 @@ def failures(*names: str) -> list[str]:
     return ended.stdout.split("\n")[:-1] if ended.stdout.strip() else []
 
 
+@pytest.mark.timeout(300)
 def test_each_module_can_be_the_first() -> None:
     paths = [path for room in ("core/acts", "policy") for path in sorted((SOURCE / room).rglob("*.py"))]
     names = [".".join(("fairlead", *path.relative_to(SOURCE).with_suffix("").parts)) for path in paths]
