@@ -35,6 +35,16 @@ class Goal:
     better: str
     kind: str
 
+    @property
+    def queue(self) -> str:
+        """The queue that is named; empty: none."""
+        return self.path[2] if self.path[0] == "waits_by" else ""
+
+    @property
+    def resource(self) -> str:
+        """The resource that is named; empty: none."""
+        return self.path[1] if self.path[0] == "use" else ""
+
     def of(self, figures: Figures) -> float | None:
         """Its value; None where there is none."""
         found: Any = figures

@@ -2,7 +2,7 @@
 
 Decides the form in which every workload (a trace, a journal, a generator) reaches the engine: submissions in order of
 time, each task with the time that it will really run, which the scheduler is never told; and a queue file for one that
-comes without: every queue that it names is a leaf like all others; and when nodes are lost and back, from a list, or
+comes without: work of every queue that it names has a leaf there; and when nodes are lost and back, from a list, or
 from a seed with mean times between failures and to repair, counted from the begin of the simulation. Never schedules.
 Invariant: times are integers in milliseconds from one origin, and never go back; for one seed always the same faults; a
 drawn node is lost only while it is there and comes back only while it is not.
@@ -96,15 +96,25 @@ def queue_path(text: str) -> str:
 
 
 def queue_file(paths: Iterable[str], *, preemption: bool = True) -> str:
-    """The YAML text with a leaf for each path, which begins with `root.`"""
+    """The YAML text with a leaf for each path, which begins with `root.`
+
+    Work of a queue that has others below it goes to the leaf `default` there.
+    """
     tree: Tree = {}
+    paths = list(paths)
     for path in paths:
         level = tree
         for name in path.split(".")[1:]:
             level = level.setdefault(name, {})
+    parents = [level for level in (_below(tree, path) for path in paths) if level]
+    for level in parents:
+        level.setdefault("default", {})
     lines = ["partitions:", "  - name: default"]
     if not preemption:
         lines.append("    preemption: {enabled: false}")
+    if parents:
+        lines += ["    placementrules:", "      - name: provided"]
+        lines += ["      - {name: fixed, value: default, parent: {name: provided}}"]
     lines += ["    queues:", "      - name: root", '        submitacl: "*"']
 
     def write(level: Tree, indent: str) -> None:
@@ -116,6 +126,12 @@ def queue_file(paths: Iterable[str], *, preemption: bool = True) -> str:
 
     write(tree, " " * 8)
     return "\n".join(lines) + "\n"
+
+
+def _below(tree: Tree, path: str) -> Tree:
+    for name in path.split(".")[1:]:
+        tree = tree[name]
+    return tree
 
 
 # -- nodes that are lost and come back --------------------------------------------------------------------------------

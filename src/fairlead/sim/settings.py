@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fairlead.config import check_text, edit, load_text
 from fairlead.config.tree import places_of
+from fairlead.core.model.specs import DEFAULT_PARTITION
 
 STEPS = 8
 """Values of a range that does not say its step."""
@@ -97,6 +98,15 @@ def _with(text: str, setting: Setting, value: str) -> str:
         return edit.with_value(text, path, value)
     except KeyError:
         raise SettingError(f"{setting.name}: cannot be set there; write it into the file once by hand") from None
+
+
+def leaves_of(text: str) -> list[str]:
+    """The leaves of the partition that is simulated; none where placement rules may make others."""
+    placed = [each for each in places_of(load_text(text))[1] if each.spec.name == DEFAULT_PARTITION]
+    if any(each.spec.placement_rules for each in placed):
+        return []
+    queues = (queue for each in placed for queue in each.root.walk())
+    return [queue.full_name.lower() for queue in queues if not (queue.children or queue.spec.parent)]
 
 
 def is_sound(text: str, base: str) -> bool:

@@ -157,20 +157,21 @@ def goes_beyond(step: AnyStep) -> bool:
 ADDED_PROPERTIES = frozenset(
     {"resource.group", "wait.max", "backfill", "preemption.min.runtime", "preemption.evictions.max"}
 )
-"""Queue properties that YuniKorn does not know."""
+"""Queue properties that YuniKorn does not know, beside those of jobs (`job.`)."""
 
 
 def config_goes_beyond(spec: ClusterSpec) -> bool:
     """Whether a queue file says what YuniKorn does not know."""
     if spec.priority_classes or spec.budgets or spec.quotas:
         return True
-    return any(p.preemption.rule != "guarantee" or _queue_goes_beyond(p.root) for p in spec.partitions)
+    return any(p.preemption.rule != "guarantee" or p.state_aware or _queue_goes_beyond(p.root) for p in spec.partitions)
 
 
 def _queue_goes_beyond(queue: QueueSpec) -> bool:
     template = queue.child_template
     properties = (*queue.properties, *(template.properties if template is not None else ()))
-    return not ADDED_PROPERTIES.isdisjoint(properties) or any(map(_queue_goes_beyond, queue.queues))
+    added = any(name in ADDED_PROPERTIES or name.startswith("job.") for name in properties)
+    return added or any(map(_queue_goes_beyond, queue.queues))
 
 
 def _node_events(s: NodeStep) -> tuple[events.Event, ...]:

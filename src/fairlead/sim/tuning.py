@@ -19,8 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from fairlead.core.model.quantities import people_call
 from fairlead.sim.goals import Bound, Figures, Goal, of_every_queue
-from fairlead.sim.settings import Choice, Setting, SettingError, chosen, is_sound
+from fairlead.sim.settings import Choice, Setting, SettingError, chosen, is_sound, leaves_of
 from fairlead.sim.spread import FEWEST, difference, is_sure
 from fairlead.sim.trials import Trial
 
@@ -106,7 +107,7 @@ class Tuning:
 
     def run(self) -> Found:
         """The best, and whether it holds. Raises `SettingError`, `Interrupted`, and what simulating raises."""
-        whole_ms = self._lasting_ms()
+        whole_ms = self._looked_over()
         periods = whole_ms // self.plan.period_ms
         if periods < PERIODS_LEAST:
             said = f"{periods} {self.plan.period}{'' if periods == 1 else 's'}"
@@ -223,11 +224,22 @@ class Tuning:
 
     # -- whether it holds -----------------------------------------------------------------------------------------
 
-    def _lasting_ms(self) -> int:
-        """From the first job to the last one."""
+    def _looked_over(self) -> int:
+        """From the first job to the last one. Raises `SettingError` for a figure that no simulation can have."""
+        workload = self.trial.source.open()
         first = last = None
-        for job in self.trial.source.open().jobs:
+        asked: set[str] = set()
+        for job in workload.jobs:
             first, last = (job.at_ms if first is None else first), job.at_ms
+            asked.update(name for task in job.tasks for name, _ in task.ask.resources)
+        offered = asked & {name for node in workload.nodes for name, _ in node.capacity}
+        queues = leaves_of(self.text)
+        for goal in (self.plan.goal, *(bound.goal for bound in self.plan.bounds)):
+            if goal.queue and queues and goal.queue not in queues:
+                raise SettingError(f"{goal.said}: the file has no such leaf queue; it has {', '.join(queues)}")
+            if goal.resource and goal.resource not in offered:
+                known = ", ".join(sorted(map(people_call, offered)))
+                raise SettingError(f"{goal.said}: no task asks for it, or no node has it; there is a use of {known}")
         return 0 if first is None or last is None else last - first
 
     def _held_out(self, best: Candidate, training: int) -> Found:

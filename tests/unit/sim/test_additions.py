@@ -226,6 +226,21 @@ def test_a_plain_scenario_has_no_further_results() -> None:
     assert further <= run({"op": "confirm"}, rule="guarantee").keys()
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("preemption:", "stateaware: true\n    preemption:"),
+        ("{name: a}", '{name: a, properties: {job.time.max: "2h"}}'),
+        ("{name: a}", '{name: a, properties: {backfill: "easy"}}'),
+    ],
+)
+def test_each_addition_of_a_queue_file_is_one(old: str, new: str) -> None:
+    """What the documentation calls an addition."""
+    config = (CONFIG % "guarantee").replace(old, new)
+    result = run_scenario({"config": config, "steps": [{"op": "app", "id": "x", "queue": "root.a"}]})["result"]
+    assert "evicted" in result, result
+
+
 def test_what_waits_has_its_reason_and_numbers() -> None:
     """`unblock` is what the caller's function says of each kind of ask."""
     asked_for: list[tuple[str, str]] = []

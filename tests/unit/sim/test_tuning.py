@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.sim.goals import Goal, GoalError, read_bound, read_goal
-from fairlead.sim.settings import SettingError, chosen, is_sound, read_setting
+from fairlead.sim.settings import SettingError, chosen, is_sound, leaves_of, read_setting
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial
 from fairlead.sim.tune import in_words, tune
@@ -204,6 +204,43 @@ def test_ctrl_c_recommends_nothing(trial: Trial, tmp_path: Path) -> None:
     tuning = Tuning(trial, plan, FILE, tmp_path, lambda _about, _trials: [])
     with pytest.raises(Interrupted):
         tuning.run()
+
+
+@pytest.mark.parametrize(
+    ("goal", "keep", "says"),
+    [
+        (
+            "mean wait of root.wbe",
+            "evictions+1%",
+            "mean wait of root.wbe: the file has no such leaf queue; it has root",
+        ),
+        ("mean wait of root", "evictions+1%", "mean wait of root: the file has no such leaf queue"),
+        ("mean wait", "p95 wait of root.btach+10%", "p95 wait of root.btach: the file has no such leaf queue"),
+        ("use of cpus", "evictions+1%", "use of cpus: no task asks for it, or no node has it; there is a use of cpu"),
+        ("mean wait", "use of memory+1%", "use of memory: no task asks for it"),
+    ],
+)
+def test_figures_of_queues_and_resources_that_do_not_exist_are_refused(
+    trial: Trial, tmp_path: Path, goal: str, keep: str, says: str
+) -> None:
+    """The search would find nothing better, and the condition would always be kept."""
+    settings = (read_setting("root.batch max.vcore=20,30"),)
+    plan = Plan(settings, read_goal(goal), 0.25, (read_bound(keep),), period_ms=HOUR_MS)
+    with pytest.raises(SettingError, match=re.escape(says)):
+        Tuning(trial, plan, FILE, tmp_path, World().simulate).run()
+
+
+def test_figures_of_queues_and_resources_that_exist_are_taken(trial: Trial, tmp_path: Path) -> None:
+    settings = (read_setting("root.batch max.vcore=20,30"),)
+    bounds = (read_bound("use of cpu+1%"), read_bound("p95 wait of root.Batch+10%"))
+    plan = Plan(settings, read_goal("mean wait of root.Web"), 0.25, bounds, period_ms=HOUR_MS)
+    assert Tuning(trial, plan, FILE, tmp_path, World().simulate).run().best is not None
+
+
+def test_placement_rules_may_make_queues_that_the_file_does_not_have() -> None:
+    rules = "    placementrules: [{name: user, create: true}]\n    queues:"
+    assert leaves_of(FILE) == ["root.batch", "root.web"]
+    assert leaves_of(FILE.replace("    queues:", rules, 1)) == []
 
 
 def test_too_little_work_is_said(trial: Trial, tmp_path: Path) -> None:

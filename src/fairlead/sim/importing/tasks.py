@@ -158,7 +158,7 @@ class Reader:
     def _text(self, field: str, cells: Mapping[str, str]) -> str:
         source = self.mapped.get(field)
         text = source.text(cells) if source is not None else ""
-        return "" if text.lower() in NONE else text
+        return "" if text.lower() in NONE else str(self._read[field](text))
 
     def _called(self, field: str) -> str:
         source = self.mapped.get(field)

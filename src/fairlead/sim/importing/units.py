@@ -72,6 +72,9 @@ class Unit:
 
 
 AS_IT_IS = Unit("")
+NUMBERS = "whole numbers"
+"""Of texts that a spreadsheet took for numbers: all end in `.0`, which is left out."""
+_WITH_A_DOT = re.compile(r"\d+\.0")
 UNITS: dict[Kind, tuple[str, ...]] = {
     Kind.MOMENT: (*DURATIONS, EXCEL, ISO),
     Kind.DURATION: (*DURATIONS, *CLOCKS),
@@ -110,6 +113,8 @@ def words_of(name: str) -> list[str]:
 def unit_of(kind: Kind, name: str, texts: Sequence[str]) -> Unit | None:
     """The unit of a column by its name and some of its texts; None: it holds nothing of this kind."""
     texts = [text for text in texts if text.lower() not in NONE]
+    if kind is Kind.TEXT and len(texts) > 1 and all(map(_WITH_A_DOT.fullmatch, texts)):
+        return Unit(NUMBERS)
     if kind is Kind.TEXT or not texts:
         # Further on there may be some.
         return Unit(_said(kind, name) or _USUAL.get(kind, ""), known=kind not in _USUAL)
@@ -133,7 +138,7 @@ def reader(kind: Kind, unit: str) -> Callable[[str], Any]:
         Kind.CORES: lambda text: cores_of(text, unit),
         Kind.MEMORY: lambda text: bytes_of(text, unit),
         Kind.WHOLE: whole_of,
-        Kind.TEXT: str,
+        Kind.TEXT: lambda text: text.removesuffix(".0") if unit == NUMBERS else text,
     }
     return readers[kind]
 

@@ -140,6 +140,9 @@ class Recorder:
             self._event(at_ms, event)
         for d in decisions:
             match d:
+                case Allocated() | Retried() | Released() if d.partition != specs.DEFAULT_PARTITION:
+                    # There may be work with the same names.
+                    continue
                 case Allocated():
                     run = self._now.get((d.application, d.key))
                     if run is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,8 +102,23 @@ def read_table(path: str, nodes: tuple[NodeSpec, ...] = (), bad: list[TraceError
         jobs=_distinct(jobs),
         nodes=nodes,
         tasks=sum(len(job.tasks) for job in jobs),
-        notes=[note] if (note := other.note()) else [],
+        notes=[note for note in (other.note(), _at_odds(jobs)) if note],
         queues=queue_file(dict.fromkeys(job.application.queue for job in jobs)),
+    )
+
+
+def _at_odds(jobs: Iterable[Job]) -> str | None:
+    """One sentence about rows whose queue or user is not that of their job; None if there are none."""
+    firsts: dict[str, tuple[str, str]] = {}
+    count, example = 0, ""
+    for app in (job.application for job in jobs):
+        if firsts.setdefault(app.id, (app.queue, app.user)) != (app.queue, app.user):
+            count, example = count + 1, example or app.id
+    if not count:
+        return None
+    return (
+        f"rows of another queue or user than the first row of their job: {count:,}, such as one of {example}; "
+        "a job has those of its first row until it has ended"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from datetime import UTC
@@ -40,6 +41,17 @@ def test_jobs_of_pbs_are_no_steps(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(HEAD + "".join(f"{job}{ROW[1:]}" for job in jobs))
     account, _ = account_of(tmp_path / "t.csv")
     assert (account.rows, dict(account.left_out)) == (2, {"steps of jobs that have a row of their own": 4})
+
+
+def test_numbers_of_a_spreadsheet_are_no_steps(tmp_path: Path) -> None:
+    """`1001.0` is what many tools make of 1001 in a column in which something is missing."""
+    (tmp_path / "t.csv").write_text(HEAD + "".join(f"{job}{ROW[1:]}" for job in ("1001.0", "1002.0", "", "1003.0")))
+    records = opened(str(tmp_path / "t.csv"))
+    sample, _ = sample_of(records)
+    out = StringIO()
+    account = write(records, guessed(records.columns, sample), UTC, out)
+    assert (account.rows, dict(account.left_out)) == (4, {})
+    assert [row["job"] for row in csv.DictReader(StringIO(out.getvalue()))] == ["1001", "1002", "", "1003"]
 
 
 @pytest.mark.parametrize(

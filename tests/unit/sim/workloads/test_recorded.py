@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -217,3 +218,12 @@ def test_what_failed_and_runs_again_has_not_failed_yet() -> None:
     past = Past().come(0, "one", retry=RetrySpec(limit=1)).end(10, "one", exit_code=1).come(30, "two")
     [task] = [task for job in recorded(past.moments, "past").jobs for task in job.tasks if task.ask.key == "one"]
     assert (task.run_ms, task.exit_code) == (20_000, 0)
+
+
+def test_work_of_the_same_names_in_another_partition_is_not_taken_for_it() -> None:
+    """What is decided there starts and ends nothing here."""
+    past = Past().come(0, "one")
+    moments = [*past.moments, (5000, None, (Allocated("one", "one", "m", "gpu"),))]
+    moments += [(6000, None, (Released("one", "one", "m", Cause.STOPPED_BY_RM, "", "gpu"),))]
+    moments += past.end(20, "one").moments[len(past.moments) - 2 :]
+    assert [task.run_ms for job in recorded(moments, "past").jobs for task in job.tasks] == [20_000]

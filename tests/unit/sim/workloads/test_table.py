@@ -12,6 +12,8 @@ from fairlead.config import load_text
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import RetrySpec
 from fairlead.sim.rows import TraceError
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial, run_trial
 from fairlead.sim.workloads.table import read_table
 
 HEAD = "time,run,resources.vcore,resources.memory,job,user,queue,priority,count,gang,time_limit,retries,idle"
@@ -219,3 +221,25 @@ def test_times_that_cannot_be_added_to_a_moment_are_refused(tmp_path: Path, text
     """They ended the simulation in a traceback."""
     with pytest.raises(TraceError, match="must be less than 30,000 years"):
         read_table(table(tmp_path, f"time,run,resources.vcore\n0,{text},1\n"))
+
+
+def test_work_of_a_queue_that_has_others_below_it_is_not_refused(tmp_path: Path) -> None:
+    """It goes to a leaf of its own there."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("time,run,resources.vcore,queue\n0,1,1,a\n0,1,1,a.b\n0,1,1,c\n")
+    outcome = run_trial(Trial(name="one", source=Source(workload=str(file), nodes="1x cpu=4")))
+    assert outcome["refused"] == {}
+    assert sorted(outcome["figures"]["waits_by"]["queue"]) == ["root.a.b", "root.a.default", "root.c"]
+
+
+def test_rows_of_one_job_that_name_different_queues_are_said(tmp_path: Path) -> None:
+    """The first counts; a gang is a job of its own."""
+    file = tmp_path / "jobs.csv"
+    head = "time,run,resources.vcore,job,queue,user,gang\n"
+    file.write_text(f"{head}5,1,1,j,b,ann,\n0,1,1,j,a,ann,\n6,1,1,j,a,ann,\n7,1,1,j,c,ann,yes\n8,1,1,j,a,bob,\n")
+    assert read_table(str(file)).notes == [
+        "rows of another queue or user than the first row of their job: 2, such as one of j; a job has "
+        "those of its first row until it has ended"
+    ]
+    file.write_text(f"{head}5,1,1,j,a,ann,\n0,1,1,j,a,ann,\n6,1,1,,b,ann,\n")
+    assert read_table(str(file)).notes == []
