@@ -128,6 +128,6 @@ def _moment(text: str, where: str) -> int | None:
         return None
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):  # At both ends of all years there are moments that no clock can say.
         raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
-    return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
