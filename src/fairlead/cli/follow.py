@@ -77,7 +77,7 @@ def logs(
     if attempt is not None and len(keys) > 1:
         raise app.wrong_usage("logs: --attempt is about one job; name one")
     names: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
-    known = list(dict.fromkeys(app.key_of(key) for key in keys))
+    known = list(dict.fromkeys(app.named(client, key) for key in keys))
     from fairlead.cli import follow_parts
 
     arrays = [key for key in known if follow_parts.is_several(client, key)]
@@ -147,7 +147,7 @@ def wait(client: Client, keys: tuple[str, ...], started: bool, bell: bool, outpu
     """
     if bool(keys) == given(by):
         raise app.wrong_usage(f"wait: give keys, or at least one of {SHOWN} (not both)")
-    known = [app.key_of(key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
+    known = [app.named(client, key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
     if not known:
         app.complain("no live job is like that; there is nothing to wait for")
         return None
