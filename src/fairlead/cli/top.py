@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.app import command, connected, queue_option
+from fairlead.cli.app import SECONDS_BETWEEN, command, connected, queue_option
 from fairlead.cli.filters import require_queue
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
 from fairlead.cli.watch import View, Watcher
@@ -43,7 +43,7 @@ _KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
 @click.option(
     "--interval",
     "-i",
-    type=click.FloatRange(0.2),
+    type=SECONDS_BETWEEN,
     default=_REFRESH_S,
     metavar="SECONDS",
     help="Look at least this often.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead.cli.app import wrong_usage
+from fairlead.cli.app import Number, wrong_usage
 from fairlead.cli.values import parse_duration
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _TRIAL = (
     click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
     click.option(
         "--load",
-        type=click.FloatRange(0.001),
+        type=Number(0.001),
         metavar="PART",
         help="Made-up workloads: part of the nodes that is asked for.",
     ),
