@@ -250,12 +250,13 @@ def _usage(error: click.ClickException) -> int:
 
 
 def complain(message: str, details: Sequence[str] = ()) -> None:
-    """One sentence on standard error, with further lines indented."""
+    """One sentence on standard error, with further lines indented; what others wrote in it is shown, not obeyed."""
+    from fairlead.cli.render import plain
+
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    print(f"fairlead: {message}", file=sys.stderr)
-    for line in details:
-        print(f"  {line}", file=sys.stderr)
+    for text in (f"fairlead: {message}", *(f"  {line}" for line in details)):
+        print("\n".join(plain(line) for line in text.split("\n")), file=sys.stderr)
 
 
 # -- how a command ends -------------------------------------------------------------------------------------------

@@ -284,3 +284,11 @@ def test_an_interval_that_no_clock_can_wait_for_is_refused(
     result = run(command, "-i", seconds)
     assert (result.exit_code, result.stdout, service.requests) == (2, "", [])
     assert f"{command}: invalid value for '--interval'" in result.stderr
+
+
+def test_a_message_obeys_no_control_characters(service: Any, run: Callable[..., Any]) -> None:
+    """What stands in it may come from others: a queue file, a node, a service."""
+    service.add("1", "waiting", reason={"code": "x", "sentence": "waits for \x1b]0;title\x07 and\u202e that"})
+    service.on("GET", "/jobs/1/logs", b"")
+    result = run("wait", "--started", "2\x1b[2J")
+    assert result.stderr == "fairlead: there is no job 2\\x1b[2J\n"
