@@ -18,19 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import jobfields, named_jobs, render, scripts
-from fairlead.cli.app import (
-    REFUSED,
-    USAGE,
-    Failure,
-    Status,
-    command,
-    complain,
-    connected,
-    key_output,
-    status_of,
-    wrong_usage,
-)
+from fairlead.cli import app, jobfields, named_jobs, render, scripts
+from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.client.errors import ClientError, Misconfigured, Refused
@@ -80,8 +69,6 @@ def read_jobs(path: str, text: str, defaults: Mapping[str, Any]) -> list[Describ
 
 def read_text(path: str) -> str:
     """The content of a file, or of standard input for `-`. Raises `Failure` (usage) if it cannot be read."""
-    import sys
-
     try:
         if path == "-":
             return sys.stdin.read()
@@ -387,7 +374,7 @@ def send(client: Client, jobs: list[Described]) -> list[SubmittedJob]:
         except ClientError as error:
             if not keys:
                 raise
-            raise Failure(error.message + _taken_before(keys), status_of(error), error.details) from None
+            raise Failure(error.message + _taken_before(keys), app.status_of(error), error.details) from None
     return rows
 
 
