@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import html
+import re
 import time
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from testbed.answering import made
 
 from fairlead.web.forecasts import _Forecasts, line_forecast
+from fairlead.web.frame import Page
+from fairlead.web.job_acts import _Acts
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.output import why_nothing
+from fairlead.web.queues_page import _Queues
 from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.story import story
 from fairlead.web.verdict import verdict
@@ -140,3 +146,48 @@ def test_what_is_not_submitted_yet_is_it_in_the_answer() -> None:
     shown = str(otherwise(made(Otherwise, **stops, waits=[], empty=False), is_draft=True))
     assert "it, on n1" in shown
     assert "9 (bob, for it, that one has a higher priority)" in shown
+
+
+async def test_the_way_to_the_queue_file_keeps_the_whole_name_of_the_queue() -> None:
+    """A `#` in it was the end of the address: the page came without a queue and without the change."""
+    parts = ("starts", "starts_not", "elsewhere", "evicted", "spared", "ends")
+    nothing = dict.fromkeys(parts, NOBODY) | {"supposed": "x", "refused": [], "shares": [], "expected": [], "waits": []}
+
+    async def config() -> Any:
+        return SimpleNamespace(
+            text="""
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: a#b
+"""
+        )
+
+    async def what_if(**_: Any) -> Any:
+        return made(Otherwise, **nothing, empty=True)
+
+    async def redraw(_: str) -> None:
+        return None
+
+    viewer = cast(Viewer, SimpleNamespace(client=SimpleNamespace(config=config, what_if=what_if)))
+    queues = _Queues(viewer, Live(), cast(Page, SimpleNamespace(redraw=redraw)), "root.a#b")
+    await queues.suppose({"what": "max", "value": "2", "resource": "cpu"})
+    [link] = re.findall('href="([^"]*)"', str(queues._answer))
+    address = urlsplit(html.unescape(link))
+    assert address.path == "/policy"
+    assert parse_qs(address.query) == {"queue": ["root.a#b"], "keys": ["resources/max/vcore"], "value": ["2000m"]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"), [("0", "It has no time limit now."), ("90m", "Its time limit is 1h 30m now.")]
+)
+async def test_a_time_limit_of_nothing_is_none(typed: str, said: str) -> None:
+    """As on the command line; `0s` sounds like the end of it."""
+
+    async def change(*_: Any, **__: Any) -> None:
+        return None
+
+    page = cast(Page, SimpleNamespace(viewer=SimpleNamespace(client=SimpleNamespace(change=change))))
+    assert await _Acts(page, "7").limit({"limit": typed}) == said

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
+from math import isfinite
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
@@ -63,6 +64,19 @@ def keys_argument(text: str, *, required: bool = True) -> Callable[[_F], _F]:
     )
 
 
+class Number(click.FloatRange):
+    """A number with an end: `nan` is in every range of click's, and `inf` in those without an end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As usual. Raises `click.BadParameter`."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is no number to count with.", param, ctx)
+        return number
+
+
+SECONDS_BETWEEN = Number(0.2, 86_400)
+"""Between two looks: a day at most, since no clock waits for just any number."""
 queue_option = click.option(
     "--queue", "-q", metavar="QUEUE", help="Only this queue and those below it.", shell_complete=completion.queues
 )
@@ -236,12 +250,13 @@ def _usage(error: click.ClickException) -> int:
 
 
 def complain(message: str, details: Sequence[str] = ()) -> None:
-    """One sentence on standard error, with further lines indented."""
+    """One sentence on standard error, with further lines indented; what others wrote in it is shown, not obeyed."""
+    from fairlead.cli.render import plain
+
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    print(f"fairlead: {message}", file=sys.stderr)
-    for line in details:
-        print(f"  {line}", file=sys.stderr)
+    for text in (f"fairlead: {message}", *(f"  {line}" for line in details)):
+        print("\n".join(plain(line) for line in text.split("\n")), file=sys.stderr)
 
 
 # -- how a command ends -------------------------------------------------------------------------------------------

@@ -207,14 +207,20 @@ def signal(
     return each(client, "signal", keys, chosen_by, output, order, lambda job: f"{job.key} {signal_name}", ["running"])
 
 
+_LONGEST_NUMBER = 40
+"""Signals have two digits; a number of thousands is none that Python reads."""
+
+
 def _number(name: str) -> int:
     import signal as signals
 
     known = {each.name: each.value for each in signals.Signals}
     word = name.upper()
-    found = known.get(word) or known.get(f"SIG{word}") or (int(word) if word.isdecimal() else 0)
+    is_number = word.isdecimal() and len(word) < _LONGEST_NUMBER
+    found = known.get(word) or known.get(f"SIG{word}") or (int(word) if is_number else 0)
     if not 1 <= found <= 64:
-        raise wrong_usage(f"signal: there is no signal {name!r}; write USR1, HUP, TERM or a number such as 10")
+        shown = render.cut(name, _LONGEST_NUMBER)
+        raise wrong_usage(f"signal: there is no signal {shown!r}; write USR1, HUP, TERM or a number such as 10")
     return found
 
 

@@ -17,8 +17,10 @@ from fairlead.cli.app import complain, wrong_usage
 from fairlead.cli.scripts import by_source, fields_of, joined
 
 _OURS, _SLURMS = "#FAIRLEAD", "#SBATCH"
-_NOT_IN_SCRIPTS = frozenset({"file", "output", "quiet", "ignore_directives", "socket", "url", "context"})
-"""Options of `submit` that are about the call and not about the job."""
+_NOT_IN_SCRIPTS = frozenset(
+    {"file", "output", "quiet", "ignore_directives", "pty", "detach_keys", "socket", "url", "context", "ca"}
+)
+"""Options of `submit` and `run` that are about the call and not about the job."""
 
 
 def read_directives(command: click.Command, path: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -86,9 +88,7 @@ def _parsed(command: click.Command, words: list[str], where: str) -> dict[str, A
     typed = by_source(ctx, ctx.params, typed=True)
     if typed.pop("command", ()):
         raise wrong_usage(f"{where}: only options can stand here, not {' '.join(words)!r}")
-    for name in typed:
-        if name in _NOT_IN_SCRIPTS:
-            raise wrong_usage(
-                f"{where}: --{name.replace('_', '-')} is about the call, not about the job; type it there"
-            )
+    for param in ctx.command.params:
+        if param.name in typed and param.name in _NOT_IN_SCRIPTS:
+            raise wrong_usage(f"{where}: {param.opts[0]} is about the call, not about the job; type it there")
     return typed

@@ -83,11 +83,21 @@ def jobs_of(client: Client, by: Mapping[str, Any], states: Sequence[str]) -> lis
     found = list(client.jobs(state=tuple(dict.fromkeys(states)), **chosen))
     if not found:
         for queue in by.get("queue") or ():
-            _require_queue(client, queue)
+            require_queue(client, queue)
     return found
 
 
-def _require_queue(client: Client, queue: str) -> None:
+def is_within(queue: str, path: str) -> bool:
+    """Whether a path is that queue or one below it, as the service has it: the root may be left out."""
+    from fnmatch import fnmatchcase
+
+    named = queue.lower()
+    whole = named if named.partition(".")[0] == "root" else f"root.{named}"
+    return fnmatchcase(path, whole) or fnmatchcase(path, f"{whole}.*")
+
+
+def require_queue(client: Client, queue: str) -> None:
+    """Raises `Failure` where there is no such queue."""
     from difflib import get_close_matches
 
     if "*" in queue or "?" in queue:

@@ -77,7 +77,7 @@ def logs(
     if attempt is not None and len(keys) > 1:
         raise app.wrong_usage("logs: --attempt is about one job; name one")
     names: list[Stream] = ["stdout"] if stdout else ["stderr"] if stderr else ["stdout", "stderr"]
-    known = list(dict.fromkeys(app.key_of(key) for key in keys))
+    known = list(dict.fromkeys(app.named(client, key) for key in keys))
     from fairlead.cli import follow_parts
 
     arrays = [key for key in known if follow_parts.is_several(client, key)]
@@ -109,7 +109,10 @@ def _print_logs(
         begin = attempt or (int(client.job(key).attempts or 1) if follow else None)
         for name in names:
             out = target(name) if alone else Prefixed(key, target(name))
-            sources.append(Source(key, name, out, _print_so_far(client, key, name, out, tail, begin), begin or 1))
+            offset = _print_so_far(client, key, name, out, tail, begin)
+            if not follow:
+                write(out, b"")  # Where it goes on, a line that is half written is ended by what comes.
+            sources.append(Source(key, name, out, offset, begin or 1))
         job = client.job(key)
         if job.stdout == job.stderr and job.own_files and names == ["stderr"]:
             app.complain(f"{key} writes its standard error to {job.stdout}, with its standard output")
@@ -121,7 +124,11 @@ def _print_logs(
             for chunk in client.follow(source.key, source.stream, offset=source.offset, attempt=attempt):
                 write(source.out, chunk)
     elif follow:
-        _follow_all(client, sources)
+        try:
+            _follow_all(client, sources)
+        finally:
+            for source in sources:
+                write(source.out, b"")
 
 
 @app.command("wait", examples=_WAIT_EXAMPLES)
@@ -140,7 +147,7 @@ def wait(client: Client, keys: tuple[str, ...], started: bool, bell: bool, outpu
     """
     if bool(keys) == given(by):
         raise app.wrong_usage(f"wait: give keys, or at least one of {SHOWN} (not both)")
-    known = [app.key_of(key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
+    known = [app.named(client, key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
     if not known:
         app.complain("no live job is like that; there is nothing to wait for")
         return None
@@ -168,7 +175,6 @@ def _print_so_far(
 
     for content in written() if tail is None else last_lines(written(), tail):
         write(out, content)
-    write(out, b"")
     return offset
 
 

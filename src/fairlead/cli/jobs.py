@@ -55,7 +55,7 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 @click.option(
     "--interval",
     "-i",
-    type=click.FloatRange(0.2),
+    type=app.SECONDS_BETWEEN,
     metavar="SECONDS",
     help="Again each time so long has passed, until Ctrl-C.",
 )

@@ -17,6 +17,7 @@ import click
 from fairlead.cli import past, render
 from fairlead.cli.app import FAILED, Failure, Group, Status, complain, report_output, show_output
 from fairlead.core.model.quantities import format_bytes
+from fairlead.core.model.resources import INT64_MAX
 from fairlead.places import journal_file
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ path_argument = click.argument(
     help="The journal file, or the state directory it is in; the usual state directory if left out.",
 )
 
+_SEQ = click.IntRange(1, INT64_MAX)
+"""What a journal can count."""
 
 journal = Group("journal", help="Check, replay and read the journal of a service.")
 
@@ -95,7 +98,7 @@ def _count(problems: int) -> str:
 @journal.command("replay", examples="fairlead journal replay\nfairlead journal replay --from-snapshot")
 @path_argument
 @click.option("--from-snapshot", is_flag=True, help="Begin with the newest snapshot instead of the start.")
-@click.option("--to", type=click.IntRange(1), metavar="SEQ", help="End with this record.")
+@click.option("--to", type=_SEQ, metavar="SEQ", help="End with this record.")
 @show_output
 def replay(path: Path | None, from_snapshot: bool, to: int | None, output: str) -> Status:
     """Decide everything again and compare with what was decided.
@@ -150,8 +153,8 @@ def _progress(last: int) -> Iterator[Callable[[int], None] | None]:
 
 @journal.command("events", examples="fairlead journal events --from 100 --to 120\nfairlead journal events --json")
 @path_argument
-@click.option("--from", "first", type=click.IntRange(1), default=1, metavar="SEQ", help="Begin with this record.")
-@click.option("--to", "last", type=click.IntRange(1), metavar="SEQ", help="End with this record.")
+@click.option("--from", "first", type=_SEQ, default=1, metavar="SEQ", help="Begin with this record.")
+@click.option("--to", "last", type=_SEQ, metavar="SEQ", help="End with this record.")
 @click.option(
     "--kind",
     "-k",
@@ -218,9 +221,7 @@ def _value(value: Any) -> str:
 
 
 @journal.command("cut", examples="fairlead journal cut --from 812")
-@click.option(
-    "--from", "first", type=click.IntRange(1), required=True, metavar="SEQ", help="The first record to put aside."
-)
+@click.option("--from", "first", type=_SEQ, required=True, metavar="SEQ", help="The first record to put aside.")
 @path_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def cut(first: int, path: Path | None, yes: bool) -> None:

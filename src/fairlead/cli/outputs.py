@@ -30,19 +30,38 @@ class Out(Protocol):
         """Show it."""
 
 
+class _Lines:
+    """Pieces as lines; the pieces of one that goes on are put together once, when it ends."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    def ended_by(self, content: bytes) -> list[bytes]:
+        """The lines that end in this piece, each without its end."""
+        first, *others = content.split(b"\n")
+        self._rest.append(first)
+        if not others:
+            return []
+        lines, self._rest = [b"".join(self._rest), *others[:-1]], [others[-1]]
+        return lines
+
+    def rest(self) -> list[bytes]:
+        """The line that has no end, if there is one; from now on it begins anew."""
+        rest, self._rest = b"".join(self._rest), []
+        return [rest] if rest else []
+
+
 class Prefixed:
     """Output whose lines begin with the key of a job; a line is passed on when it is whole."""
 
     _lock = threading.Lock()
 
     def __init__(self, key: str, out: BinaryIO) -> None:
-        self._begin, self._out, self._rest = f"{key}: ".encode(), out, b""
+        self._begin, self._out, self._lines = f"{key}: ".encode(), out, _Lines()
 
     def write(self, content: bytes) -> None:
         """Take a piece of it; an empty one is its end."""
-        *lines, self._rest = (self._rest + content).split(b"\n")
-        if not content and self._rest:
-            lines, self._rest = [self._rest], b""
+        lines = self._lines.ended_by(content) if content else self._lines.rest()
         with self._lock:
             self._out.write(b"".join(self._begin + line + b"\n" for line in lines))
 
@@ -72,12 +91,10 @@ def so_far(client: Client, key: str, stream: Stream, attempt: int | None = None)
 
 def last_lines(contents: Iterator[bytes], tail: int) -> Iterator[bytes]:
     """The last lines of it."""
-    kept, rest = deque[bytes](maxlen=tail), b""
+    kept, lines = deque[bytes](maxlen=tail), _Lines()
     for content in contents:
-        *lines, rest = (rest + content).split(b"\n")
-        kept.extend(line + b"\n" for line in lines)
-    if rest:
-        kept.append(rest)
+        kept.extend(line + b"\n" for line in lines.ended_by(content))
+    kept.extend(lines.rest())
     yield b"".join(kept)
 
 

@@ -32,6 +32,8 @@ fairlead journal at 14:05 whatif cancel 12
 fairlead journal at -- -30m whatif priority 17 100
 """
 _FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+_LONGEST = 40
+"""A moment is no longer than that, and Python reads no number of thousands of digits."""
 
 
 @command("at", examples=EXAMPLES)
@@ -113,7 +115,7 @@ def _moment(text: str) -> tuple[int | None, int | None]:
     """A record, or a time in milliseconds."""
     from fairlead.cli.values import parse_duration
 
-    if text.startswith("@") and text[1:].isdecimal():
+    if text.startswith("@") and text[1:].isdecimal() and len(text) < _LONGEST:
         return int(text[1:]), None
     if text.startswith("-"):
         return None, int(time.time() * 1000) - parse_duration(text[1:], "journal at")
@@ -124,6 +126,7 @@ def _moment(text: str) -> tuple[int | None, int | None]:
             return None, int(time.mktime(time.strptime(text, form)) * 1000)
         except ValueError:
             continue
+    text = render.cut(text, _LONGEST)
     raise wrong_usage(f"journal at: {text!r} is no time; write '2026-05-04 14:05', 14:05, -30m, or a record as @812")
 
 

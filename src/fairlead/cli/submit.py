@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import jobfields, named_jobs, render, scripts
+from fairlead.cli import app, jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
-from fairlead.client.errors import Misconfigured, Refused
+from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
 from fairlead.client.sync import Client
 
@@ -69,8 +69,6 @@ def read_jobs(path: str, text: str, defaults: Mapping[str, Any]) -> list[Describ
 
 def read_text(path: str) -> str:
     """The content of a file, or of standard input for `-`. Raises `Failure` (usage) if it cannot be read."""
-    import sys
-
     try:
         if path == "-":
             return sys.stdin.read()
@@ -179,7 +177,7 @@ def describe(entry: Mapping[str, Any], where: str) -> Described:
     return Described(where, body)
 
 
-def as_failure_of(jobs: list[Described], refused: Refused, accepted: int) -> Failure:
+def as_failure_of(jobs: list[Described], refused: Refused, taken: Sequence[str]) -> Failure:
     """The service's refusal with the place in the file instead of the place in the request."""
     import re
 
@@ -190,9 +188,7 @@ def as_failure_of(jobs: list[Described], refused: Refused, accepted: int) -> Fai
         text, job = refused.message.removeprefix(f"{refused.field}: "), jobs[int(match[1])]
         where = [jobfields.option_of(match[2])] if job.where == _TYPED and match[2] else [job.where, match[2]]
         message = ": ".join([*filter(None, where), text])
-    if accepted:
-        message += f" ({accepted} jobs before it are submitted already)"
-    return Failure(message, REFUSED, refused.details)
+    return Failure(message + _taken_before(taken), REFUSED, refused.details)
 
 
 # -- files of jobs ----------------------------------------------------------------------------------------------------
@@ -370,12 +366,21 @@ def send(client: Client, jobs: list[Described]) -> list[SubmittedJob]:
     """Submit in requests that the service takes; each of them is accepted as a whole or not at all."""
     rows: list[SubmittedJob] = []
     for batch in batches(jobs):
+        keys = [row.key for row in rows]
         try:
-            keys = [row.key for row in rows]
             rows += client.submit([named_jobs.with_keys(job.body, keys) for job in batch]).jobs
         except Refused as refused:
-            raise as_failure_of(batch, refused, len(rows)) from None
+            raise as_failure_of(batch, refused, keys) from None
+        except ClientError as error:
+            if not keys:
+                raise
+            raise Failure(error.message + _taken_before(keys), app.status_of(error), error.details) from None
     return rows
+
+
+def _taken_before(keys: Sequence[str]) -> str:
+    """What is said of jobs of earlier requests, where a later one went wrong."""
+    return f" ({len(keys)} jobs before it are submitted already: {keys[0]} to {keys[-1]})" if keys else ""
 
 
 def batches(jobs: list[Described]) -> list[list[Described]]:

@@ -91,7 +91,7 @@ def attach(client: Client, key: str, detach_keys: str) -> Status:
     Of one that was submitted by `fairlead run --pty`; several may sit there at once. What is typed goes to the job,
     Ctrl-C too. Ctrl-] leaves; the job goes on. If it ends meanwhile, its exit status is that of this command.
     """
-    keys, job = keys_of(detach_keys), client.job(app.key_of(key))
+    keys, job = keys_of(detach_keys), client.job(app.named(client, key))
     if not job.terminal:
         shows = f"`fairlead logs -f {key}` shows what it writes"
         raise app.Failure(f"{key} has no terminal: only `fairlead run --pty` gives one; {shows}", app.REFUSED)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.app import command, connected, queue_option
+from fairlead.cli.app import SECONDS_BETWEEN, command, connected, queue_option
+from fairlead.cli.filters import require_queue
 from fairlead.cli.frame import LATEST, QUEUES, RUNNING, WAITING, frame
 from fairlead.cli.watch import View, Watcher
 from fairlead.client.errors import Unreachable
@@ -42,7 +43,7 @@ _KEYS = "q leaves   w waiting   r running   u queues   l latest   a all"
 @click.option(
     "--interval",
     "-i",
-    type=click.FloatRange(0.2),
+    type=SECONDS_BETWEEN,
     default=_REFRESH_S,
     metavar="SECONDS",
     help="Look at least this often.",
@@ -55,7 +56,9 @@ def top(client: Client, queue: str | None, interval: float) -> None:
     all of it. Without a terminal it prints one line for each change, until stopped.
     """
     next(client.nodes(), None)  # A service that is away later is waited for; one that is not there now is an error.
-    watcher = Watcher(client, lambda row: queue is None or f"{row.queue}.".startswith(f"{queue}."))
+    if queue is not None:
+        require_queue(client, queue)
+    watcher = Watcher(client, queue)
     watcher.listen()
     try:
         if sys.stdout.isatty():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead.cli.app import wrong_usage
+from fairlead.cli.app import Number, wrong_usage
 from fairlead.cli.values import parse_duration
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _TRIAL = (
     click.option("--lasts", metavar="TIME", help="Made-up workloads: for so long."),
     click.option(
         "--load",
-        type=click.FloatRange(0.001),
+        type=Number(0.001),
         metavar="PART",
         help="Made-up workloads: part of the nodes that is asked for.",
     ),
@@ -128,6 +128,6 @@ def _moment(text: str, where: str) -> int | None:
         return None
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):  # At both ends of all years there are moments that no clock can say.
         raise wrong_usage(f"{where}: {text!r} is no time; write 2026-05-01 or 2026-05-01T08:00") from None
-    return round((at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp() * 1000)

@@ -14,7 +14,7 @@ import click
 from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.tls import tls_options
-from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
+from fairlead.cli.values import parse_amount, parse_amounts, parse_duration, parse_pairs
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir, port_of_pages
 
@@ -194,7 +194,7 @@ def up(
             pages_port=None if no_pages else port_of_pages(port, pages_port),
             socket=socket or Path(default_socket()),
             admins=admin,
-            resources=None if resource == ("none",) else parse_resources(None, None, None, resource),
+            resources=None if resource == ("none",) else parse_amounts(resource, "--"),
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
             keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),

@@ -89,8 +89,6 @@ def parse_resources(
     cpu: str | None, memory: str | None, gpu: int | None, others: Iterable[str], prefix: str = "--"
 ) -> dict[str, int]:
     """All amounts that one job asks for, without zeros. Raises `Failure` (usage) for a resource named twice."""
-    from fairlead.cli import foreign
-
     amounts: dict[str, int] = {}
     if cpu is not None:
         amounts[VCORE] = parse_amount(VCORE, cpu, f"{prefix}cpu")
@@ -98,14 +96,22 @@ def parse_resources(
         amounts["memory"] = parse_amount("memory", memory, f"{prefix}memory")
     if gpu is not None:
         amounts["gpu"] = gpu
-    for name, text in parse_pairs(others, f"{prefix}resource", "licence=1").items():
+    return {name: value for name, value in parse_amounts(others, prefix, amounts).items() if value}
+
+
+def parse_amounts(texts: Iterable[str], prefix: str, known: Mapping[str, int] | None = None) -> dict[str, int]:
+    """`NAME=N` texts beside amounts that are `known`; a 0 is one. Raises `Failure` (usage)."""
+    from fairlead.cli import foreign
+
+    amounts = dict(known or {})
+    for name, text in parse_pairs(texts, f"{prefix}resource", "licence=1").items():
         resource = resource_called(name)
         if name.lower() in foreign.RESOURCES:
             raise wrong_usage(f"{prefix}resource: {name} is called {foreign.RESOURCES[name.lower()]} here")
         if resource in amounts:
             raise wrong_usage(f"{prefix}resource: {name} is given twice; give it once")
         amounts[resource] = parse_amount(resource, text, f"{prefix}resource {name}")
-    return {name: value for name, value in amounts.items() if value}
+    return amounts
 
 
 # -- what the fields of a job mean --------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.cli.filters import LIVE_STATES
+from fairlead.cli.filters import LIVE_STATES, is_within
 from fairlead.cli.follow import how_it_ended
 from fairlead.cli.render import amounts, duration, plain
 from fairlead.client.errors import ClientError, Refused
@@ -46,8 +46,9 @@ class View:
 class Watcher:
     """Looks again and again, and says what is different."""
 
-    def __init__(self, client: Client, wanted: Callable[[Job], bool] = lambda _row: True) -> None:
-        self.client, self.wanted = client, wanted
+    def __init__(self, client: Client, queue: str | None = None) -> None:
+        """`queue`: only of this one and those below it."""
+        self.client, self._queue = client, queue
         self._known: dict[str, tuple[str, str]] = {}
         self._touched: set[str] = set()
         self._told: deque[str] = deque()
@@ -68,11 +69,22 @@ class Watcher:
         for row in ended:
             if row.state not in LIVE_STATES:
                 self._known.pop(row.key, None)
-        view = View(now, live, ended, list(self.client.queues()), list(self.client.nodes()))
+        view = View(now, live, ended, list(self._queues(self.client.queues())), list(self.client.nodes()))
         return view, lines
 
     def _rows(self, *states: str, parts: bool = False) -> list[Job]:
-        return [row for row in self.client.jobs(state=states, parts=parts, limit=_SHOWN_EACH) if self.wanted(row)]
+        return list(self.client.jobs(state=states, queue=self._queue, parts=parts, limit=_SHOWN_EACH))
+
+    def _queues(self, trees: Iterable[Queue]) -> Iterator[Queue]:
+        """The trees of what is looked at."""
+        for tree in trees:
+            if self._is_wanted(tree.path):
+                yield tree
+            else:
+                yield from self._queues(tree.children)
+
+    def _is_wanted(self, path: str) -> bool:
+        return self._queue is None or is_within(self._queue, path)
 
     def _look_up(self, key: str) -> Job | None:
         try:
@@ -80,7 +92,7 @@ class Watcher:
         except Refused:
             self._known.pop(key, None)
             return None
-        return row if self.wanted(row) else None
+        return row if self._is_wanted(row.queue) else None
 
     def _change(self, row: Job, now_ms: int) -> str:
         mark = (row.state, (row.reason.code if row.reason else "") or "")

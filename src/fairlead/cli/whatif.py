@@ -53,7 +53,7 @@ def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
         try:
             answer = client.what_if(**supposed, forecast=forecast, **more)
         except Refused as refused:
-            raise submit.as_failure_of([submit.Described("submit")], refused, 0) from None
+            raise submit.as_failure_of([submit.Described("submit")], refused, ()) from None
         tell(answer, output, lambda: difference_lines(answer, forecast))
 
     return ask

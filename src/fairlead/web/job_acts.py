@@ -136,7 +136,7 @@ class _Acts:
     async def limit(self, given: Given) -> str:
         ms = int(given["ms"]) if "ms" in given else times.parse_duration(str(given["limit"]))
         await self.client.change(self.key, time_limit_ms=ms)
-        return f"Its time limit is {times.duration_exactly(ms)} now."
+        return f"Its time limit is {times.duration_exactly(ms)} now." if ms else "It has no time limit now."
 
     async def resources(self, given: Given) -> str:
         job = await self.client.job(self.key)

@@ -20,7 +20,6 @@ from fairlead.wire.jobs import JobDetails
 TAIL = 64 * 1024
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 AGAIN_S = 2.0
-FAR = 2**53
 
 
 def why_nothing(job: JobDetails) -> str:

@@ -7,6 +7,7 @@ queue file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
 
 from fastapi import Request
 
@@ -174,7 +175,7 @@ class _Queues:
             p(
                 a(
                     "To the queue file, with this change",
-                    href=f"/policy?queue={self.chosen}&keys={'/'.join(keys)}&value={text}",
+                    href=f"/policy?{urlencode({'queue': self.chosen, 'keys': '/'.join(keys), 'value': text})}",
                 )
             ),
         )

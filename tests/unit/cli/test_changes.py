@@ -239,6 +239,14 @@ def test_a_signal_that_there_is_not_is_refused(service: Any, run: Callable[..., 
     assert f"there is no signal '{typed}'" in result.stderr
 
 
+def test_a_number_of_thousands_of_digits_is_no_signal(service: Any, run: Callable[..., Any]) -> None:
+    """Python itself does not read it."""
+    result = run("signal", "1" * 5_000, "3")
+    assert (result.exit_code, service.requests) == (2, [])
+    assert "there is no signal '111" in result.stderr
+    assert len(result.stderr) < 200
+
+
 def test_command_directory_environment_and_tags_are_changed(
     service: Any, run: Callable[..., Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from testbed.answering import made
 
 from fairlead.cli import follow, outputs
 from fairlead.cli.follow import exit_status, how_it_ended
+from fairlead.cli.outputs import Prefixed, last_lines
 from fairlead.client import Client
 from fairlead.wire.jobs import JobDetails
 
@@ -194,3 +197,52 @@ def test_waiting_for_a_start_is_over_when_it_runs(service: Any, run: Callable[..
     service.add("3", "cancelled", ended_at_ms=2)
     assert run("wait", "--started", "1", "2").exit_code == 0
     assert run("wait", "--started", "1", "3").exit_code == 4
+
+
+def test_a_line_that_is_half_written_when_two_are_followed_stays_one_line(
+    service: Any, run: Callable[..., Any], answer: Any
+) -> None:
+    """What comes of it later belongs to it."""
+    whole = {"1": b"one\nhalf of it\n", "2": b"all\n"}
+
+    def logs(request: Any) -> Any:
+        key, follows = request.path.split("/")[4], request.query.get("follow") == "true"
+        written = whole[key] if request.query["stream"] == "stdout" else b""
+        offset = int(request.query.get("offset", 0))
+        part = written[offset:] if follows else written[offset:8]
+        if follows:
+            service.jobs[key]["state"] = "succeeded"
+        return answer(200, raw=part, headers={"X-Offset-Next": str(offset + len(part))})
+
+    for key in whole:
+        service.add(key, "running", started_at_ms=1, attempts=1)
+        service.on("GET", f"/jobs/{key}/logs", logs)
+    result = run("logs", "-f", "1", "2")
+    assert sorted(result.stdout.splitlines()) == ["1: half of it", "1: one", "2: all"]
+
+
+def test_output_without_ends_of_lines_is_not_copied_again_for_each_piece() -> None:
+    """A bar of progress writes none; what was kept of it was copied with each piece: hours for 100 MiB."""
+    pieces, out = 3_000, io.BytesIO()
+    began = time.process_time()
+    lines = Prefixed("1", out)  # type: ignore[arg-type]
+    for _ in range(pieces):
+        lines.write(b"#" * 8192)
+    lines.write(b"\nend")
+    lines.write(b"")
+    [last] = last_lines((b"#" * 8192 for _ in range(pieces)), 2)
+    assert time.process_time() - began < 2
+    assert out.getvalue() == b"1: " + b"#" * (8192 * pieces) + b"\n1: end\n"
+    assert last == b"#" * (8192 * pieces)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 50])
+def test_the_last_lines_are_the_same_in_whatever_pieces_they_come(size: int) -> None:
+    text = b"a\n\nbc\ndef"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    assert list(last_lines(iter(pieces), 3)) == [b"\nbc\ndef"]
+    out = io.BytesIO()
+    lines = Prefixed("1", out)  # type: ignore[arg-type]
+    for piece in [*pieces, b""]:
+        lines.write(piece)
+    assert out.getvalue() == b"1: a\n1: \n1: bc\n1: def\n"

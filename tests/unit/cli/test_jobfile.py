@@ -136,8 +136,9 @@ def test_a_refusal_of_the_service_is_told_with_the_place_in_the_file() -> None:
     jobs = [Described("w.jsonl:1"), Described("w.jsonl:4")]
     said = {"type": "urn:fairlead:problem:invalid", "title": "", "status": 422, "code": "invalid"}
     refusal = Refused(Problem(**said, detail="there is no queue root.x", field="jobs[1].queue"))
-    assert as_failure_of(jobs, refusal, 0).message == "w.jsonl:4: queue: there is no queue root.x"
-    assert "5000 jobs before it" in as_failure_of(jobs, refusal, 5000).message
+    assert as_failure_of(jobs, refusal, []).message == "w.jsonl:4: queue: there is no queue root.x"
+    taken = [str(number) for number in range(1, 5_001)]
+    assert "(5000 jobs before it are submitted already: 1 to 5000)" in as_failure_of(jobs, refusal, taken).message
 
 
 def test_every_job_with_a_mistake_is_named() -> None:

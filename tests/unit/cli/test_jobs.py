@@ -273,3 +273,22 @@ def test_the_script_alone_is_shown(filled: Any, run: Callable[..., Any]) -> None
     """As it was submitted, for a file."""
     filled.on("GET", "/jobs/2/script", {"script": "#!/bin/sh\ntrue\n"})
     assert run("show", "2", "--script").stdout == "#!/bin/sh\ntrue\n"
+
+
+@pytest.mark.parametrize("command", ["ls", "top"])
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "-inf", "0.1"])
+def test_an_interval_that_no_clock_can_wait_for_is_refused(
+    service: Any, run: Callable[..., Any], command: str, seconds: str
+) -> None:
+    """Before anything is shown; `time.sleep` answered with a traceback."""
+    result = run(command, "-i", seconds)
+    assert (result.exit_code, result.stdout, service.requests) == (2, "", [])
+    assert f"{command}: invalid value for '--interval'" in result.stderr
+
+
+def test_a_message_obeys_no_control_characters(service: Any, run: Callable[..., Any]) -> None:
+    """What stands in it may come from others: a queue file, a node, a service."""
+    service.add("1", "waiting", reason={"code": "x", "sentence": "waits for \x1b]0;title\x07 and\u202e that"})
+    service.on("GET", "/jobs/1/logs", b"")
+    result = run("wait", "--started", "2\x1b[2J")
+    assert result.stderr == "fairlead: there is no job 2\\x1b[2J\n"

@@ -96,3 +96,24 @@ def test_a_journal_that_is_not_there_is_named(run: Callable[..., Any], tmp_path:
     result = run("journal", what, str(tmp_path))
     assert result.exit_code == 1
     assert str(tmp_path / "journal.db") in result.stderr
+
+
+FAR = "99999999999999999999999"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("events", "--from", FAR),
+        ("events", "--to", FAR),
+        ("replay", "--to", FAR),
+        ("cut", "--yes", "--from", FAR),
+    ],
+)
+def test_a_record_beyond_what_a_journal_can_count_is_refused(
+    run: Callable[..., Any], state: Path, words: tuple[str, ...]
+) -> None:
+    """In words, and before anything is read."""
+    result = run("journal", *words, str(state))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{FAR} is not in the range 1<=x<={2**63 - 1}" in result.stderr

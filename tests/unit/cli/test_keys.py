@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fairlead.cli.app import Failure, key_of
@@ -28,3 +32,16 @@ def test_two_namespaces_are_refused() -> None:
     """Which one is meant cannot be known."""
     with pytest.raises(Failure, match="two namespaces"):
         key_of("pod/shop/web", "home")
+
+
+@pytest.mark.parametrize("words", [("logs",), ("wait",), ("attach",), ("why",)])
+def test_a_pod_is_in_the_namespace_of_the_context(
+    service: Any, run: Callable[..., Any], socket_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any
+) -> None:
+    """Everywhere alike; `default` counts only where the context says none."""
+    monkeypatch.delenv("FAIRLEAD_SOCKET")
+    file = tmp_path / "config" / "fairlead" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'current = "c"\n[contexts.c]\nsocket = "{socket_path}"\nnamespace = "shop"\n')
+    run(*words, "pod/web")
+    assert "/api/v1/jobs/shop%2Fweb" in service.requests[0].path

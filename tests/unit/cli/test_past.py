@@ -98,6 +98,9 @@ def test_a_moment_is_a_record_or_a_time(run: Callable[..., Any], state: Path) ->
         (("at", "@7", "why", "77"), "there was no job '77'"),
         (("at", "@7", "whatif", "drain", "n9"), "there was no node 'n9'"),
         (("at", "@99"), "there is no record 99"),
+        (("at", "@99999999999999999999999"), "there is no record 99999999999999999999999"),
+        (("at", f"@{'1' * 5_000}"), "is no time"),
+        (("at", "0001-01-01"), "the journal begins at"),
     ],
 )
 def test_what_cannot_be_answered_is_said(run: Callable[..., Any], state: Path, words: Any, said: str) -> None:

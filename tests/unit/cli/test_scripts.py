@@ -111,6 +111,8 @@ def test_directives_may_be_ignored(taking: Any, run: Run) -> None:
         ("#FAIRLEAD --cpu", "job.sh:2: Option '--cpu' requires an argument"),
         ("#FAIRLEAD 4", "job.sh:2: only options can stand here, not '4'"),
         ("#FAIRLEAD --file x", "job.sh:2: --file is about the call, not about the job; type it there"),
+        ("#FAIRLEAD --ca x", "job.sh:2: --ca is about the call, not about the job; type it there"),
+        ("#FAIRLEAD --format json", "job.sh:2: --format is about the call, not about the job; type it there"),
         ("#FAIRLEAD --env X", "--env: 'X' is not set here; write X=VALUE"),
         ("#FAIRLEAD --name 'x", "job.sh:2: No closing quotation"),
         ("#SBATCH train.sh", "job.sh:2: 'train.sh' is no option of sbatch"),
@@ -122,6 +124,15 @@ def test_a_line_that_makes_no_sense(taking: Any, run: Run, line: str, said: str)
     write(f"#!/bin/sh\n{line}\n")
     result = run("submit", "job.sh")
     assert (result.exit_code, said in result.stderr, taking.sent("POST", "/jobs")) == (2, True, []), result.stderr
+
+
+@pytest.mark.parametrize("line", ["--pty", "--detach-keys ctrl-a", "--ca x"])
+def test_what_is_about_the_call_of_run_stands_in_no_script(taking: Any, run: Run, line: str) -> None:
+    """It meant nothing there, and nothing said so."""
+    write(f"#!/bin/sh\n#FAIRLEAD {line}\n")
+    result = run("run", "job.sh")
+    assert (result.exit_code, taking.sent("POST", "/jobs")) == (2, [])
+    assert f"job.sh:2: {line.split()[0]} is about the call, not about the job; type it there" in result.stderr
 
 
 def test_what_follows_dashes_is_a_command(taking: Any, run: Run) -> None:

@@ -35,7 +35,11 @@ def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_pat
         (("--until", "soon"), "--until: 'soon' is not a duration"),
         (("--mtbf", "1h", "--faults", "f.csv"), "give one of them"),
         (("--mttr", "1h"), "--mttr goes with --mtbf"),
+        (("--load", "nan"), "'nan' is no number"),
+        (("--load", "inf"), "'inf' is no number"),
         (("--since", "yesterday"), "--since: 'yesterday' is no time"),
+        (("--since", "0001-01-01"), "--since: '0001-01-01' is no time"),
+        (("--before", "9999-12-31T23:59-14:00"), "--before: '9999-12-31T23:59-14:00' is no time"),
     ):
         result = run("sim", "run", "--workload", "poisson", *words)
         assert (result.exit_code, says in result.stderr) == (2, True), result.stderr

@@ -166,6 +166,34 @@ def test_large_files_are_sent_in_several_requests(monkeypatch: pytest.MonkeyPatc
     assert max(map(len, found)) == 2
 
 
+@pytest.mark.parametrize("how", ["refused", "failed", "broken"])
+def test_what_was_taken_before_a_later_request_went_wrong_is_named(
+    taking: Any,
+    run: Callable[..., Any],
+    answer: Any,
+    refuse: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    """Else nobody knows their keys: they run, and the whole file is submitted again."""
+    monkeypatch.setattr(submit, "_BATCH", 2)
+    monkeypatch.setattr("fairlead.client.sync.PAUSES_S", ())
+    take = taking.routes["POST", "/api/v1/jobs"]
+    wrong = {
+        "refused": refuse(429, "too many"),
+        "failed": refuse(500, "it broke"),
+        "broken": answer(200, raw=b"{", broken=True),
+    }
+
+    def reply(request: Any) -> Any:
+        return take(request) if len(taking.jobs) < 4 else wrong[how]
+
+    taking.on("POST", "/jobs", reply)
+    result = run("submit", "--file", "-", stdin='{"command":["a"]}\n' * 6)
+    assert (result.exit_code, result.stdout) == ({"refused": 4, "failed": 5, "broken": 3}[how], "")
+    assert "4 jobs before it are submitted already: 1 to 4" in result.stderr
+
+
 def test_json_prints_the_rows_and_quiet_nothing(taking: Any, run: Callable[..., Any]) -> None:
     """For scripts."""
     assert json.loads(run("submit", "--json", "--", "true").stdout)[0]["key"] == "1"

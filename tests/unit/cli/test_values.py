@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,3 +134,22 @@ def test_a_resource_named_by_two_options_is_refused() -> None:
 def test_cpu_is_the_same_resource_as_vcore() -> None:
     """In the queue file it is vcore; nobody who declares `cpu=4` means a second resource."""
     assert parse_resources(None, None, None, ["cpu=4"]) == {"vcore": 4000}
+
+
+@pytest.mark.parametrize(
+    ("words", "declared"),
+    [
+        (("--resource", "gpu=0"), {"gpu": 0}),
+        (("--resource", "gpu=0", "--resource", "cpu=2"), {"gpu": 0, "vcore": 2000}),
+        (("--resource", "none"), None),
+        ((), {}),
+    ],
+)
+def test_a_machine_may_be_declared_to_have_none_of_something(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], declared: dict[str, int] | None
+) -> None:
+    """Its GPUs are for others: without that 0 what is found counted, or what an earlier start had declared."""
+    started: list[Any] = []
+    monkeypatch.setattr("fairlead.service.serve.serve", lambda options: started.append(options) or 0)
+    assert run("up", *words).exit_code == 0
+    assert started[0].resources == declared

@@ -66,13 +66,39 @@ def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, cl
     assert told(watcher) == ["9 job in root.batch (0): succeeded after 0.5s"]
 
 
-def test_work_of_others_is_left_out(watched: Any, client: Client) -> None:
-    """As `wanted` says."""
-    watched.add("1", "running", queue="root.a")
+@pytest.mark.parametrize("queue", ["root.b", "b", "ROOT.B", "root.?", "*"])
+def test_work_of_other_queues_is_left_out(watched: Any, client: Client, queue: str) -> None:
+    """A queue is named as for `ls`: without its root, too, and `*` stands for any text. So is ended work."""
     watched.add("2", "running", queue="root.b")
-    view, lines = Watcher(client, lambda job: job.queue == "root.b").look()
-    assert [job.key for job in view.live] == ["2"]
-    assert len(lines) == 1
+    watched.add("3", "failed", queue="root.b.c")
+    watched.add("4", "failed", queue="rooted.b")
+
+    def listed(request: Any) -> Any:
+        assert request.lists["queue"] == [queue]
+        return {"jobs": [watched.jobs["2"]] if "running" in request.lists["state"] else []}
+
+    watched.on("GET", "/jobs", listed)
+    watcher = Watcher(client, queue)
+    watcher._touched.update({"3", "4"})
+    view, lines = watcher.look()
+    assert [job.key for job in view.ended] == ["3"]
+    assert len(lines) == 2
+
+
+def test_a_small_queue_is_seen_behind_many_jobs_of_others(watched: Any, client: Client) -> None:
+    """The service is asked for that queue: only so many jobs come at a look."""
+    for number in range(310):
+        watched.add(str(number), "waiting", queue="root.a")
+    watched.add("999", "waiting", queue="root.b")
+    assert [job.key for job in Watcher(client, "root.b").look()[0].live] == ["999"]
+
+
+def test_what_waits_elsewhere_is_not_counted(watched: Any, client: Client) -> None:
+    """Of the queues only those are shown that were asked for, and only theirs is the total."""
+    b, c = ({"path": f"root.{name}", "waiting": count, "children": []} for name, count in (("b", 2), ("c", 900)))
+    watched.on("GET", "/queues", {"queues": [{"path": "root", "waiting": 902, "children": [b, c]}]})
+    assert [(each.path, each.waiting) for each in Watcher(client, "b").look()[0].queues] == [("root.b", 2)]
+    assert [each.path for each in Watcher(client).look()[0].queues] == ["root"]
 
 
 def test_work_that_has_vanished_is_forgotten(watched: Any, client: Client) -> None:
@@ -177,3 +203,14 @@ def test_a_view_that_is_old_says_since_when(
     top.live(Watcher(client), 1.0, "here", ["q leaves"])
     capsys.readouterr()
     assert ["no answer since" in title for title in titles] == [False, True, True, False]
+
+
+def test_top_of_a_queue_that_is_not_there_is_refused(
+    watched: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty screen would not say so."""
+    watched.on("GET", "/queues", {"queues": [{"path": "root", "children": [{"path": "root.batch", "children": []}]}]})
+    monkeypatch.setattr(top, "looks", lambda *_: iter(()))
+    result = run("top", "-q", "root.batsh")
+    assert (result.exit_code, "did you mean root.batch?" in result.stderr) == (4, True)
+    assert run("top", "-q", "batch").exit_code == 0
