@@ -53,7 +53,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Resources, fits_in
 from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.scheduler import Scheduler
 
@@ -198,7 +198,7 @@ class RankCourse(SettlingCourse):
                 assert ask is not None, f"{decision}: it is not there"
                 aside = [*reserved.get(decision.node, []), *self.set_aside(decision.node, decisions, part)]
                 if ask not in aside and not self.had_its_own_room(decision, meanwhile):
-                    rivals = [a for a in candidates if all(holder is a for holder in aside)]
+                    rivals = [a for a in candidates if all(h is a and not self.loses_its_node(a, ask) for h in aside)]
                     self.nothing_before_it_would_fit(View(part, self.rule, ask, then), rivals, meanwhile)
         return decisions
 
@@ -211,6 +211,17 @@ class RankCourse(SettlingCourse):
             return []
         names = [(d.application, d.key) for d in decisions if isinstance(d, Reserved) and d.node == node]
         return [ask for name in names if (ask := known(part, name)) is not None]
+
+    def loses_its_node(self, holder: Ask, placed: Ask) -> bool:
+        """Whether a node was set aside for an ask that would have been stopped there for what was placed.
+
+        By guarantee what requires the node may stop work of its own priority there, though that comes before it in
+        line; so it has the node first (a decision beside YuniKorn's: nothing is started and stopped at once).
+        """
+        node = placed.node
+        assert node is not None
+        may_stop_it = placed.required_node and not holder.required_node and holder.priority <= placed.priority
+        return self.rule == "guarantee" and bool(may_stop_it) and not fits_in(holder.items, node.free)
 
     def had_its_own_room(self, decision: Allocated, meanwhile: Kept) -> bool:
         """Whether room was kept for it that others leave alone whatever their rank.
