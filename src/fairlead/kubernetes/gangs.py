@@ -165,10 +165,10 @@ class Gangs:
 def placeholder_name(application: str, group: str, number: int) -> str:
     """The name of a placeholder pod: it follows from what it stands for, and is a name that the API takes.
 
-    What cannot stand in a name, or is too long, is told apart by a digest of the whole.
+    What cannot stand in a name, is too long, or leaves open where the group begins, is told apart by a digest.
     """
     given = f"tg-{application}-{group}-{number}"
-    if len(given) <= NAME_MAX and not _NO_NAME.search(given):
+    if len(given) <= NAME_MAX and not _NO_NAME.search(given) and "-" not in group:
         return given
     tail = f"-{sha256(f'{application}/{group}'.encode()).hexdigest()[:10]}-{number}"
     head = _NO_NAME.sub("-", f"tg-{application}".lower())

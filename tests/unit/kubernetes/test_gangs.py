@@ -176,6 +176,7 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
         (("job", "w" * 70), ("job", "w" * 69 + "x")),
         (("grün", "w"), ("gr/n", "w")),
     ],
+        (("a", "b-c"), ("a-b", "c")),
 )
 def test_placeholders_of_two_gangs_have_two_names(one: tuple[str, str], other: tuple[str, str]) -> None:
     """However they differ; and each is a name that the API takes. A plain one can be read."""
