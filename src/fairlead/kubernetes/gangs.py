@@ -36,8 +36,6 @@ class Declared:
     user_info: str
     standing: dict[str, None] = field(default_factory=dict)
     """Placeholders that have a node, and were not told to go."""
-    given_back: dict[str, None] = field(default_factory=dict)
-    """Placeholders that are stopped for other work or another gang: each is made again when it is gone."""
     begun: bool = False
     """All of them had one: members enter from now on."""
     given_up: bool = False
@@ -119,26 +117,10 @@ class Gangs:
         return True
 
     def gone(self, pod: KnownPod) -> None:
-        """A pod has no node any more."""
+        """A pod has no node any more, or is about to lose it."""
         found = self.declared.get(pod.application)
         if found is not None:
             found.standing.pop(pod.name.uid, None)
-
-    def told_to_go(self, placeholder: KnownPod, *, for_others: bool) -> None:
-        """A placeholder is stopped, so that the gang is not whole; if that is `for_others`, it is made again."""
-        found = self.declared.get(placeholder.application)
-        if found is not None:
-            found.standing.pop(placeholder.name.uid, None)
-            if for_others:
-                found.given_back[placeholder.name.uid] = None
-
-    def lacks(self, pod: KnownPod) -> bool:
-        """A pod is forgotten: whether it was a placeholder that made room for others, so that its gang lacks one."""
-        found = self.declared.get(pod.application)
-        if found is None or pod.name.uid not in found.given_back:
-            return False
-        del found.given_back[pod.name.uid]
-        return True
 
     def give_up(self, application: str, *, failed: bool = False) -> None:
         """The gang waits for its placeholders no longer: members enter as plain work, unless it has `failed`."""

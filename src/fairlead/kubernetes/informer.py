@@ -313,7 +313,8 @@ class Informer:
         self.devices.leave(known)
         self.pod_store.forget(known)
         self.gangs.gone(known)
-        if self.gangs.lacks(known):
+        if known.spec.placeholder:
+            # Whoever deleted it: its gang cannot begin without it.
             self.placeholders.complete(known.application, known.name.name)
         if not known.foreign and known.application not in self.pod_store.by_application:
             # Its name may be used anew by somebody who does better.
