@@ -5,7 +5,7 @@ decides what runs, and sends nothing. The contract of its user: every event that
 decisions that follow are heard (`heard`) before the next change is taken.
 
 Invariants: a pod enters the scheduler's books once, and leaves them once; a pod that is bound to a node we do not know
-waits for that node; an older version of an object changes nothing.
+waits for that node. What comes is the truth, whatever its version: the reflectors pass over late words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.placeholders import Placeholders
 from fairlead.kubernetes.pod_reader import UNREADABLE, PodReader
 from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
-from fairlead.kubernetes.reflector import Change, Changed, Deleted, is_older
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.pods import Standing, application_of, standing
@@ -100,9 +100,11 @@ class Informer:
         meta = pod.metadata
         name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "", arrival=identity.arrival_of(pod))
         known = self.pod_store.by_uid.get(name.uid)
-        if known is not None and is_older(meta.resource_version or "", known.version):
-            return
         stands = standing(pod, self.scheduler_name)
+        if known is not None and known.bound and not pod.spec.node_name and stands is not Standing.OVER:
+            # The server was set back to before it had a node: it begins anew.
+            yield from self.remove(known)
+            known = None
         if known is None:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
                 return

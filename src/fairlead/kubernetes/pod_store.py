@@ -50,7 +50,6 @@ class KnownPod:
     """In the books."""
     bound: str = ""
     """At the API server."""
-    version: str = ""
     stopping: str = ""
     """The cause for which the scheduler told it to stop; empty: it did not."""
     leaving: bool = False
@@ -95,7 +94,7 @@ class KnownPod:
     def update(self, pod: Pod, spec: AskSpec) -> None:
         """It has another version, which means this ask."""
         meta, status = pod.metadata, pod.status
-        self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
+        self.spec, self.flaw = spec, ""
         self.claims, self.own_claims, self.not_understood = claims_of(pod), own_claims_of(pod), not_understood(pod)
         self.device_claims = device_claims_of(pod)
         self.pod = pod if selects_namespaces(pod) else None
