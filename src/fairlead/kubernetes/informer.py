@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
-from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
@@ -247,9 +247,7 @@ class Informer:
             self.stand(known, Books.PLACED, known.bound)
             yield from self.introduce(known.application)
             if known.flaw or known.application not in self.applications:
-                # It cannot be in the books as what it is, but the room that it uses is.
-                known.foreign = True
-                known.spec = replace(known.spec, application="", tags={**known.spec.tags, TAG_FOREIGN: "default"})
+                known.only_uses_room()
         else:
             yield from self.introduce(known.application)
             if known.application not in self.applications:
@@ -257,6 +255,9 @@ class Informer:
             self.stand(known, Books.WAITING)
         yield AddAsks((self.reader.ask(known),), self.partition)
         if known.books is Books.PLACED:
+            if known.flaw and not known.foreign:  # it was refused
+                known.only_uses_room()
+                yield AddAsks((self.reader.ask(known),), self.partition)
             yield from self.placeholders.count_in(known)
             yield from self._note_leaving(known)
 

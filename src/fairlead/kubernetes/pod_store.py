@@ -6,11 +6,11 @@ Decides nothing. Invariant: a pod is in at most one of waiting and placed, and o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.specs import AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
@@ -103,6 +103,11 @@ class KnownPod:
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"
         self.since_ms = (seconds(status.start_time) or 0) * 1000
+
+    def only_uses_room(self) -> None:
+        """It runs and cannot be in the books as what it is, but the room that it uses is."""
+        self.foreign = True
+        self.spec = replace(self.spec, application="", tags={**self.spec.tags, TAG_FOREIGN: "default"})
 
 
 @dataclass(frozen=True, slots=True)
