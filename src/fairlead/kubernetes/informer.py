@@ -319,7 +319,7 @@ class Informer:
         if known.spec.placeholder:
             # Whoever deleted it: its gang cannot begin without it.
             self.placeholders.complete(known.application, known.name.name)
-        if not known.foreign and known.application not in self.pod_store.by_application:
+        if known.application not in self.pod_store.by_application:
             # Its name may be used anew by somebody who does better.
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)

@@ -312,3 +312,17 @@ def test_a_pod_that_runs_uses_its_room_though_it_is_refused() -> None:
     assert binds(cluster.acts()) == {}
     cluster.gone("runs")
     assert binds(cluster.acts()) == {"new": "n1"}
+
+
+def test_an_application_is_judged_anew_also_when_its_last_pod_ran_without_it() -> None:
+    """One that was refused, whose pod somebody else had bound: when all are gone its name is free."""
+    cluster = Cluster("partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]")
+    cluster.node("n1")
+    cluster.pod("waits", labels={"applicationId": "job", "queue": "root.b"})
+    cluster.acts()
+    cluster.pod("runs", node="n1", labels={"applicationId": "job", "queue": "root.b"})
+    cluster.acts()
+    cluster.gone("waits")
+    cluster.gone("runs")
+    cluster.pod("new", labels={"applicationId": "job", "queue": "root.a"})
+    assert binds(cluster.acts()) == {"new": "n1"}
