@@ -17,7 +17,7 @@ from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.identity import Gang
+from fairlead.kubernetes.translate.identity import Gang, TaskGroup
 
 NAME_MAX = 63
 _NO_NAME = re.compile(r"[^a-z0-9-]")
@@ -54,16 +54,28 @@ class Declared:
         """All the placeholder pods of the gang."""
         for group in self.gang.groups:
             for number in range(group.min_member):
-                yield CreatePlaceholder(
-                    self.owner.namespace,
-                    placeholder_name(self.application.id, group.name, number),
-                    self.application.id,
-                    self.application.queue,
-                    group,
-                    self.owner,
-                    self.priority_class,
-                    self.user_info,
-                )
+                yield self._placeholder(group, number)
+
+    def placeholder_named(self, name: str) -> Iterator[CreatePlaceholder]:
+        """The one of this name, if the gang has it; a large gang is not gone through for that."""
+        number = identity.whole(name.rpartition("-")[2])
+        for group in self.gang.groups:
+            if number is not None and number < group.min_member:
+                found = self._placeholder(group, number)
+                if found.name == name:
+                    yield found
+
+    def _placeholder(self, group: TaskGroup, number: int) -> CreatePlaceholder:
+        return CreatePlaceholder(
+            self.owner.namespace,
+            placeholder_name(self.application.id, group.name, number),
+            self.application.id,
+            self.application.queue,
+            group,
+            self.owner,
+            self.priority_class,
+            self.user_info,
+        )
 
 
 class Gangs:

@@ -52,9 +52,8 @@ class Placeholders:
         owner = informer.pod_store.by_uid.get(declared.owner.uid)
         if owner is None or owner.leaving:
             return
-        for placeholder in declared.placeholders():
-            wanted = only in ("", placeholder.name)
-            if wanted and informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
+        for placeholder in declared.placeholder_named(only) if only else declared.placeholders():
+            if informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
                 informer.acts.append(placeholder)
 
     def drop(self, gang: Declared | None) -> None:

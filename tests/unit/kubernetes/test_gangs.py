@@ -18,6 +18,7 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.kubernetes import gangs
 from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.bodies import placeholder
@@ -220,3 +221,25 @@ def test_a_placeholder_that_somebody_deletes_is_made_again(owner_stays: bool) ->
         cluster.gone(name)
     made = [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
     assert made == ([FIRST, SECOND] if owner_stays else [])
+
+
+def test_a_large_gang_is_not_gone_through_for_each_placeholder_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when all pods of its namespace are deleted, its owner last."""
+    named: list[str] = []
+
+    def counted(application: str, group: str, number: int) -> str:
+        named.append(placeholder_name(application, group, number))
+        return named[-1]
+
+    cluster = Cluster()
+    notes = {identity.TASK_GROUPS: '[{"name": "w", "minMember": 100, "minResource": {"cpu": "1"}}]'}
+    cluster.pod("driver", labels={"applicationId": "job"}, annotations=notes)
+    made = [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    notes = {identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"}
+    for name in made:
+        cluster.pod(name, labels={"applicationId": "job"}, annotations=notes)
+    monkeypatch.setattr(gangs, "placeholder_name", counted)
+    for name in made:
+        cluster.gone(name)
+    assert [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == made
+    assert len(named) == 100
