@@ -1,15 +1,18 @@
 """Access: where a cluster's API server is, whether it is trusted, and who we are there.
 
 Decides address, trust and credentials: those of kubeconfigs, or what a pod finds in itself. Never connects. Tokens in
-files are read anew when they are rotated, and a credential program is run again when what it gave is about to end.
+files are read anew when they are rotated, and a credential program is run again when what it gave is about to end, or
+is not known to the server.
 Errors name the file and what is missing in it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import json
+import logging
 import os
 import ssl
 import subprocess
@@ -24,11 +27,15 @@ from urllib.parse import quote
 
 import yaml
 
+log = logging.getLogger("fairlead.kubernetes")
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_S = 60.0
 """A token in a file is read again after so long."""
 EXEC_S = 30.0
 EXEC_MARGIN_S = 60.0
+EXEC_AGAIN_S = 10.0
+"""A token that the server does not know is fetched anew, this often at most."""
 
 
 class AccessError(Exception):
@@ -117,7 +124,9 @@ class TokenProgram:
         self._rules = rules
         self._source = source
         self._token = ""
-        self._until = 0.0
+        self._fetched_at = -EXEC_AGAIN_S
+        self._ends = 0.0
+        self._fetching: asyncio.Task[str] | None = None
 
     def status(self) -> dict[str, Any]:
         """Run the program and give back what it says. Raises `AccessError` with what it printed."""
@@ -149,11 +158,33 @@ class TokenProgram:
 
     def __call__(self) -> str:
         """The token, asked for anew a minute before it ends."""
-        if time.time() >= self._until:
+        if time.time() >= self._ends - EXEC_MARGIN_S:
             status = self.status()
             self._token = str(status.get("token") or "")
-            self._until = _instant(status.get("expirationTimestamp")) - EXEC_MARGIN_S
+            self._ends = _instant(status.get("expirationTimestamp"))
+            self._fetched_at = time.monotonic()
         return self._token
+
+    async def fresh(self) -> str:
+        """As a call, while the loop goes on: the program may take long. Meanwhile a token that has not ended serves."""
+        now = time.time()
+        if now < self._ends - EXEC_MARGIN_S:
+            return self._token
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.create_task(asyncio.to_thread(self), name="credential program")
+            self._fetching.add_done_callback(_said)
+        return self._token if now < self._ends else await asyncio.shield(self._fetching)
+
+    def unknown(self, token: str) -> None:
+        """A server does not know this token, whatever was said of its end."""
+        if token == self._token and time.monotonic() - self._fetched_at >= EXEC_AGAIN_S:
+            self._ends = 0.0
+
+
+def _said(fetching: asyncio.Task[str]) -> None:
+    """Also where nobody waits for it: why the program gave no token."""
+    if not fetching.cancelled() and (problem := fetching.exception()) is not None:
+        log.warning("%s", problem)
 
 
 def _instant(text: object) -> float:

@@ -15,10 +15,11 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from fairlead.kubernetes.access import Access, AccessError
+from fairlead.kubernetes.access import Access, AccessError, TokenProgram
 from fairlead.kubernetes.client import Answer, Request, Unreachable, refusal
 from fairlead.kubernetes.reflector import lines_of
 
+UNAUTHORIZED = 401
 CONNECT_S = 10.0
 AGENT = "fairlead"
 """How the server's audit log names us."""
@@ -48,14 +49,16 @@ class Connection:
         """One request and its whole answer."""
         limits = aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_S)
         try:
+            token = await self._token()
             async with self._session.request(
                 request.method,
                 self._url(request),
                 data=request.body or None,
-                headers=self._headers(request),
+                headers=self._headers(request, token),
                 timeout=limits,
                 server_hostname=self._access.tls_name or None,
             ) as response:
+                self._look(response.status, token)
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, headers, await response.read())
         except (aiohttp.ClientError, AccessError, TimeoutError, OSError) as e:
@@ -66,13 +69,15 @@ class Connection:
         """The lines of a watch."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
         try:
+            token = await self._token()
             async with self._watching.request(
                 request.method,
                 self._url(request),
-                headers=self._headers(request),
+                headers=self._headers(request, token),
                 timeout=limits,
                 server_hostname=self._access.tls_name or None,
             ) as response:
+                self._look(response.status, token)
                 if response.status >= 300:
                     headers = {name.lower(): value for name, value in response.headers.items()}
                     raise refusal(response.status, await response.read(), headers)
@@ -92,11 +97,19 @@ class Connection:
         query = f"?{urlencode(request.query)}" if request.query else ""
         return f"{self._access.server}{request.path}{query}"
 
-    def _headers(self, request: Request) -> list[tuple[str, str]]:
+    async def _token(self) -> str:
+        token = self._access.token
+        return await token.fresh() if isinstance(token, TokenProgram) else token()
+
+    def _look(self, status: int, token: str) -> None:
+        """A token that the server does not know is not sent for ever."""
+        if status == UNAUTHORIZED and isinstance(self._access.token, TokenProgram):
+            self._access.token.unknown(token)
+
+    def _headers(self, request: Request, token: str) -> list[tuple[str, str]]:
         headers = [("Accept", "application/json"), ("User-Agent", AGENT), *self._access.impersonated]
         if request.body:
             headers.append(("Content-Type", request.content_type))
-        token = self._access.token()
         if token:
             headers.append(("Authorization", f"Bearer {token}"))
         return headers

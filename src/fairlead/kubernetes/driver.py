@@ -98,8 +98,7 @@ class Orders:
             # The cluster's own controller does that, and knows for how long a taint is put up with.
             return
         if known.spec.placeholder:
-            for_others = decision.cause is Cause.PREEMPTED_BY_SCHEDULER
-            self._informer.gangs.told_to_go(known, for_others=for_others)
+            self._informer.gangs.gone(known)
             self._informer.acts.append(DeletePod(known.name))
             return
         if self._informer.volume_binder.waits(known):

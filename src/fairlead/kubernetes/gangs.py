@@ -17,7 +17,7 @@ from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.identity import Gang
+from fairlead.kubernetes.translate.identity import Gang, TaskGroup
 
 NAME_MAX = 63
 _NO_NAME = re.compile(r"[^a-z0-9-]")
@@ -36,8 +36,6 @@ class Declared:
     user_info: str
     standing: dict[str, None] = field(default_factory=dict)
     """Placeholders that have a node, and were not told to go."""
-    given_back: dict[str, None] = field(default_factory=dict)
-    """Placeholders that are stopped for other work or another gang: each is made again when it is gone."""
     begun: bool = False
     """All of them had one: members enter from now on."""
     given_up: bool = False
@@ -56,16 +54,28 @@ class Declared:
         """All the placeholder pods of the gang."""
         for group in self.gang.groups:
             for number in range(group.min_member):
-                yield CreatePlaceholder(
-                    self.owner.namespace,
-                    placeholder_name(self.application.id, group.name, number),
-                    self.application.id,
-                    self.application.queue,
-                    group,
-                    self.owner,
-                    self.priority_class,
-                    self.user_info,
-                )
+                yield self._placeholder(group, number)
+
+    def placeholder_named(self, name: str) -> Iterator[CreatePlaceholder]:
+        """The one of this name, if the gang has it; a large gang is not gone through for that."""
+        number = identity.whole(name.rpartition("-")[2])
+        for group in self.gang.groups:
+            if number is not None and number < group.min_member:
+                found = self._placeholder(group, number)
+                if found.name == name:
+                    yield found
+
+    def _placeholder(self, group: TaskGroup, number: int) -> CreatePlaceholder:
+        return CreatePlaceholder(
+            self.owner.namespace,
+            placeholder_name(self.application.id, group.name, number),
+            self.application.id,
+            self.application.queue,
+            group,
+            self.owner,
+            self.priority_class,
+            self.user_info,
+        )
 
 
 class Gangs:
@@ -119,26 +129,10 @@ class Gangs:
         return True
 
     def gone(self, pod: KnownPod) -> None:
-        """A pod has no node any more."""
+        """A pod has no node any more, or is about to lose it."""
         found = self.declared.get(pod.application)
         if found is not None:
             found.standing.pop(pod.name.uid, None)
-
-    def told_to_go(self, placeholder: KnownPod, *, for_others: bool) -> None:
-        """A placeholder is stopped, so that the gang is not whole; if that is `for_others`, it is made again."""
-        found = self.declared.get(placeholder.application)
-        if found is not None:
-            found.standing.pop(placeholder.name.uid, None)
-            if for_others:
-                found.given_back[placeholder.name.uid] = None
-
-    def lacks(self, pod: KnownPod) -> bool:
-        """A pod is forgotten: whether it was a placeholder that made room for others, so that its gang lacks one."""
-        found = self.declared.get(pod.application)
-        if found is None or pod.name.uid not in found.given_back:
-            return False
-        del found.given_back[pod.name.uid]
-        return True
 
     def give_up(self, application: str, *, failed: bool = False) -> None:
         """The gang waits for its placeholders no longer: members enter as plain work, unless it has `failed`."""
@@ -165,10 +159,10 @@ class Gangs:
 def placeholder_name(application: str, group: str, number: int) -> str:
     """The name of a placeholder pod: it follows from what it stands for, and is a name that the API takes.
 
-    What cannot stand in a name, or is too long, is told apart by a digest of the whole.
+    What cannot stand in a name, is too long, or leaves open where the group begins, is told apart by a digest.
     """
     given = f"tg-{application}-{group}-{number}"
-    if len(given) <= NAME_MAX and not _NO_NAME.search(given):
+    if len(given) <= NAME_MAX and not _NO_NAME.search(given) and "-" not in group:
         return given
     tail = f"-{sha256(f'{application}/{group}'.encode()).hexdigest()[:10]}-{number}"
     head = _NO_NAME.sub("-", f"tg-{application}".lower())

@@ -5,7 +5,7 @@ decides what runs, and sends nothing. The contract of its user: every event that
 decisions that follow are heard (`heard`) before the next change is taken.
 
 Invariants: a pod enters the scheduler's books once, and leaves them once; a pod that is bound to a node we do not know
-waits for that node; an older version of an object changes nothing.
+waits for that node. What comes is the truth, whatever its version: the reflectors pass over late words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
-from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
@@ -25,7 +25,7 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.placeholders import Placeholders
 from fairlead.kubernetes.pod_reader import UNREADABLE, PodReader
 from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
-from fairlead.kubernetes.reflector import Change, Changed, Deleted, is_older
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.pods import Standing, application_of, standing
@@ -100,9 +100,11 @@ class Informer:
         meta = pod.metadata
         name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "", arrival=identity.arrival_of(pod))
         known = self.pod_store.by_uid.get(name.uid)
-        if known is not None and is_older(meta.resource_version or "", known.version):
-            return
         stands = standing(pod, self.scheduler_name)
+        if known is not None and known.bound and not pod.spec.node_name and stands is not Standing.OVER:
+            # The server was set back to before it had a node: it begins anew.
+            yield from self.remove(known)
+            known = None
         if known is None:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
                 return
@@ -245,9 +247,7 @@ class Informer:
             self.stand(known, Books.PLACED, known.bound)
             yield from self.introduce(known.application)
             if known.flaw or known.application not in self.applications:
-                # It cannot be in the books as what it is, but the room that it uses is.
-                known.foreign = True
-                known.spec = replace(known.spec, application="", tags={**known.spec.tags, TAG_FOREIGN: "default"})
+                known.only_uses_room()
         else:
             yield from self.introduce(known.application)
             if known.application not in self.applications:
@@ -255,6 +255,9 @@ class Informer:
             self.stand(known, Books.WAITING)
         yield AddAsks((self.reader.ask(known),), self.partition)
         if known.books is Books.PLACED:
+            if known.flaw and not known.foreign:  # it was refused
+                known.only_uses_room()
+                yield AddAsks((self.reader.ask(known),), self.partition)
             yield from self.placeholders.count_in(known)
             yield from self._note_leaving(known)
 
@@ -313,9 +316,10 @@ class Informer:
         self.devices.leave(known)
         self.pod_store.forget(known)
         self.gangs.gone(known)
-        if self.gangs.lacks(known):
+        if known.spec.placeholder:
+            # Whoever deleted it: its gang cannot begin without it.
             self.placeholders.complete(known.application, known.name.name)
-        if not known.foreign and known.application not in self.pod_store.by_application:
+        if known.application not in self.pod_store.by_application:
             # Its name may be used anew by somebody who does better.
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)

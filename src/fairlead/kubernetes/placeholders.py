@@ -41,14 +41,19 @@ class Placeholders:
                 yield from self._informer.enter(member)
 
     def complete(self, application: str, only: str = "") -> None:
-        """Create the placeholders that a gang lacks, or of these `only` the one of this name."""
+        """Create the placeholders that a gang lacks, or of these `only` the one of this name.
+
+        Not when their owner goes: the cluster would delete them at once, again and again.
+        """
         informer = self._informer
         declared = informer.gangs.declared.get(application)
         if not informer.live or declared is None or declared.begun:
             return
-        for placeholder in declared.placeholders():
-            wanted = only in ("", placeholder.name)
-            if wanted and informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
+        owner = informer.pod_store.by_uid.get(declared.owner.uid)
+        if owner is None or owner.leaving:
+            return
+        for placeholder in declared.placeholder_named(only) if only else declared.placeholders():
+            if informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
                 informer.acts.append(placeholder)
 
     def drop(self, gang: Declared | None) -> None:

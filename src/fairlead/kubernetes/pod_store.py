@@ -6,11 +6,11 @@ Decides nothing. Invariant: a pod is in at most one of waiting and placed, and o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.specs import AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
@@ -50,7 +50,6 @@ class KnownPod:
     """In the books."""
     bound: str = ""
     """At the API server."""
-    version: str = ""
     stopping: str = ""
     """The cause for which the scheduler told it to stop; empty: it did not."""
     leaving: bool = False
@@ -95,7 +94,7 @@ class KnownPod:
     def update(self, pod: Pod, spec: AskSpec) -> None:
         """It has another version, which means this ask."""
         meta, status = pod.metadata, pod.status
-        self.spec, self.version, self.flaw = spec, meta.resource_version or "", ""
+        self.spec, self.flaw = spec, ""
         self.claims, self.own_claims, self.not_understood = claims_of(pod), own_claims_of(pod), not_understood(pod)
         self.device_claims = device_claims_of(pod)
         self.pod = pod if selects_namespaces(pod) else None
@@ -104,6 +103,11 @@ class KnownPod:
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"
         self.since_ms = (seconds(status.start_time) or 0) * 1000
+
+    def only_uses_room(self) -> None:
+        """It runs and cannot be in the books as what it is, but the room that it uses is."""
+        self.foreign = True
+        self.spec = replace(self.spec, application="", tags={**self.spec.tags, TAG_FOREIGN: "default"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import Amounts, Metadata
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairlead.kubernetes.suiting_volumes import SuitingVolumes, Wish
 from fairlead.kubernetes.translate import constraints
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
@@ -61,6 +62,11 @@ class Claim:
     owner: str
     """The identity of what controls it; empty: nothing does."""
 
+    @property
+    def wish(self) -> Wish:
+        """What it wants of a free volume; many claims want the same."""
+        return self.of_class, self.block, self.size, self.modes, self.labels
+
 
 @dataclass(frozen=True, slots=True)
 class Volume:
@@ -97,10 +103,13 @@ class Storage:
 
     def __init__(self) -> None:
         self.claims: dict[Key, Claim] = {}
-        self.volumes: dict[str, Volume] = {}
+        self._volumes = SuitingVolumes()
+        self.volumes: Mapping[str, Volume] = self._volumes.by_name
         self.classes: dict[str, Class] = {}
         self._users: dict[Key, dict[str, None]] = {}
         """Pods by identity."""
+        self._usable: dict[Wish, Terms] = {}
+        """On which nodes claims can have volumes, as was found since a volume or a class has changed."""
 
     def take(self, change: Change) -> list[str]:
         """A claim, volume or class changed; gives back the pods for which that may mean something."""
@@ -113,18 +122,25 @@ class Storage:
                 return self._users_of([key])
             if change.kind is kinds.VOLUMES:
                 before, after = self.volumes.get(name), _volume(thing)
-                self.volumes[name] = after
-                return [] if before == after else self._concerned(name, after.of_class)
+                self._volumes.put(name, after)
+                if before == after:
+                    return []
+                self._usable.clear()
+                return self._concerned(name, after.of_class)
             if change.kind is kinds.STORAGE_CLASSES:
                 self.classes[name] = _class(thing)
+                self._usable.clear()
                 return self._concerned("", name)
         elif isinstance(change, Deleted):
             key = change.namespace or "default", change.name
             if change.kind is kinds.CLAIMS and self.claims.pop(key, None) is not None:
                 return self._users_of([key])
-            if change.kind is kinds.VOLUMES and (gone := self.volumes.pop(change.name, None)) is not None:
+            if change.kind is kinds.VOLUMES and (gone := self.volumes.get(change.name)) is not None:
+                self._volumes.put(change.name, None)
+                self._usable.clear()
                 return self._concerned(change.name, gone.of_class)
             if change.kind is kinds.STORAGE_CLASSES and self.classes.pop(change.name, None) is not None:
+                self._usable.clear()
                 return self._concerned("", change.name)
         return []
 
@@ -232,8 +248,17 @@ class Storage:
             return (volume.terms if volume is not None else None) or ()
         if claim.selected:
             return ((Requirement(constraints.NODE_NAME, IN, (claim.selected,)),),)
+        kept = self._volumes.kept_for(key, claim)
+        if kept:
+            return self._usable_with(claim, [kept])
+        if claim.wish not in self._usable:
+            self._usable[claim.wish] = self._usable_with(claim, self._volumes.free_for(claim))
+        return self._usable[claim.wish]
+
+    def _usable_with(self, claim: Claim, volumes: list[str]) -> Terms:
+        """Where one of these volumes can be used, or one can be made."""
         made = self.classes.get(claim.of_class)
-        found = [self.volumes[name].terms or () for name in self._candidates(key, claim)]
+        found = [self.volumes[name].terms or () for name in volumes]
         if made is not None and self._has_provisioner(made):
             found.append(made.terms)
         return () if any(not terms for terms in found) else either(found)
@@ -259,22 +284,8 @@ class Storage:
 
     def _candidates(self, key: Key, claim: Claim) -> list[str]:
         """Volumes that the claim could have, from the smallest on."""
-        whose, found = (*key, claim.uid), []
-        for name, volume in self.volumes.items():
-            if volume.terms is None:
-                continue
-            if volume.claim == whose:
-                return [name]
-            if (
-                volume.free
-                and volume.of_class == claim.of_class
-                and volume.block == claim.block
-                and volume.size >= claim.size
-                and volume.modes >= claim.modes
-                and matches(claim.labels, volume.labels)
-            ):
-                found.append((volume.size, name))
-        return [name for _, name in sorted(found)]
+        kept = self._volumes.kept_for(key, claim)
+        return [kept] if kept else self._volumes.free_for(claim)
 
 
 def suits(terms: Terms | None, node: Mapping[str, str]) -> bool:

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from fairlead.kubernetes import access
-from fairlead.kubernetes.access import AccessError, TokenFile, find_access, from_kubeconfig
-from fairlead.kubernetes.client import Request
+from fairlead.kubernetes.access import Access, AccessError, TokenFile, TokenProgram, find_access, from_kubeconfig
+from fairlead.kubernetes.client import Request, Unreachable
 from fairlead.kubernetes.connection import Connection
 
 
@@ -217,3 +217,51 @@ async def test_what_is_sent_says_as_whom_and_goes_through_the_proxy(tmp_path: Pa
     assert [line for line in lines if line.startswith("Impersonate")] == [
         "Impersonate-User: ada", "Impersonate-Group: a", "Impersonate-Group: b",
     ]  # fmt: skip
+
+
+async def test_a_token_that_the_server_does_not_know_any_more_is_fetched_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the program said nothing of its end; and one that is never known is not fetched all the time."""
+    seen: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        seen.append(head.partition("Bearer ")[2].partition("\r\n")[0])
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    counter = tmp_path / "times"
+    body = f"""echo x >> {counter}; echo '{{"status": {{"token": "t'$(wc -l < {counter} | tr -d ' ')'"}}}}'"""
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    transport = Connection(from_kubeconfig(write(tmp_path, program(tmp_path, body), server=address)))
+    try:
+        for again_s in (60.0, 60.0, 0.0, 60.0):
+            monkeypatch.setattr(access, "EXEC_AGAIN_S", again_s)
+            await transport.send(Request("GET", "/version", {}), 30)
+    finally:
+        await transport.close()
+        server.close()
+    assert seen == ["t2", "t2", "t2", "t3"]
+
+
+async def test_a_credential_program_that_takes_long_holds_up_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is renewed by the same loop, and who has a token that has not ended does not wait for another."""
+    monkeypatch.setattr(access, "EXEC_S", 10.0)
+    go, said = tmp_path / "go", {"token": "t", "expirationTimestamp": "2999-01-01T00:00:00Z"}
+    body = f"while [ ! -e {go} ]; do sleep 0.02; done; echo '{json.dumps({'status': said})}'"
+    source = TokenProgram(program(tmp_path, body)["exec"], "here")
+    transport = Connection(Access("http://127.0.0.1:1", token=source))
+    asyncio.get_running_loop().call_later(0.05, go.touch)
+    with pytest.raises(Unreachable, match="Connection refused"):
+        await transport.send(Request("GET", "/version", {}), 30)
+    go.unlink()
+    monkeypatch.setattr(access, "EXEC_MARGIN_S", 1e12)
+    with pytest.raises(Unreachable, match="Connection refused"):
+        await transport.send(Request("GET", "/version", {}), 30)
+    go.touch()
+    await transport.close()

@@ -11,6 +11,7 @@ from fairlead.core.model.events import Event, RemoveBudget, SetBudget
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES
 from fairlead.kubernetes.reflector import Changed
+from fairlead.kubernetes.translate import identity
 
 WEB = {"app": "web"}
 OTHER = {"schedulerName": "default-scheduler"}
@@ -299,3 +300,29 @@ def test_a_budget_that_bounds_nothing_any_more_protects_nobody() -> None:
     assert put() == [RemoveBudget("default/web")]
     assert put() == []
     assert [type(event) for event in put(minAvailable=1)] == [SetBudget]
+
+
+def test_a_pod_that_runs_uses_its_room_though_it_is_refused() -> None:
+    """Marked as idle work since it began, say: no member of a gang can be that, and after a restart it is read anew."""
+    cluster = Cluster()
+    cluster.node("n1")
+    notes = {identity.IDLE: "true", identity.TASK_GROUP_NAME: "w"}
+    cluster.pod("runs", "3", node="n1", annotations=notes)
+    cluster.pod("new", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.gone("runs")
+    assert binds(cluster.acts()) == {"new": "n1"}
+
+
+def test_an_application_is_judged_anew_also_when_its_last_pod_ran_without_it() -> None:
+    """One that was refused, whose pod somebody else had bound: when all are gone its name is free."""
+    cluster = Cluster("partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]")
+    cluster.node("n1")
+    cluster.pod("waits", labels={"applicationId": "job", "queue": "root.b"})
+    cluster.acts()
+    cluster.pod("runs", node="n1", labels={"applicationId": "job", "queue": "root.b"})
+    cluster.acts()
+    cluster.gone("waits")
+    cluster.gone("runs")
+    cluster.pod("new", labels={"applicationId": "job", "queue": "root.a"})
+    assert binds(cluster.acts()) == {"new": "n1"}

@@ -546,3 +546,20 @@ def test_a_pod_that_runs_is_not_told_that_it_has_no_node() -> None:
     assert [act for act in acts if isinstance(act, Explain)] == []
     cluster.pod("other", "2")
     assert binds(cluster.acts()) == {}
+
+
+def test_a_server_that_was_set_back_is_believed() -> None:
+    """Restored from a backup, it lists older versions: a pod that had a node there may have none again."""
+    cluster = Cluster()
+    cluster.node("n1")
+    for name in ("ours", "waits"):
+        cluster.pod(name, "3")
+        cluster.bind_all(cluster.acts())
+    cluster.pod("theirs", "1", node="n1", spec={"schedulerName": "default-scheduler"})
+    assert (binds(cluster.acts()), cluster.used("n1")) == ({}, 3000)
+    cluster.version = 0
+    cluster.pod("ours", "3")
+    cluster.pod("theirs", "1", spec={"schedulerName": "default-scheduler"})
+    cluster.pod("waits", "1")
+    assert binds(cluster.acts()) == {"ours": "n1", "waits": "n1"}
+    assert cluster.used("n1") == 4000

@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from driven_cluster import Cluster
 from invariants.books import check_books
 from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.kubernetes import gangs
 from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.bodies import placeholder
@@ -175,6 +177,7 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
         (("j" * 60 + "-1", "w"), ("j" * 60 + "-2", "w")),
         (("job", "w" * 70), ("job", "w" * 69 + "x")),
         (("grün", "w"), ("gr/n", "w")),
+        (("a", "b-c"), ("a-b", "c")),
     ],
 )
 def test_placeholders_of_two_gangs_have_two_names(one: tuple[str, str], other: tuple[str, str]) -> None:
@@ -195,3 +198,48 @@ def test_placeholders_belong_to_the_queue_and_application_of_their_gang(applicat
     assert all(identity.LABEL_VALUE.fullmatch(value) for value in made["metadata"]["labels"].values())
     read = msgspec.convert(made, Pod)
     assert (identity.application_id(read), identity.queue_of(read)) == (application, queue)
+
+
+@pytest.mark.parametrize("owner_stays", [True, False])
+def test_a_placeholder_that_somebody_deletes_is_made_again(owner_stays: bool) -> None:
+    """Its gang would never begin without it. When its owner is gone the cluster deletes all of them: let them go."""
+    cluster = Cluster()
+    notes = {
+        identity.TASK_GROUP_NAME: "w",
+        identity.TASK_GROUPS: '[{"name": "w", "minMember": 2, "minResource": {"cpu": "1"}}]',
+    }
+    for name in ("driver", "m1"):
+        cluster.pod(name, labels={"applicationId": "job"}, annotations=notes)
+    cluster.acts()
+    cluster.node("n1", "1")
+    for name in (FIRST, SECOND):
+        cluster.pod(name, labels={"applicationId": "job"}, annotations={**notes, identity.PLACEHOLDER: "true"})
+    cluster.bind_all(cluster.acts())
+    if not owner_stays:
+        cluster.gone("driver")
+    for name in (FIRST, SECOND):
+        cluster.gone(name)
+    made = [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    assert made == ([FIRST, SECOND] if owner_stays else [])
+
+
+def test_a_large_gang_is_not_gone_through_for_each_placeholder_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when all pods of its namespace are deleted, its owner last."""
+    named: list[str] = []
+
+    def counted(application: str, group: str, number: int) -> str:
+        named.append(placeholder_name(application, group, number))
+        return named[-1]
+
+    cluster = Cluster()
+    notes = {identity.TASK_GROUPS: '[{"name": "w", "minMember": 100, "minResource": {"cpu": "1"}}]'}
+    cluster.pod("driver", labels={"applicationId": "job"}, annotations=notes)
+    made = [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    notes = {identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"}
+    for name in made:
+        cluster.pod(name, labels={"applicationId": "job"}, annotations=notes)
+    monkeypatch.setattr(gangs, "placeholder_name", counted)
+    for name in made:
+        cluster.gone(name)
+    assert [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == made
+    assert len(named) == 100

@@ -9,6 +9,7 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.config import load_text
+from fairlead.kubernetes import storage, suiting_volumes
 from fairlead.kubernetes.acts import Bind, Explain
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import CLAIMS, CSI_NODES, NODES, PODS, STORAGE_CLASSES, VOLUMES, Kind
@@ -228,3 +229,36 @@ def test_a_volume_that_is_to_be_made_counts_for_its_provisioner() -> None:
     assert cluster.acts()[0] == {}
     partition = cluster.driver.scheduler.cluster.partitions["default"]
     assert set(partition.nodes.terrain.volumes.attached) == {"disk"}
+
+
+def test_volumes_are_not_looked_through_for_each_claim_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each volume once for all claims that want the same, not users times volumes for each event."""
+    looks: list[object] = []
+    unchanged = suiting_volumes.matches
+
+    def counted(*asked: Any) -> bool:
+        looks.append(asked)
+        return unchanged(*asked)
+
+    monkeypatch.setattr(suiting_volumes, "matches", counted)
+    cluster = Cluster()
+    cluster.put(STORAGE_CLASSES, "local", provisioner=storage.NOBODY, volumeBindingMode="WaitForFirstConsumer")
+    local = {"storageClassName": "local", "nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]},
+    ]}}}  # fmt: skip
+    for number in range(30):
+        cluster.put(VOLUMES, f"v{number}", spec=local, status={"phase": "Available"})
+        cluster.put(CLAIMS, f"c{number}", spec={"storageClassName": "local"}, status={"phase": "Pending"})
+        cluster.pod(f"p{number}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{number}"}}])
+    looks.clear()
+    other = {"namespace": "other", "name": "c", "uid": "u"}
+    cluster.put(VOLUMES, "v0", spec={**local, "claimRef": other}, status={"phase": "Available"})
+    assert len(looks) < 60
+    cluster.put(VOLUMES, "v0", spec={**local, "claimRef": None}, status={"phase": "Available"})
+    for number in range(1, 30):
+        cluster.driver.take(Deleted(VOLUMES, "", f"v{number}", f"u-v{number}"), 0)
+    assert "no free volume of class local" not in str(cluster.acts()[1])
+    cluster.driver.take(Deleted(VOLUMES, "", "v0", "u-v0"), 0)
+    assert "no free volume of class local" in cluster.acts()[1]["p1"]

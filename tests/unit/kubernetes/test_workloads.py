@@ -377,3 +377,18 @@ def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
     assert told[-1].message == "200 of the 300 pods are there with which pod group ring starts"
     cluster.in_group("p7", "ring")
     assert len([act for act in cluster.driver.acts() if isinstance(act, Explain)]) == 1
+
+
+def test_pod_groups_of_two_namespaces_are_two_applications() -> None:
+    """Also where namespace and name together read alike: each waits for its own pods."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    groups = {"a": "b-c", "a-b": "c"}
+    for space, name in groups.items():
+        meta = {"name": name, "namespace": space, "uid": f"g-{space}"}
+        cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": 2}})
+    for space, name in groups.items():
+        cluster.in_group(f"p-{space}", name, namespace=space)
+    assert binds(cluster.acts()) == {}
+    cluster.in_group("q-a", "b-c", namespace="a")
+    assert set(binds(cluster.acts())) == {"p-a", "q-a"}

@@ -139,8 +139,11 @@ def application_id(pod: Pod) -> str:
 
 
 def group_application(namespace: str, name: str) -> str:
-    """The application of all pods of one pod group, or of one owner such as a RayCluster."""
-    return f"{namespace}-{name}"
+    """The application of all pods of one pod group, or of one owner such as a RayCluster.
+
+    No namespace has a dot in its name: `a` with `b-c` and `a-b` with `c` are two.
+    """
+    return f"{namespace}.{name}"
 
 
 def owner_application(pod: Pod) -> str:

@@ -1,0 +1,69 @@
+"""Suiting volumes: which of the cluster's volumes a claim could have.
+
+Decides which free volumes do for a claim, and which is kept for it. Never gives one away. Invariant: what is found is
+found once for all claims that want the same, until a volume changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.matching import matches
+
+if TYPE_CHECKING:
+    from fairlead.kubernetes.storage import Claim, Key, Volume
+
+Wish = tuple[str, bool, int, frozenset[str], tuple[Requirement, ...]]
+"""What a claim wants of a free volume."""
+
+
+class SuitingVolumes:
+    """All volumes of one cluster."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Volume] = {}
+        self._kept: dict[tuple[str, str, str], dict[str, None]] = {}
+        """By the claim that they are kept for."""
+        self._free: dict[Wish, list[str]] = {}
+        """What was found since a volume has changed."""
+
+    def put(self, name: str, volume: Volume | None) -> None:
+        """A volume is another one from now on, or gone."""
+        before = self.by_name.pop(name, None)
+        if before is not None:
+            kept = self._kept[before.claim]
+            del kept[name]
+            if not kept:
+                del self._kept[before.claim]
+        if volume is not None:
+            self.by_name[name] = volume
+            self._kept.setdefault(volume.claim, {})[name] = None
+        if before != volume:
+            self._free.clear()
+
+    def kept_for(self, key: Key, claim: Claim) -> str:
+        """The volume that is kept for the claim; or nothing."""
+        names = self._kept.get((*key, claim.uid), ())
+        return next((name for name in names if self.by_name[name].terms is not None), "")
+
+    def free_for(self, claim: Claim) -> list[str]:
+        """Free volumes that do for such a claim, from the smallest on."""
+        wish = claim.wish
+        if wish not in self._free:
+            suiting = ((v.size, name) for name, v in self.by_name.items() if _does(v, claim))
+            self._free[wish] = [name for _, name in sorted(suiting)]
+        return self._free[wish]
+
+
+def _does(volume: Volume, claim: Claim) -> bool:
+    """Whether a volume is free, can be read, and has what the claim wants."""
+    return (
+        volume.terms is not None
+        and volume.free
+        and volume.of_class == claim.of_class
+        and volume.block == claim.block
+        and volume.size >= claim.size
+        and volume.modes >= claim.modes
+        and matches(claim.labels, volume.labels)
+    )
