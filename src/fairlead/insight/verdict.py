@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
     from fairlead.wire.questions import Way
 
-OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would")
+OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was", "is", "can")
 """First words of reasons that say something of the ask itself."""
 
 
