@@ -91,7 +91,7 @@ def preview_of(
         would_wait_for_else=_jobs([job for part in both for job in _other_reasons(before, after, part, name)]),
         would_start=starts,
         would_be_stopped=stopped,
-        would_fail=_jobs([name(app, "") for part in removed for app in old_parts[part].applications]),
+        would_fail=_jobs([name(a.id, a.user) for part in removed for a in old_parts[part].applications.values()]),
     )
     return replace(found, empty=replace(found, empty=True) == ConfigDifference())
 

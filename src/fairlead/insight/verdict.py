@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
     from fairlead.wire.questions import Way
 
-OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would")
+OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was", "is", "can")
 """First words of reasons that say something of the ask itself."""
 
 
@@ -152,9 +152,10 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int) -> Iterator[str]:
         yield _told_to_do(first)
         return
     if found.waits:
-        ends = [near.frees_ms for near in verdict.closest if near.frees_ms is not None and not near.closed]
+        # A limit that is over says nothing of when what is told to stop by it has gone.
+        ends = [ms - now_ms for near in verdict.closest if (ms := near.frees_ms or 0) > now_ms and not near.closed]
         is_known = ends and verdict.position == 1
-        until = f", by time limits in {duration(min(ends) - now_ms)} at the latest" if is_known else ""
+        until = f", by time limits in {duration(min(ends))} at the latest" if is_known else ""
         yield f"Wait: it starts when enough of what runs and comes before it has ended{until}."
     if first is not None:
         yield _told_to_do(first, sooner=found.waits)

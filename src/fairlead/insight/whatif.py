@@ -7,8 +7,8 @@ would start or stop is what the same events bring about, if nothing else happens
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -54,6 +54,8 @@ class Picture:
     """User and queue of everybody who is named, by partition and application."""
     usage: Mapping[tuple[str, str], Share]
     waits: Mapping[Name, Reason]
+    removed: Mapping[Name, str] = field(default_factory=dict)
+    """What waited in a partition that is no longer there: by no node."""
 
 
 def suppose(
@@ -77,7 +79,9 @@ def suppose(
         (lambda copy: picture(copy, (), ()), lambda copy: picture(copy, events, supposed.subjects)),
         fork=fork,
     )
-    refused = [each.reason for each in changed.outcome.decisions if isinstance(each, REFUSALS)]
+    # That work goes with its partition is what the change does, and refuses nothing of it.
+    away = changed.removed.keys() | changed.outcome.gone.keys()
+    refused = [reason for name, reason in _refused(changed.outcome) if name not in away]
     over_quota = any(isinstance(reason, QuotaExceeded) for reason in refused)
     admitted = admitting(scheduler, events, fork=fork) if over_quota else None
     moved = Shifts()
@@ -104,14 +108,26 @@ def suppose(
 
 def picture(copy: Scheduler, events: Sequence[Event], subjects: Sequence[Name]) -> Picture:
     """Let the events happen to this very scheduler and say what came of it: call it on a copy only."""
-    owners = _owners(copy)
+    owners, there = _owners(copy), set(copy.cluster.partitions)
     outcome = play(copy, events)
     owners |= _owners(copy)
-    named = dict.fromkeys([*outcome.started, *outcome.gone, *(name for name, _ in outcome.evicted)])
+    away = there - set(copy.cluster.partitions)
+    refused = (name for name, _ in _refused(outcome) if name is not None and name not in outcome.gone)
+    removed = {name: "" for name in refused if name[0] in away}
+    named = dict.fromkeys([*outcome.started, *outcome.gone, *removed, *(name for name, _ in outcome.evicted)])
     # Only what changed is told: two whole states would be long answers.
     who = {name[:2]: owners[name[:2]] for name in named if name[:2] in owners}
     reasons = ((name, copy.why(name[1], name[2], name[0])) for name in subjects)
-    return Picture(outcome, who, _usage(copy), {name: reason for name, reason in reasons if reason is not None})
+    waits = {name: reason for name, reason in reasons if reason is not None}
+    return Picture(outcome, who, _usage(copy), waits, removed)
+
+
+def _refused(outcome: Outcome) -> Iterator[tuple[Name | None, Reason]]:
+    """Every refusal with its reason; of an ask with its name."""
+    for each in outcome.decisions:
+        if isinstance(each, REFUSALS):
+            name = (each.partition, each.application, each.key) if isinstance(each, AskRejected) else None
+            yield name, each.reason
 
 
 def _owners(scheduler: Scheduler) -> dict[tuple[str, str], tuple[str, str]]:
@@ -148,7 +164,10 @@ def compared(without: Picture, changed: Picture) -> dict[str, list[Fate]]:
         "elsewhere": fates([n for n in new if n in old and old[n] != new[n]], changed, new),
         "evicted": [_stopped(name, evict, changed) for name, evict in told.items() if name not in stopped],
         "spared": [_stopped(name, evict, without) for name, evict in stopped.items() if name not in told],
-        "ends": fates([n for n in gone if n not in without.outcome.gone and n not in told], changed, gone),
+        "ends": [
+            *fates([n for n in gone if n not in without.outcome.gone and n not in told], changed, gone),
+            *fates(list(changed.removed), changed, changed.removed),
+        ],
     }
 
 

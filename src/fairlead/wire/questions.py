@@ -379,7 +379,7 @@ class Otherwise(Shape, frozen=True, kw_only=True):
     elsewhere: Annotated[Fates, said("Who would start on another node.")]
     evicted: Annotated[Fates, said("Who would be told to stop, and would not without it.")]
     spared: Annotated[Fates, said("Who would not be told to stop, and would without it.")]
-    ends: Annotated[Fates, said("Who runs and would be gone.")]
+    ends: Annotated[Fates, said("Who runs and would be gone; of a partition that would be removed also who waits.")]
     waits: Annotated[list[Wait], said("What the change is about, where it would wait, and why.")]
     shares: Annotated[list[Share], said("Queues that would use something else.")]
     expected: Annotated[list[Shift], said("Starts that would be expected at another time.")]

@@ -59,6 +59,20 @@ def test_what_stops_work_is_the_last_resort() -> None:
     assert stops == sorted(stops)
 
 
+def test_a_time_limit_that_is_over_is_no_bound() -> None:
+    """What should have ended by it is on its way out, and nobody knows for how long; that of another node still is."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("low", "root.a", amounts={GPU: 2}, user="bob", time_limit_ms=60_000)
+    lab.submit("late", "root.a", now_ms=60_000, amounts={GPU: 2})
+    wait = "Wait: it starts when enough of what runs and comes before it has ended"
+    assert asked(lab, "late").advice[0] == f"{wait}."
+    both = Lab(spec(leaf("a")), {GPU: 2}, {GPU: 2})
+    both.submit("low", "root.a", amounts={GPU: 2}, user="bob", time_limit_ms=60_000)
+    both.submit("other", "root.a", amounts={GPU: 2}, user="bob", time_limit_ms=120_000)
+    both.submit("late", "root.a", now_ms=60_000, amounts={GPU: 2})
+    assert asked(both, "late").advice[0] == f"{wait}, by time limits in 1m at the latest."
+
+
 def test_what_no_change_of_the_world_lets_run_is_told_so_with_what_would() -> None:
     """It needs 5, the maximum is 3: nothing that runs is in the way, and no smaller thing hides that."""
     lab = Lab(spec(leaf("a", {GPU: 3})), {GPU: 8})

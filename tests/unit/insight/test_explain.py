@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
+from fairlead.core.model.conditions import Awaited, Conditions, Dependency
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -257,6 +258,35 @@ def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     verdict = explain(lab.scheduler, "late", "late", sees=lambda app: app != "secret")
     assert (verdict.holders, verdict.hidden_holders) == ([], 1)
     assert "secret" not in verdict.paragraph
+
+
+LOST = Dependency(application="gone", awaited=Awaited.OK, never="failed")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        (Conditions(held_by="ann"), "it was put on hold by ann and waits until it is released."),
+        (Conditions(begin_ms=9_000), "it waits for the time it is to begin at."),
+        (Conditions(after=(LOST,)), "it can never run: gone "),
+    ],
+)
+def test_why_it_is_not_in_line_is_a_whole_sentence(conditions: Conditions, said: str) -> None:
+    """Whatever word the reason begins with."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("late", "root.a", conditions=conditions)
+    assert explain(lab.scheduler, "late", "late").paragraph.startswith(f"late waits: {said}")
+
+
+def test_of_an_array_of_which_enough_run_it_is_said_so_in_a_whole_sentence() -> None:
+    """The part that has to wait."""
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    lab.scheduler.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="ann", at_once=1)), 0)
+    one = Resources({GPU: 1})
+    lab.scheduler.handle(AddAsks(tuple(AskSpec(application="x", key=key, resources=one) for key in ("x.0", "x.1"))), 0)
+    lab.scheduler.schedule(0)
+    said = explain(lab.scheduler, "x", "x.1").paragraph
+    assert said.startswith("x.1 waits: it is part of x, of which 1 of at most 1")
 
 
 def with_a_stronger_ask_of_bob(*, ran: bool) -> Lab:

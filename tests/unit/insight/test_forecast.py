@@ -22,6 +22,8 @@ from fairlead.insight import futures
 from fairlead.insight.forecast import Forecast, Share, forecast, kind_of, shifts, unknown, waiting
 from fairlead.insight.runtimes import KEPT, Kind, Runtimes
 from fairlead.insight.scorecard import Scorecard
+from fairlead.insight.suppositions import Supposition
+from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
 
 MINUTE = 60_000
@@ -133,8 +135,8 @@ def test_what_is_withdrawn_has_no_start_that_moves(key: str) -> None:
     assert moved.unseen == 0
 
 
-def test_what_runs_in_a_partition_that_would_be_gone_ends_with_it() -> None:
-    """The answer says who would not start any more; it breaks on nothing that would have ended there."""
+def two_partitions() -> tuple[Scheduler, Configure]:
+    """In each something runs, and something waits; and a queue file without the second one."""
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     both = [PartitionSpec(name=name, root=root) for name in ("default", "other")]
     s = Scheduler(ClusterSpec(partitions=tuple(both)))
@@ -144,8 +146,23 @@ def test_what_runs_in_a_partition_that_would_be_gone_ends_with_it() -> None:
             s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", partition=name)), 0)
             s.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"gpu": 1})),), name), 0)
         s.schedule(0)
-    moved = shifts(s, (Configure(ClusterSpec(partitions=tuple(both[:1]))),), known(10 * MINUTE), draws=3)
+    return s, Configure(ClusterSpec(partitions=tuple(both[:1])))
+
+
+def test_what_runs_in_a_partition_that_would_be_gone_ends_with_it() -> None:
+    """The answer says who would not start any more; it breaks on nothing that would have ended there."""
+    s, without = two_partitions()
+    moved = shifts(s, (without,), known(10 * MINUTE), draws=3)
     assert [(m.partition, m.key, m.after_ms) for m in moved.found] == [("other", "waits", None)]
+
+
+def test_a_queue_file_without_a_partition_is_not_refused_for_what_it_ends() -> None:
+    """What runs and what waits there would be gone, and that is said."""
+    s, without = two_partitions()
+    answer = suppose(s, Supposition((without,), (), "the queue file takes effect"), fork=False)
+    assert answer.refused == []
+    gone = [(job.partition, job.key, job.user, job.node) for job in answer.ends.jobs]
+    assert gone == [("other", "runs", "ann", "n-other"), ("other", "waits", "ann", "")]
 
 
 def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:

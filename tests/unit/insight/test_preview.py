@@ -127,7 +127,7 @@ def test_partitions() -> None:
     """With the applications that would fail."""
     diff = preview(busy(leaf("a")), spec(leaf("a"), name="other"))
     assert (diff.partitions_added, diff.partitions_removed) == (["other"], ["default"])
-    assert [job.key for job in diff.would_fail.jobs] == ["x"]
+    assert [(job.key, job.user) for job in diff.would_fail.jobs] == [("x", "u")]
 
 
 def test_a_file_that_would_be_refused() -> None:

@@ -22,7 +22,7 @@ from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.pod_store import KnownPod, News
 from fairlead.runtime.books import Entry
 from fairlead.service.history_events import HistoryEvent, Visible, tell
-from fairlead.service.kubernetes.pods import ClusterMoment, our_pods
+from fairlead.service.kubernetes.pods import ClusterMoment, PodKind, our_pods
 from fairlead.service.readers import Readers
 from fairlead.wire.jobs import JobDetails
 
@@ -42,9 +42,10 @@ class _Stay:
 
 
 def kind_of(known: KnownPod, driver: Driver) -> Kind:
-    """What a pod is alike with: its user, its application and its queue."""
+    """What a pod is alike with: user, application and queue, and what it declares, as futures ask for it (`Future`)."""
     app, _ = ClusterMoment(driver).entry_of(known)
-    return Kind(app.user if app is not None else "", known.application, app.queue.path if app is not None else "")
+    user, queue = (app.user, app.queue.path) if app is not None else ("", "")
+    return PodKind(user, known.application, queue).of(known.spec)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ scheduler's own; who may ask at all sees everything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
+    from fairlead.core.model.specs import AskSpec
     from fairlead.kubernetes.driver import Driver
     from fairlead.kubernetes.informer import Informer
 
@@ -259,6 +260,10 @@ class PodKind(Kind):
     """What pods are alike."""
 
     endless: bool = False
+
+    def of(self, spec: AskSpec) -> PodKind:
+        """The same with limit and size; its application is its name already."""
+        return replace(self, limit_ms=spec.time_limit_ms, size=spec.resources.items)
 
 
 class Future(Runtimes):

@@ -44,7 +44,7 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored() -> None:
         told = await service.get("/api/v1/jobs/default/second/forecast")
         assert told["key"] == "default/second"
         assert told["made_ms"] <= told["median_ms"] < told["made_ms"] + 60_000
-        assert "5 ends" in " ".join(told["assumptions"])
+        assert "5 ends, mostly by: user, name, limit and size (1)" in " ".join(told["assumptions"])
         assert told["score"]["open"] == 1
         assert "default/second: 80 %: " in await service.cli("when", "pod/second")
         await service.ends("first")
