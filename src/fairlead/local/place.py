@@ -18,7 +18,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
+from fairlead.local import announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
 from fairlead.local.job import Job
@@ -165,15 +165,13 @@ class LocalPlace:
             "FAIRLEAD_ATTEMPT": str(job.attempt),
             **arrays.environment(job),
         }
-        who = accounts.by_uid(spec.uid) if self._as_submitter else None
         return RunSpec(
             key=run,
             command=spec.command,
             env=env,
             cwd=spec.cwd,
-            uid=who.uid if who else None,
-            gid=who.gid if who else None,
-            groups=who.gids if who else (),
+            uid=spec.uid if self._as_submitter else None,
+            groups=None if self._as_submitter else (),
             vcore=amounts["vcore"],
             memory=amounts["memory"],
             gpus=amounts[DEVICES],
