@@ -143,7 +143,7 @@ class Connections:
         while True:
             await asyncio.sleep(TOKENS_S)
             tokens = {one.token.id: one.token for one in self._open if one.token is not None}
-            gone = set()
+            gone: set[str] = set()
             for each in tokens.values():
                 with contextlib.suppress(OSError):  # Its user cannot be looked up now: next time.
                     gone |= {each.id} if objection(each) else set()
