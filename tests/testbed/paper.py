@@ -74,7 +74,7 @@ class Service:
     """A runtime with a paper machine."""
 
     def __init__(self, directory: Path) -> None:
-        (directory / "runs").mkdir()
+        (directory / "runs").mkdir(exist_ok=True)
         self.directory = directory
         self.paper = Paper()
         self.place: LocalPlace = LocalPlace(lambda _: self.paper, directory / "runs", as_submitter=False)

@@ -61,18 +61,11 @@ class WriterLock:
             raise JournalInUse(
                 f"{journal} is in use by {by}; stop it, or give this service another state directory", pid
             ) from None
-        words = os.pread(self._fd, _MARK_BYTES, _PID_BYTES).split()
-        if words:
-            self._read(words)
-        os.pwrite(self._fd, (b"%d" % os.getpid()).ljust(_PID_BYTES), 0)
-
-    def _read(self, words: list[bytes]) -> None:
         try:
-            seq, chain, seal = words
-            self.mark_damaged = seal != _seal(seq, chain)
-            self.mark = None if self.mark_damaged else Mark(int(seq), bytes.fromhex(chain.decode()))
+            self.mark = _mark_in(self._fd)
         except ValueError:
             self.mark_damaged = True
+        os.pwrite(self._fd, (b"%d" % os.getpid()).ljust(_PID_BYTES), 0)
 
     def note(self, seq: int, chain: bytes) -> None:
         """Say how far the journal is durable. Survives the process; after a power cut it may be some seconds old."""
@@ -86,6 +79,25 @@ class WriterLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def mark_of(path: Path) -> Mark | None:
+    """How far the journal at `path` was confirmed, whoever writes it now; None: that is not known."""
+    try:
+        with path.with_name(path.name + ".lock").open("rb") as file:
+            return _mark_in(file.fileno())
+    except (OSError, ValueError):
+        return None
+
+
+def _mark_in(fd: int) -> Mark | None:
+    """None: there is none yet. Raises ValueError if it is not what was written."""
+    if not (words := os.pread(fd, _MARK_BYTES, _PID_BYTES).split()):
+        return None
+    seq, chain, seal = words
+    if seal != _seal(seq, chain):
+        raise ValueError("the seal of the mark does not hold")
+    return Mark(int(seq), bytes.fromhex(chain.decode()))
 
 
 def _seal(*words: bytes) -> bytes:

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from fairlead.journal import format as files
+from fairlead.journal.lock import mark_of
 from fairlead.journal.reader import Reader, Sizes
 
 MAX_PROBLEMS = 100
@@ -70,8 +71,9 @@ class VerifyResult:
 def verify(path: str | Path) -> VerifyResult:
     """Check the whole journal at `path`; it may be in use.
 
-    Every checksum, the chain, gaps, times, snapshots, and the file itself (SQLite's own check, which takes about a
-    second for a gigabyte). Raises `JournalError` if there is no journal, or one of another format.
+    Every checksum, the chain, gaps, times, that all is there that was confirmed, snapshots, and the file itself
+    (SQLite's own check, which takes about a second for a gigabyte). Raises `JournalError` if there is no journal, or
+    one of another format.
     """
     problems: list[Problem] = []
     sizes: Sizes | None = None
@@ -79,6 +81,7 @@ def verify(path: str | Path) -> VerifyResult:
     good: list[int] = []
     start: int | None = None
     version, mode = 0, ""
+    mark = mark_of(Path(path))  # Before the view: a living writer is never behind it.
     try:
         with Reader(path) as reader:
             connection = reader.connection
@@ -88,6 +91,9 @@ def verify(path: str | Path) -> VerifyResult:
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             sizes, cut = reader.sizes(), reader.cut_seqs()
             problems += islice(_records(connection), MAX_PROBLEMS)
+            if mark is not None and (last := sizes.last_seq) < mark.seq:
+                what = "is missing" if last + 1 == mark.seq else f"is missing, with all up to {mark.seq}"
+                problems.append(Problem(last + 1, f"{what}; it was confirmed once"))
             bad = [p.seq for p in problems]
             problems += _snapshots(reader, good)
             start = _recovery_start(reader.first_seq, good, bad)

@@ -30,12 +30,19 @@ class Account:
 
 
 def by_uid(uid: int) -> Account:
-    """The account of a user id; one that nobody registered is named `uid-N` and has no groups but its own number."""
+    """The account of a user id; one that nobody registered is named `uid-N` and has no groups but its own number.
+
+    Raises OSError where that cannot be looked up now.
+    """
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
+        _require_descriptor()
         return Account(f"uid-{uid}", uid, uid, (uid,))
-    return _account(entry)
+    found = _account(entry)
+    if len(found.gids) == 1:
+        _require_descriptor()
+    return found
 
 
 def by_name(name: str) -> Account | None:
@@ -44,6 +51,11 @@ def by_name(name: str) -> Account | None:
         return _account(pwd.getpwnam(name))
     except KeyError:
         return None
+
+
+def _require_descriptor() -> None:
+    """The system says that there is nobody, or no group more, also where it could open no file to look into."""
+    os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def _account(entry: pwd.struct_passwd) -> Account:
@@ -56,4 +68,5 @@ def _group_name(gid: int) -> str:
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
+        _require_descriptor()
         return str(gid)

@@ -33,6 +33,7 @@ from fairlead.local import history_records as records
 from fairlead.local.arrays import Arrays, ended_well
 from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import Attempt, HistoryEntry, Job, JobsError, ending, from_plain, to_plain
+from fairlead.local.job_numbers import JobNumbers
 from fairlead.local.job_states import ON_THE_MACHINE, TRANSITIONS, State
 from fairlead.local.live_jobs import LiveJobs
 from fairlead.local.notices import due
@@ -51,7 +52,7 @@ class Jobs:
 
     def __init__(self, keep_ended: int = KEEP_ENDED) -> None:
         self.keep_ended = keep_ended
-        self.next_number = 1
+        self.numbers = JobNumbers()
         self.dropped: list[str] = []
         """Runs of jobs that left the book since somebody last looked (and emptied this)."""
         self.memory_short: records.MemoryShort | None = None
@@ -94,10 +95,6 @@ class Jobs:
     def live_count(self) -> int:
         """How many wait or run."""
         return len(self._live)
-
-    def skip_to(self, number: int) -> None:
-        """Give out no key below `number` (runs of that name exist already)."""
-        self.next_number = max(self.next_number, number)
 
     # --- records and decisions -----------------------------------------------------------------------------------
 
@@ -167,7 +164,7 @@ class Jobs:
                 raise JobsError(f"job {job.key} was submitted before")
             self._jobs[job.key] = self._live[job.key] = job
             self.arrays.add(job)
-        self.next_number = max(self.next_number, int(spec.application) + 1)
+        self.numbers.give(int(spec.application))
 
     def _allocated(self, decision: Allocated, at_ms: int) -> None:
         job = self._live.get(job_names.job_of(decision.key))
@@ -370,7 +367,7 @@ class Jobs:
     def dump(self) -> dict[str, Any]:
         """The whole book as plain values, JSON-ready."""
         return {
-            "next_number": self.next_number,
+            **self.numbers.dump(),
             "memory_short": msgspec.to_builtins(self.memory_short),
             "broken_off": [array.key for array in self.arrays.values() if array.broken_off],
             "jobs": [to_plain(job) for job in self._jobs.values()],
@@ -383,7 +380,7 @@ class Jobs:
         if "jobs" not in state:
             raise JobsError("there is no list of jobs in it")
         book = cls(keep_ended)
-        book.next_number = state["next_number"]
+        book.numbers = JobNumbers.load(state)
         book.memory_short = msgspec.convert(state.get("memory_short"), records.MemoryShort | None)
         for plain in state["jobs"]:
             job = from_plain(plain)

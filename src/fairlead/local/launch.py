@@ -13,10 +13,11 @@ import secrets
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairlead.local import accounts
 from fairlead.local.gpus import Gpu, visible
 from fairlead.local.means import Means
 from fairlead.local.runs import SUPERVISOR, RunSpec
@@ -62,6 +63,14 @@ def check(run: RunSpec) -> None:
         raise Refused(f"the service is not root and cannot run work as user {run.uid}")
 
 
+def with_groups(run: RunSpec) -> RunSpec:
+    """The same with the groups of its user as they are now. Raises OSError if they cannot be looked up."""
+    if run.uid is None or run.groups is not None:
+        return run
+    who = accounts.by_uid(run.uid)
+    return replace(run, gid=who.gid, groups=who.gids)
+
+
 def _group_of(run: RunSpec) -> int | None:
     if run.uid is None or run.gid is not None:
         return run.gid
@@ -104,7 +113,7 @@ def record_of(
             "cwd": run.cwd,
             "uid": run.uid,
             "gid": _group_of(run),
-            "groups": list(run.groups),
+            "groups": list(run.groups or ()),
             "memory": run.memory,
             "amounts": {"vcore": run.vcore, "memory": run.memory, "gpu": run.gpus, **run.gpu_parts},
             "grace_ms": run.grace_ms,

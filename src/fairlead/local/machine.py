@@ -111,6 +111,7 @@ class Machine:
                 return known
             if self._disk is not None:
                 self._disk.require_room()
+            run = launch.with_groups(run)
             try:
                 launch.check(run)
                 share = self._share(run)

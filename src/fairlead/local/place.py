@@ -18,14 +18,14 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import accounts, announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
+from fairlead.local import announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
 from fairlead.local.job import Job
 from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import is_notice
-from fairlead.local.runs import RunReport, RunSpec, spec_of
+from fairlead.local.runs import RunReport, RunSpec, is_forgotten, spec_of
 from fairlead.local.unknown_runs import UnknownRuns
 from fairlead.runtime import Entry, Runtime, Turn
 
@@ -165,15 +165,13 @@ class LocalPlace:
             "FAIRLEAD_ATTEMPT": str(job.attempt),
             **arrays.environment(job),
         }
-        who = accounts.by_uid(spec.uid) if self._as_submitter else None
         return RunSpec(
             key=run,
             command=spec.command,
             env=env,
             cwd=spec.cwd,
-            uid=who.uid if who else None,
-            gid=who.gid if who else None,
-            groups=who.gids if who else (),
+            uid=spec.uid if self._as_submitter else None,
+            groups=None if self._as_submitter else (),
             vcore=amounts["vcore"],
             memory=amounts["memory"],
             gpus=amounts[DEVICES],
@@ -254,7 +252,7 @@ class LocalPlace:
 
     def _reconcile(self, turn: Turn, reports: Sequence[RunReport]) -> None:
         """Compare the book with what was found: adopt, account for, stop, or start; what is unknown is left alone."""
-        self.jobs.skip_to(1 + max((_number(each.name) for each in self._runs_dir.iterdir()), default=0))
+        self._number_and_remove([each.name for each in self._runs_dir.iterdir()])
         for array in list(self.jobs.arrays.values()):
             if not array.is_whole:
                 turn.note(records.ArrayBrokenOff(key=array.key))
@@ -275,6 +273,20 @@ class LocalPlace:
                 self._known.add(report.key)
                 self.enter_report(turn, report)
         self._review = review
+
+    def _number_and_remove(self, found: Sequence[str]) -> None:
+        """What is left of jobs that left the book before the last stop goes; no run has its name from a later job."""
+        for run in found:
+            if self._left_the_book(run):
+                self._orders.purge(run)
+        self.jobs.numbers.skip_to(1 + max(map(_number, found), default=0))
+
+    def _left_the_book(self, run: str) -> bool:
+        """Its job was in the book, with its end. What is in no journal any more is for a person to look at."""
+        number, directory = _number(run), self._runs_dir / run
+        if not self.jobs.numbers.was_given(number) or str(number) in self.jobs or not directory.is_dir():
+            return False
+        return is_forgotten(directory) or not any(directory.iterdir())  # Empty: it was being removed.
 
     def _set_unknown_apart(self, reports: Sequence[RunReport]) -> None:
         """What runs and is not in the journal, because that was damaged or is an older copy, a person has to stop."""

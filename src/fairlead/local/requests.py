@@ -191,7 +191,7 @@ class Intake:
             if placed.denial is not None:
                 self._keys.append(_enter_refused(jobs, turn, placed, self._request, self._digest))
                 return 1
-            self._keys.append(str(jobs.next_number))
+            self._keys.append(str(jobs.numbers.next))
         placed = placings[len(self._keys) - 1]
         spec = dependencies.with_keys(placed.job(self._keys[-1]), self._keys)
         indices: tuple[int, ...] = ()
@@ -206,7 +206,7 @@ class Intake:
 
 def _enter_refused(jobs: Jobs, turn: Turn, placed: Placing, request: str, digest: str) -> str:
     """Note a submission that is not taken in, an array as one; its key."""
-    spec, denial = placed.job(str(jobs.next_number)), placed.denial
+    spec, denial = placed.job(str(jobs.numbers.next)), placed.denial
     assert denial is not None
     turn.note(JobSubmitted(job=spec, request=request, digest=digest, rule=placed.rule))
     if denial.by_scheduler:

@@ -32,7 +32,8 @@ class RunSpec:
     uid: int | None = None
     """Run as this user (only when the service is root); None: as the service itself."""
     gid: int | None = None
-    groups: tuple[int, ...] = ()
+    groups: tuple[int, ...] | None = ()
+    """None: it has the groups that the user has when it is executed, and `gid` is the primary one of them."""
     vcore: int = 0
     """Thousandths of a core; 0: no limit."""
     memory: int = 0

@@ -7,6 +7,7 @@ with no more rights than the user has.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -19,23 +20,26 @@ _HOW = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 def open_as(uid: int, gids: tuple[int, ...], path: str) -> int:
     """The descriptor of the file; the first of the groups is the primary one.
 
-    Raises OSError where the user may not read it, or it is not there.
+    Raises OSError where the user may not read it, it is not there, or its disk does not answer.
     """
     if os.geteuid() != 0 or uid == 0:
         return os.open(path, _HOW)
     here, there = socket.socketpair()
     with here, there:
         here.settimeout(PATIENCE_S)
-        subprocess.run(
-            [sys.executable, "-I", "-S", __file__, path, str(uid), *map(str, gids)],
-            stdin=there.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"},
-            cwd="/",
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        try:
+            subprocess.run(
+                [sys.executable, "-I", "-S", __file__, path, str(uid), *map(str, gids)],
+                stdin=there.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"LC_ALL": "C.UTF-8"},
+                cwd="/",
+                timeout=PATIENCE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path) from None
         there.close()
         said, found, _, _ = socket.recv_fds(here, 64, 1)
     if found:

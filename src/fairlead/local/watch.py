@@ -23,7 +23,7 @@ from fairlead.local.supervisor import kernel
 log = logging.getLogger("fairlead.local")
 
 POLL_S = 0.1
-"""Between two looks where the kernel cannot tell by itself (before Linux 5.3, or no more file descriptors)."""
+"""Between two looks where the kernel cannot tell by itself (before Linux 5.3, no more file descriptors or watches)."""
 AGAIN_S = 1.0
 
 
@@ -37,6 +37,8 @@ class _Watched:
     words: int | None
     """The read end of its standard error, if it is a child of this process, and until that is at its end."""
     heard: bytes = b""
+    deaf: bool = False
+    """The kernel does not tell of what it says: that is polled."""
     is_child: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,10 +101,24 @@ class ExitWatch:
                 raise RuntimeError("the machine has been closed")
             self._watched[watched.key] = watched
             if watched.words is not None:
-                self._selector.register(watched.words, selectors.EVENT_READ, (watched.key, "words"))
-            if watched.process is not None:
-                self._selector.register(watched.process, selectors.EVENT_READ, (watched.key, "process"))
+                watched.deaf = not self._registered(watched.words, (watched.key, "words"))
+            if watched.process is not None and not self._registered(watched.process, (watched.key, "process")):
+                _close(watched.process)
+                watched.process = None
         self._ring()
+
+    def _registered(self, fd: int, data: tuple[str, str]) -> bool:
+        """Whether the kernel tells of it; else it has no room for that now (ENOSPC, ENOMEM)."""
+        try:
+            self._selector.register(fd, selectors.EVENT_READ, data)
+        except OSError as problem:
+            log.warning("run %s is looked at every %.1f s instead of being waited for: %s", data[0], POLL_S, problem)
+            return False
+        return True
+
+    def _unregister(self, fd: int) -> None:
+        with contextlib.suppress(KeyError):  # It was not registered.
+            self._selector.unregister(fd)
 
     def close(self) -> None:
         """Stop watching. The processes go on. A second call does nothing."""
@@ -128,6 +144,8 @@ class ExitWatch:
                     self._listen(ready.data[0])
                 else:
                     ended.append(ready.data[0])
+            for key in self._deaf():
+                self._listen(key)
             self._collect(ended)
             self._try_again()
         self._let_go()
@@ -141,10 +159,14 @@ class ExitWatch:
             _close(self._bell, self._bell_out)
             self._bell = -1
 
+    def _deaf(self) -> list[str]:
+        with self._lock:
+            return [key for key, each in self._watched.items() if each.deaf and each.words is not None]
+
     def _timeout(self) -> float | None:
         waits = [max(0.0, due - time.monotonic()) for due, _, _ in self._again]
         with self._lock:
-            if any(each.process is None for each in self._watched.values()):
+            if any(each.process is None or (each.deaf and each.words is not None) for each in self._watched.values()):
                 waits.append(POLL_S)
         return min(waits) if waits else None
 
@@ -155,7 +177,7 @@ class ExitWatch:
                 return
             said = _read_all(watched.words)
             if said is None:
-                self._selector.unregister(watched.words)
+                self._unregister(watched.words)
                 os.close(watched.words)
                 watched.words = None
                 return
@@ -170,9 +192,9 @@ class ExitWatch:
             for each in ended:
                 if each.words is not None:
                     each.heard += _read_all(each.words) or b""
-                    self._selector.unregister(each.words)
+                    self._unregister(each.words)
                 if each.process is not None:
-                    self._selector.unregister(each.process)
+                    self._unregister(each.process)
                 _close(each.process, each.words)
                 del self._watched[each.key]
         for each in ended:

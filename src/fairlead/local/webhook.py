@@ -9,6 +9,7 @@ Arguments: the URL, the user id (or -), the group ids. Standard input: what is s
 from __future__ import annotations
 
 import encodings.idna  # noqa: F401 - what is imported later would be read with the rights of the user
+import http.client
 import os
 import sys
 import time
@@ -40,6 +41,10 @@ def send(url: str, content: bytes) -> str:
             error.close()
             if error.code < 500 and error.code != 429:
                 return wrong
+        except http.client.InvalidURL as error:
+            return str(error)
+        except http.client.HTTPException:
+            wrong = "what it answered is not HTTP"
         except (OSError, ValueError) as error:
             wrong = str(getattr(error, "reason", error))
         if pause is not None:

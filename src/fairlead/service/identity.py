@@ -206,7 +206,15 @@ class Gate:
         self.own_name = accounts.by_uid(own_uid).name
 
     def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
-        """Who this is. Raises `Refusal`: nobody knows (401), or this service is not for that user (403)."""
+        """Who this is. Raises `Refusal`: nobody knows (401), or just now (503); or this is not for that user (403)."""
+        try:
+            return self._recognised(scope, authorization)
+        except OSError as problem:
+            raise Refusal(
+                "unavailable", f"who you are cannot be looked up: {problem.strerror or problem}; try again"
+            ) from problem
+
+    def _recognised(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
         peer: Peer | None = scope.get(PEER)
         if peer is not None:
             account = accounts.by_uid(peer.uid)
@@ -271,7 +279,7 @@ class Gate:
         return replace(caller, within=token.queue, heads_it=is_admin) if token.queue else caller
 
     def objection(self, token: Token | None) -> str:
-        """Why this token is not accepted now, as a sentence; empty: it is."""
+        """Why this token is not accepted now, as a sentence; empty: it is. Raises OSError: nobody can say."""
         if token is None or self._tokens.find(token.id) is None:
             return "this token is not known; it may have been revoked"
         if token.is_over():

@@ -57,6 +57,16 @@ def test_one_flipped_bit_is_one_problem(path: Path, column: str, seq: int) -> No
     assert found(path) == [(seq, "is damaged: its checksum does not hold")]
 
 
+@pytest.mark.parametrize(("left", "what"), [(8, "is missing; "), (6, "is missing, with all up to 9; ")])
+def test_an_end_that_is_missing_is_a_problem(path: Path, left: int, what: str) -> None:
+    """The chain holds to the last record that there is, and more was confirmed; without a mark nobody can know."""
+    with raw(path) as connection:
+        connection.execute("DELETE FROM records WHERE seq > ?", (left,))
+    assert found(path) == [(left + 1, f"{what}it was confirmed once")]
+    path.with_name(path.name + ".lock").unlink()
+    assert verify(path).ok
+
+
 def test_two_wounds_are_two_problems(path: Path) -> None:
     """Everything is reported, not the first only."""
     flip(path, "records", "payload", 2)

@@ -289,7 +289,7 @@ def test_a_restart_knows_arrays(service: Service) -> None:
     state = json.loads(json.dumps(service.place.jobs.dump()))
     again = Jobs.load(state)
     assert json.loads(json.dumps(again.dump())) == state
-    assert (again.arrays["1"].live, again.live_count, again.next_number) == (3, 3, 2)
+    assert (again.arrays["1"].live, again.live_count, again.numbers.next) == (3, 3, 2)
 
 
 def test_the_environment_of_an_array_counts_once(service: Service) -> None:

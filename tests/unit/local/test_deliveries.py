@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import os
 import pwd
+import socketserver
 import subprocess
 import threading
 import time
@@ -209,6 +210,31 @@ def test_webhooks(answers: list[int], wrong: str, times: int, monkeypatch: pytes
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_webhook_where_something_else_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the wrong door of a server that is just beginning: it is tried again. A URL that is none is not."""
+    monkeypatch.setattr(webhook, "PAUSES_S", (0.0, 0.0, 0.0))
+    asked = 0
+
+    class Garbage(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            nonlocal asked
+            asked += 1
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Garbage) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            said = webhook.send(f"http://127.0.0.1:{server.server_address[1]}/", b"{}")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (said, asked) == ("what it answered is not HTTP, 4 times", 4)
+    assert webhook.send("http://127.0.0.1:x/", b"{}") == "nonnumeric port: 'x'"
 
 
 def test_a_webhook_is_a_process_of_the_user(sender: Sender) -> None:

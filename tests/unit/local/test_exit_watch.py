@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import selectors
 import subprocess
 import time
 from collections.abc import Callable
@@ -50,6 +51,36 @@ def test_a_begin_and_an_end_that_could_not_be_told_are_told_again(caplog: pytest
         "the end of run 1-1 could not be settled, tried again",
     ]
     assert not any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize("refused", [{"words"}, {"process"}, {"words", "process"}])
+def test_what_the_kernel_has_no_room_to_watch_is_looked_at(refused: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it begins, and that it ends: both are told, once."""
+    begun: list[str] = []
+    ended: list[tuple[str, str]] = []
+    watch = ExitWatch(begun.append, lambda key, words: ended.append((key, words)))
+    register = watch._selector.register
+
+    def full(fd: int, events: int, data: tuple[str, str]) -> selectors.SelectorKey:
+        if data[1] in refused:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return register(fd, events, data)
+
+    monkeypatch.setattr(watch._selector, "register", full)
+    out, into = os.pipe()
+    child = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        watch.add_child("1-1", child.pid, out)
+        os.write(into, b"begun\n")
+        _until(lambda: begun == ["1-1"])
+        os.write(into, b"a last word")
+        child.kill()
+        os.close(into)
+        _until(lambda: ended == [("1-1", "a last word")])
+    finally:
+        child.kill()
+        watch.close()
+    assert (len(begun), len(ended)) == (1, 1)
 
 
 def _until(what: Callable[[], bool], patience_s: float = 20.0) -> None:

@@ -199,7 +199,7 @@ def test_the_book_can_be_rebuilt_from_its_dump() -> None:
     assert json.loads(json.dumps(again.dump())) == state
     assert [w.key for w in again.live()] == ["1", "3"]
     assert again.submissions.find(1000, "r1") == ("d", ("3",))
-    assert again.next_number == 4
+    assert again.numbers.next == 4
 
 
 def test_the_oldest_ended_jobs_leave_the_book() -> None:
@@ -231,10 +231,10 @@ def test_a_long_history_keeps_its_beginning_and_its_end() -> None:
 def test_keys_are_not_given_out_twice() -> None:
     """Not even when runs of that name are there that the book does not know."""
     jobs = book("1", "2")
-    jobs.skip_to(9)
-    assert jobs.next_number == 9
-    jobs.skip_to(3)
-    assert jobs.next_number == 9
+    jobs.numbers.skip_to(9)
+    assert jobs.numbers.next == 9
+    jobs.numbers.skip_to(3)
+    assert jobs.numbers.next == 9
 
 
 @pytest.mark.parametrize("name", ["1", "1-", "-1", "a-1", "1-a", "1-2-3", "journal.db", "１-1"])

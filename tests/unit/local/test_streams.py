@@ -97,6 +97,15 @@ def test_nothing_is_written_that_the_user_may_not(bench: Bench, tmp_path: Path) 
         user_files.open_as(ALICE, (ALICE,), str(public / "nothing"))
 
 
+@as_root
+def test_a_disk_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As any other reason for which the file cannot be opened."""
+    monkeypatch.setattr(user_files, "PATIENCE_S", 0.0)
+    with pytest.raises(TimeoutError, match="Connection timed out") as told:
+        user_files.open_as(ALICE, (ALICE,), str(tmp_path))
+    assert told.value.filename == str(tmp_path)
+
+
 def test_a_script_is_run_from_its_text(bench: Bench, tmp_path: Path) -> None:
     """With its arguments; the first word of the command is only its name."""
     report = bench.run("a", "job.sh", "one", "two", script=SCRIPT)

@@ -350,21 +350,6 @@ def test_what_the_machine_reports_waits_for_the_disk(path: Path) -> None:
         assert lines(runtime, place) == [BIG, "later"]
 
 
-def test_a_fault_in_what_waited_for_the_disk_loses_nothing_behind_it(path: Path) -> None:
-    """All that waited is taken up at once; what stands behind the one with the fault is entered, and in its order."""
-    with open_runtime(path) as (runtime, place):
-        with full_disk(runtime):
-            waiting = [runtime.do(write(BIG), must=True)]
-            wait_until(lambda: bool(runtime.sick))
-            waiting += [runtime.do(write(text), must=True) for text in ("a", "burn", "b", "c")]
-            time.sleep(0.1)
-        for future in (waiting[0], waiting[1], *waiting[3:]):
-            future.result(WAIT_S)
-        with pytest.raises(InternalFault, match="the pen is on fire"):
-            waiting[2].result(WAIT_S)
-        assert lines(runtime, place) == [BIG, "a", "b", "c"] == journal_lines(path)
-
-
 def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -389,25 +374,6 @@ def test_a_journal_that_cannot_be_opened_again_ends_it_with_a_sentence(
     said = [(record.getMessage(), record.exc_info) for record in caplog.records if record.levelname == "CRITICAL"]
     assert said == [("the service cannot go on: cannot read the journal: disk I/O error", None)]
     assert journal_lines(path) == ["a"]
-
-
-def test_who_was_being_served_when_it_ended_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those whose turn hit a fault, after which the journal could not be opened again."""
-
-    def dropped(journal: Journal) -> None:
-        monkeypatch.undo()
-        raise JournalError("cannot read the journal: disk I/O error")
-
-    with open_runtime(path) as (runtime, _):
-        hold = threading.Event()
-        runtime.read(lambda _: hold.wait(WAIT_S))
-        futures = [runtime.do(write(text)) for text in ("a", "burn")]
-        monkeypatch.setattr(Journal, "rollback", dropped)
-        hold.set()
-        for future in futures:
-            with pytest.raises(Unavailable, match="has stopped"):
-                future.result(WAIT_S)
-        assert runtime.ended.wait(WAIT_S)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.local.accounts import Account
 from fairlead.runtime import Refusal
 from fairlead.service.identity import PEER, Gate, Peer, Tokens, TokensError
 from fairlead.service.sessions import Sessions
@@ -54,6 +55,20 @@ def test_the_kernel_beats_a_token(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "tokens.json")
     text, _ = tokens.create(name="", user="root", uid=0)
     assert serving.caller(on_socket(66_666), f"Bearer {text}").uid == 66_666
+
+
+def test_an_account_that_cannot_be_looked_up_now_is_not_taken_for_gone(tmp_path: Path) -> None:
+    """Who shows a token is told to try again."""
+
+    def look(_: int) -> Account:
+        raise OSError(24, "Too many open files")
+
+    tokens = Tokens(tmp_path / "tokens.json")
+    text, _ = tokens.create(name="", user="root", uid=0)
+    serving = Gate(tokens, admins=(), own_uid=OWN, everybody=True, account_of=look)
+    with pytest.raises(Refusal, match="cannot be looked up: Too many open files; try again") as refused:
+        serving.caller({"method": "GET", "path": "/api/v1/jobs"}, f"Bearer {text}")
+    assert refused.value.code == "unavailable"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ always has; a caller that sends its request at once is not cut off for those tha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import resource
@@ -142,7 +143,10 @@ class Connections:
         while True:
             await asyncio.sleep(TOKENS_S)
             tokens = {one.token.id: one.token for one in self._open if one.token is not None}
-            gone = {each.id for each in tokens.values() if objection(each)}
+            gone: set[str] = set()
+            for each in tokens.values():
+                with contextlib.suppress(OSError):  # Its user cannot be looked up now: next time.
+                    gone |= {each.id} if objection(each) else set()
             for one in [one for one in self._open if one.token is not None and one.token.id in gone]:
                 one.transport.abort()
 
