@@ -51,6 +51,8 @@ class RecordedPlace(Place):
     _still: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while somebody is answered, or while one goes elsewhere."""
     _wanted: int = 0
+    _goers: int = 0
+    """Who has said where to go and is not there yet: meanwhile it does not go on by itself."""
 
     def __post_init__(self) -> None:
         """At its begin."""
@@ -62,6 +64,13 @@ class RecordedPlace(Place):
         """Go there; of several wishes at a time the last one counts. Raises `Refusal`."""
         if sum(each is not None for each in (to.at_ms, to.seq, to.step)) > 1:
             raise Refusal("invalid", "at_ms, seq and step say three ways to one moment; give one of them")
+        self._goers += 1
+        try:
+            return await self._go(to)
+        finally:
+            self._goers -= 1
+
+    async def _go(self, to: wire.Go) -> wire.Course:
         self.speed = self.speed if to.speed is None else to.speed
         async with self._still:
             course = self.course
@@ -94,10 +103,10 @@ class RecordedPlace(Place):
         while True:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
-            if self.speed:
+            if self.speed and not self._goers:
                 at_ms = self.at_ms + round((now - before) * 1000 * self.speed)
                 self.speed = self.speed if at_ms < self.course.end_ms else 0.0
-                await self.go(wire.Go(at_ms=at_ms))
+                await self._go(wire.Go(at_ms=at_ms))
             before = now
 
     def where(self) -> wire.Course:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -128,6 +130,35 @@ def preempted(tmp_path: Path) -> Iterator[RecordedPlace]:
     course = Course(path)
     yield RecordedPlace(version="test", started_at_ms=0, course=course, name="course.db", user="ann")
     course.close()
+
+
+class Long:
+    """A course in which it takes a second to come anywhere."""
+
+    begin_ms, end_ms, first_seq, last_seq, seq = 0, 10**9, 1, 10**6, 1
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+
+    def seq_at(self, at_ms: int) -> int:
+        return max(at_ms // 1000, 1)
+
+    def move(self, seq: int) -> Iterator[None]:
+        for _ in range(10):
+            time.sleep(0.1)
+            yield
+        self.seq = seq
+
+
+async def test_where_one_goes_while_it_goes_on_by_itself_it_goes_on_from_there() -> None:
+    """It went on from where it had been before, and the way there was for nothing."""
+    long: Any = Long()
+    place = RecordedPlace(version="test", started_at_ms=0, course=long, name="course.db", user="ann")
+    going = asyncio.create_task(place.keep_going())
+    await place.go(Go(at_ms=500_000_000, speed=1.0))
+    await asyncio.sleep(1.5)
+    going.cancel()
+    assert (place.at_ms >= 500_000_000, long.seq >= 500_000) == (True, True)
 
 
 async def test_each_answer_is_about_the_moment_that_one_has_gone_to(preempted: RecordedPlace) -> None:
