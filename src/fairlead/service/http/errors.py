@@ -63,6 +63,8 @@ TYPE = "urn:fairlead:problem:"
 PROBLEM = "application/problem+json"
 ALWAYS = frozenset({400, 401, 403, 422, 500, 503})
 """What every route can answer."""
+AGAIN = frozenset({"unavailable", "too-many"})
+"""Who is answered so is told when to try again."""
 DETAILS_SHOWN = 50
 
 
@@ -84,7 +86,9 @@ def answer(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error as a response."""
-    kind = KINDS.get(code, KINDS["malformed"])
+    kind, headers = KINDS.get(code, KINDS["malformed"]), dict(headers or {})
+    if code in AGAIN:
+        headers.setdefault("Retry-After", "1")
     problem = Problem(
         type=f"{TYPE}{code}",
         title=kind.title,
@@ -94,7 +98,7 @@ def answer(
         field=field,
         details=[dict(each) for each in details[:DETAILS_SHOWN]],
     )
-    return Response(msgspec.json.encode(problem), kind.status, dict(headers or {}), PROBLEM)
+    return Response(msgspec.json.encode(problem), kind.status, headers, PROBLEM)
 
 
 def written(said: Response) -> bytes:
@@ -108,7 +112,7 @@ def written(said: Response) -> bytes:
 def from_refusal(refusal: Refusal, path: str = "") -> Response:
     """The response to a refused request; below /ws/ and /debug/ in the shape of Apache YuniKorn."""
     headers = {"WWW-Authenticate": 'Bearer realm="fairlead"'} if refusal.code == "unauthorized" else {}
-    if refusal.code in ("unavailable", "too-many"):
+    if refusal.code in AGAIN:
         headers["Retry-After"] = str(refusal.after_s)
     if path.startswith(("/ws/", "/debug/")):
         return as_yunikorn(status_of(refusal), refusal.message, headers)

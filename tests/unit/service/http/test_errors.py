@@ -60,3 +60,9 @@ def test_apache_yunikorns_shape_has_it_too() -> None:
 def test_any_other_is_a_fault() -> None:
     status, problem, _ = asked("/fault")
     assert (status, problem["code"]) == (500, "internal")
+
+
+@pytest.mark.parametrize("code", ["too-many", "unavailable"])
+def test_who_may_come_again_is_told_when(code: str) -> None:
+    """Also one whose connection is refused, before any route is asked."""
+    assert b"retry-after: 1\r\n" in errors.written(errors.answer(code, "not now"))
