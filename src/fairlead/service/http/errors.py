@@ -135,7 +135,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refused(request: Request, refusal: Refusal) -> Response:
-        return from_refusal(refusal, request.url.path)
+        return from_refusal(refusal, request.scope["path"])
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -150,17 +150,18 @@ def install(app: FastAPI) -> None:
         if str(error) != NO_THREAD:
             raise error
         message = "this machine has no memory for a thread, or no more threads; nothing was done: ask again"
-        return from_refusal(Refusal("unavailable", message), request.url.path)
+        return from_refusal(Refusal("unavailable", message), request.scope["path"])
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:
-        log.error("a fault while answering %s %s", request.method, request.url.path, exc_info=error)
+        log.error("a fault while answering %s %s", request.method, request.scope["path"], exc_info=error)
         message = f"a fault in the service: {type(error).__name__}; its log says more"
-        return from_refusal(Refusal("internal", message), request.url.path)
+        return from_refusal(Refusal("internal", message), request.scope["path"])
 
 
 def _from_http(request: Request, error: HTTPException) -> Response:
-    path, headers = request.url.path, error.headers or {}
+    # The path is not that of the URL, which has the name that the caller gave the service, or the path of its socket.
+    path, headers = request.scope["path"], error.headers or {}
     if path.startswith(("/ws/", "/debug/")):
         return as_yunikorn(error.status_code, str(error.detail), headers)
     if error.status_code == 404:
