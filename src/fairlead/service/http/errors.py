@@ -162,7 +162,7 @@ def install(app: FastAPI) -> None:
 def _from_http(request: Request, error: HTTPException) -> Response:
     # The path is not that of the URL, which has the name that the caller gave the service, or the path of its socket.
     path, headers = request.scope["path"], error.headers or {}
-    if path.startswith(("/ws/", "/debug/")):
+    if path.startswith(("/ws/", "/debug/")) and error.status_code != 413:
         return as_yunikorn(error.status_code, str(error.detail), headers)
     if error.status_code == 404:
         return answer("not-found", f"there is nothing at {path}; /api/v1/openapi.json lists what there is")

@@ -78,3 +78,9 @@ async def test_the_path_is_what_was_asked_for_whatever_the_service_is_called() -
     await given_once(Request(asked))
     said = errors._from_http(Request({**asked, "path": "/api/v1/no"}), HTTPException(404))
     assert b"there is nothing at /api/v1/no;" in said.body
+
+
+def test_a_body_that_is_too_large_is_told_in_one_shape() -> None:
+    """Whether its length was said at the start or not, below /ws/ too."""
+    asked = Request({"type": "http", "path": "/ws/v1/validate-conf", "headers": []})
+    assert errors._from_http(asked, HTTPException(413, "too large")).media_type == errors.PROBLEM
