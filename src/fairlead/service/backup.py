@@ -73,12 +73,12 @@ class _Source:
 
 def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest:
     """Copy a state into one file, for its owner's eyes only. The service may run meanwhile. Raises `BackupError`."""
-    if target.exists():
-        raise BackupError(f"{target} is there already; name another file, or move that one away")
-    fresh = target.with_name(f".{target.name}.new")
+    taken = BackupError(f"{target} is there already; name another file, or move that one away")
     try:
+        if target.exists():
+            raise taken
         with tempfile.TemporaryDirectory(prefix=".fairlead-backup-", dir=target.parent) as aside:
-            copy = Path(aside) / JOURNAL
+            copy, fresh = Path(aside) / JOURNAL, Path(aside) / "backup"
             runs = _under_way(state)
             last_seq = _copy_journal(state / JOURNAL, copy)
             runs |= _under_way(state)
@@ -93,13 +93,13 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
                 runs=sorted(runs),
             )
             _write(fresh, Path(aside), manifest, sources)
-        _read_back(fresh)
-        # A name that came into being meanwhile is not taken.
-        os.link(fresh, target)
+            _read_back(fresh)
+            # A name that came into being meanwhile is not taken.
+            os.link(fresh, target)
+    except FileExistsError as error:
+        raise taken from error
     except OSError as error:
         raise BackupError(f"the backup could not be written: {error.strerror or error} ({error.filename})") from error
-    finally:
-        fresh.unlink(missing_ok=True)
     return manifest
 
 

@@ -1,7 +1,7 @@
-"""What the service of a machine does by itself while it runs: it watches memory, and has noted what work waits for.
+"""What a service does by itself while it runs: a machine's watches memory, and has noted what work waits for.
 
 Decides when it looks, and brings what follows to the writer. Never decides what is stopped (`local.pressure`) or noted
-(`local.waits`). Invariant: a look that fails, or that nothing can be recorded of, is made again.
+(`local.waits`). Invariant: a look that fails, or that nothing can be recorded of, is made again, and so is a duty.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,22 @@ log = logging.getLogger("fairlead.service")
 
 WAIT_NOTES_S = 0.2
 MEMORY_LOOK_S = 0.5
+AGAIN_S = 1.0
+"""Before a duty that ended on a fault begins again."""
 _MEMORY = {
     Step.BEGIN: "it is short, so nothing new starts",
     Step.END: "there is enough again, so work starts again",
 }
+
+
+async def again(what: str, duty: Callable[[], Awaitable[None]]) -> None:
+    """Do it until it is done or cancelled. On a fault, which is said, it begins again: nobody looks at how it ended."""
+    while True:
+        try:
+            return await duty()
+        except Exception as fault:
+            log.error("a fault in what the service does by itself (%s); it begins again", what, exc_info=fault)
+        await asyncio.sleep(AGAIN_S)
 
 
 async def guard_memory(place: MachinePlace, guard: MemoryGuard) -> None:

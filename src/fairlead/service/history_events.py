@@ -291,6 +291,10 @@ async def _history(
         seq, index = (first - 1, 10**9) if seq < first else (last, 10**9)
     while True:
         page = await run_in_threadpool(_page, journal, seq)
+        if page and page[0].seq > seq + 1:
+            # So slow a reader that history begins later now.
+            fields = {"asked_for": seq, "first": page[0].seq, "why": "older history was pruned"}
+            yield HistoryEvent(page[0].seq - 1, 0, 0, "gap", "", fields), None
         told = [event for entry in page for event in tell(entry) if (event.seq, event.index) > (seq, index)]
         keys = sorted({event.key for event in told if event.key})
         owners = await ask_owners(keys) if keys else {}

@@ -223,8 +223,12 @@ class MachinePlace(Place):
         pieces = stream(self.hub, caller, after, lambda keys: asyncio.ensure_future(self._owners(keys)))
         return self._as_one_stream(caller, pieces)
 
+    def one_stream(self, caller: Caller | None) -> contextlib.AbstractContextManager[None]:
+        """As many as a user may have."""
+        return self.users.one_more("streams", caller)
+
     async def _as_one_stream(self, caller: Caller, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        with self.users.one_more("streams", caller):
+        with self.one_stream(caller):
             async with contextlib.aclosing(pieces):
                 async for piece in pieces:
                     yield piece

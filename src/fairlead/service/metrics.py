@@ -64,25 +64,25 @@ def exposed(families: Iterable[Metric]) -> bytes:
 
 
 def _queues(trees: list[Queue]) -> list[Metric]:
+    one = ("partition", "queue")
     amount = GaugeMetricFamily(
-        "fairlead_queue_resource", "cpu in cores, memory in bytes.", labels=("queue", "kind", "resource")
+        "fairlead_queue_resource", "cpu in cores, memory in bytes.", labels=(*one, "kind", "resource")
     )
-    running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=("queue",))
-    waiting = GaugeMetricFamily("fairlead_queue_waiting", "Jobs waiting in or below it.", labels=("queue",))
-    priority = GaugeMetricFamily(
-        "fairlead_queue_priority", "Highest priority waiting below; absent: none.", labels=("queue",)
-    )
+    running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=one)
+    waiting = GaugeMetricFamily("fairlead_queue_waiting", "Jobs waiting in or below it.", labels=one)
+    priority = GaugeMetricFamily("fairlead_queue_priority", "Highest priority waiting below; absent: none.", labels=one)
     left = list(trees)
     while left:
         queue = left.pop(0)
         left += queue.children
+        labels = (queue.partition, queue.path)
         for kind in AMOUNTS:
             for name, value in (getattr(queue, kind) or {}).items():
-                amount.add_metric((queue.path, kind, name), value)
-        running.add_metric((queue.path,), queue.running_applications)
-        waiting.add_metric((queue.path,), queue.waiting)
+                amount.add_metric((*labels, kind, name), value)
+        running.add_metric(labels, queue.running_applications)
+        waiting.add_metric(labels, queue.waiting)
         if queue.priority is not None:
-            priority.add_metric((queue.path,), queue.priority)
+            priority.add_metric(labels, queue.priority)
     return [amount, running, waiting, priority]
 
 

@@ -12,6 +12,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -342,6 +343,11 @@ class Place(ABC):
         if isinstance(found, Refusal):
             raise found
         return cast(T, found)
+
+    def one_stream(self, caller: Caller | None) -> AbstractContextManager[None]:
+        """Open while a stream of this caller is; no bound where a place has none. Raises `Refusal` before it begins."""
+        del caller
+        return nullcontext()
 
     async def keep_samples(self) -> None:
         """Note once a minute how much there is, until cancelled."""

@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals, se
 from fairlead.service.account_checks import watch_accounts
 from fairlead.service.configfile import ConfigFile
 from fairlead.service.configuration import BUILT_IN
-from fairlead.service.duties import guard_memory, note_waits
+from fairlead.service.duties import again, guard_memory, note_waits
 from fairlead.service.forecaster import Forecaster, ScoreFile
 from fairlead.service.history_events import Hub
 from fairlead.service.http.app import make_app
@@ -302,15 +302,24 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
     server = Server(make_app(place), end_streams, connections, place.tcp.certificate)
     if options.handle_signals:
         on_signals(server.stop)
-    duties = [_watch(server, place, options, sockets), note_waits(place), guard_memory(place, place.memory_guard)]
-    if place.config_file is not None:
-        duties.append(place.config_file.watch(place.runtime, options.config_poll_s))
-    duties += [place.keep_samples(), place.forecaster.keep(place), keep(place, options.retention)]
-    duties += [keep_the_clock(place), watch_accounts(place), place.pages.keep()]
-    duties.append(connections.end_with_tokens(place.gate.objection))
+    gate, guard = place.gate, place.memory_guard
+    duties: dict[str, Callable[[], Awaitable[None]]] = {
+        "what work waits for": lambda: note_waits(place),
+        "memory": lambda: guard_memory(place, guard),
+        "samples": place.keep_samples,
+        "forecasts": lambda: place.forecaster.keep(place),
+        "retention": lambda: keep(place, options.retention),
+        "windows": lambda: keep_the_clock(place),
+        "accounts": lambda: watch_accounts(place),
+        "pages": place.pages.keep,
+        "tokens": lambda: connections.end_with_tokens(gate.objection),
+        "memory of the program": search_seldom,
+    }
+    if (file := place.config_file) is not None:
+        duties["the queue file"] = lambda: file.watch(place.runtime, options.config_poll_s)
     gc.collect()
-    duties.append(search_seldom())
-    watching = [asyncio.create_task(duty) for duty in duties]
+    watching = [asyncio.create_task(again(what, duty)) for what, duty in duties.items()]
+    watching.append(asyncio.create_task(_watch(server, place, options, sockets)))
     await server.serve(sockets=sockets)
     for task in watching:
         task.cancel()

@@ -20,6 +20,7 @@ from fairlead.journal.reader import Reader
 from fairlead.journal.store import Journal
 from fairlead.local.runs import ended_of
 from fairlead.local.supervisor import run_files
+from fairlead.service import backup as module
 from fairlead.service.backup import BackupError, back_up, restore
 
 
@@ -44,6 +45,35 @@ def write(journal: Journal, count: int) -> None:
         event = AddNode(NodeSpec(id=f"n{number}", capacity=Resources({"vcore": 1})))
         journal.append(1, EVENT, codec.encode(event), codec.encode_all([]))
     journal.commit()
+
+
+def test_two_at_once_to_one_file_do_not_take_each_others_away(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second removed what the first was writing, and then nobody had a backup."""
+    target, write_one, refused = tmp_path / "b.tar.gz", module._write, list[str]()
+
+    def write(*args: Any) -> None:
+        write_one(*args)
+        monkeypatch.setattr(module, "_write", write_one)
+        back_up(state, target)
+
+    monkeypatch.setattr(module, "_write", write)
+    try:
+        back_up(state, target)
+    except BackupError as error:
+        refused.append(str(error))
+    assert refused == [f"{target} is there already; name another file, or move that one away"]
+    assert restore(target, tmp_path / "again").last_seq == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")], "nothing is left over"
+
+
+@pytest.mark.parametrize("name", ["file/b.tar.gz", "none/b.tar.gz", "x" * 300])
+def test_where_nothing_can_be_written_it_says_so(state: Path, tmp_path: Path, name: str) -> None:
+    """By no traceback."""
+    (tmp_path / "file").touch()
+    with pytest.raises(BackupError, match="could not be written"):
+        back_up(state, tmp_path / name)
 
 
 def names(backup: Path) -> list[str]:

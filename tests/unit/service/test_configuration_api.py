@@ -230,6 +230,13 @@ def test_who_uses_what_is_no_secret_and_names_no_work(served: Any, base: dict[st
     assert served.call("GET", "/api/v1/usage?group=nobody").json == {"usage": [], "next": None, "total": 0}
 
 
+@pytest.mark.parametrize("what", ["usage", "limits"])
+def test_a_user_and_a_group_at_once_are_refused(served: Any, what: str) -> None:
+    """One list was always empty, the other took no notice of the group."""
+    answer = served.call("GET", f"/api/v1/{what}?user=alice&group=crew")
+    assert (answer.status, answer.error["field"]) == (422, "group")
+
+
 def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -> None:
     """The queue above counts too, other queues do not."""
     key = sleeper(served, queue="root.batch", resources={"cpu": 1})

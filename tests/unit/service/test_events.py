@@ -8,14 +8,17 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.core.model.decisions import Allocated
+from fairlead.journal import codec
 from fairlead.journal.reader import Reader
+from fairlead.journal.store import Journal
 from fairlead.local.callers import Caller
-from fairlead.runtime import Entry
+from fairlead.runtime import Entry, ServiceStarted
 from fairlead.service import history_events
 from fairlead.service.history_events import HistoryEvent, of_record, parse_id, tell
 
@@ -220,3 +223,22 @@ async def test_silence_is_filled_with_heartbeats(monkeypatch: pytest.MonkeyPatch
 def test_an_event_without_a_job_is_for_everybody() -> None:
     """And is shown without a key."""
     assert HistoryEvent(1, 0, 5, "node.added", "", {"node": "n"}).shown().key == ""
+
+
+async def test_what_was_pruned_while_it_was_told_leaves_a_gap_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow reader missed it and was told nothing."""
+    monkeypatch.setattr(history_events, "PAGE", 3)
+    path = tmp_path / "journal.db"
+    with Journal(path) as journal:
+        for n in range(1, 13):
+            journal.append(n, "note", codec.encode(ServiceStarted(version="1", pid=n)))
+        journal.save_snapshot(10, 10, b"{}")
+        journal.commit()
+        told = history_events._history(path, (0, 10**9), lambda keys: asyncio.get_running_loop().create_future())
+        found = [(await anext(told))[0] for _ in range(3)]
+        journal.prune(9)
+        found += [event async for event, _ in told]
+    assert [(each.seq, each.type) for each in found if each.type == "gap"] == [(8, "gap")]
+    assert [each.seq for each in found if each.type != "gap"] == [1, 2, 3, 9, 10, 11, 12]

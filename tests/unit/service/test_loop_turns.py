@@ -167,8 +167,10 @@ def test_one_connection_too_many_is_refused_at_once() -> None:
             sent.append(message)
 
         bounded = Turns(works, lambda scope: scope["user"])
-        await bounded({"type": "http", "user": ANN, CONNECTION: Connection(full=True)}, None, send)  # type: ignore[arg-type]
+        asked = {"type": "http", "path": "/", "user": ANN, CONNECTION: Connection(full=True)}
+        await bounded(asked, None, send)  # type: ignore[arg-type]
         assert sent[0]["status"] == 429
+        assert (b"retry-after", b"1") in sent[0]["headers"]
         assert b"as many as a user may" in sent[1]["body"]
         assert not works.began
 

@@ -101,12 +101,13 @@ def test_there_is_room_again_after_a_minute() -> None:
         limits.submission(bob)
 
 
-def test_streams(served: Any) -> None:
+@pytest.mark.parametrize("path", ["/api/v1/events", "/ws/v1/events/stream"])
+def test_streams(served: Any, path: str) -> None:
     """One that is closed makes room for another."""
 
     def opened(who: str) -> Any:
         connection = served.open(who)
-        connection.request("GET", "/api/v1/events", headers=served.headers(who))
+        connection.request("GET", path, headers=served.headers(who))
         return connection, connection.getresponse()
 
     streams = [opened("bob"), opened("bob")]

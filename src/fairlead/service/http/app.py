@@ -58,7 +58,7 @@ MAY_REPEAT = {"/api/v1/jobs": frozenset({"state", "queue", "user", "name", "tag"
 
 async def given_once(request: Request) -> None:
     """Refuse a parameter that is given twice: only one of the two would count, and nobody knows which."""
-    given, may_repeat = request.query_params, MAY_REPEAT.get(request.url.path, frozenset())
+    given, may_repeat = request.query_params, MAY_REPEAT.get(request.scope["path"], frozenset())
     for name in given:
         if name not in may_repeat and len(given.getlist(name)) > 1:
             raise Refusal("invalid", f"{name} is given more than once; give one value", field=name)

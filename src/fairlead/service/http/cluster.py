@@ -133,6 +133,7 @@ async def list_usage(
     queue: QueueQuery = None,
 ) -> declared.UsePage | bytes:
     """What each user and each group with limits uses of every queue, beside what each may use; parents first."""
+    _one_of(user, group)
 
     def ask(moment: Moment) -> declared.UsePage:
         partition = moment.scheduler.cluster.partitions[moment.partition]
@@ -143,6 +144,12 @@ async def list_usage(
         return page.of(declared.UsePage, found, lambda row: (int(row.kind != "user"), row.name, row.queue))
 
     return await place.shown(ask)
+
+
+def _one_of(user: str | None, group: str | None) -> None:
+    if user is not None and group is not None:
+        sentence = "user and group are both given, and a row is about one; give one of them"
+        raise Refusal("invalid", sentence, field="group")
 
 
 def _rows(kind: str, name: str, trees: list[dict[str, Any]]) -> Iterator[declared.Use]:
@@ -172,6 +179,7 @@ async def list_limits(
     queue: QueueQuery = None,
 ) -> declared.LimitPage | bytes:
     """Every limit of the queue file on users and groups, with those who use some of it now."""
+    _one_of(user, group)
 
     def ask(moment: Moment) -> declared.LimitPage:
         rows = _limit_rows(moment.scheduler.cluster.partitions[moment.partition])

@@ -63,6 +63,8 @@ TYPE = "urn:fairlead:problem:"
 PROBLEM = "application/problem+json"
 ALWAYS = frozenset({400, 401, 403, 422, 500, 503})
 """What every route can answer."""
+AGAIN = frozenset({"unavailable", "too-many"})
+"""Who is answered so is told when to try again."""
 DETAILS_SHOWN = 50
 
 
@@ -84,7 +86,9 @@ def answer(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error as a response."""
-    kind = KINDS.get(code, KINDS["malformed"])
+    kind, headers = KINDS.get(code, KINDS["malformed"]), dict(headers or {})
+    if code in AGAIN:
+        headers.setdefault("Retry-After", "1")
     problem = Problem(
         type=f"{TYPE}{code}",
         title=kind.title,
@@ -94,7 +98,7 @@ def answer(
         field=field,
         details=[dict(each) for each in details[:DETAILS_SHOWN]],
     )
-    return Response(msgspec.json.encode(problem), kind.status, dict(headers or {}), PROBLEM)
+    return Response(msgspec.json.encode(problem), kind.status, headers, PROBLEM)
 
 
 def written(said: Response) -> bytes:
@@ -108,7 +112,7 @@ def written(said: Response) -> bytes:
 def from_refusal(refusal: Refusal, path: str = "") -> Response:
     """The response to a refused request; below /ws/ and /debug/ in the shape of Apache YuniKorn."""
     headers = {"WWW-Authenticate": 'Bearer realm="fairlead"'} if refusal.code == "unauthorized" else {}
-    if refusal.code in ("unavailable", "too-many"):
+    if refusal.code in AGAIN:
         headers["Retry-After"] = str(refusal.after_s)
     if path.startswith(("/ws/", "/debug/")):
         return as_yunikorn(status_of(refusal), refusal.message, headers)
@@ -131,7 +135,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refused(request: Request, refusal: Refusal) -> Response:
-        return from_refusal(refusal, request.url.path)
+        return from_refusal(refusal, request.scope["path"])
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -146,18 +150,19 @@ def install(app: FastAPI) -> None:
         if str(error) != NO_THREAD:
             raise error
         message = "this machine has no memory for a thread, or no more threads; nothing was done: ask again"
-        return from_refusal(Refusal("unavailable", message), request.url.path)
+        return from_refusal(Refusal("unavailable", message), request.scope["path"])
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:
-        log.error("a fault while answering %s %s", request.method, request.url.path, exc_info=error)
+        log.error("a fault while answering %s %s", request.method, request.scope["path"], exc_info=error)
         message = f"a fault in the service: {type(error).__name__}; its log says more"
-        return from_refusal(Refusal("internal", message), request.url.path)
+        return from_refusal(Refusal("internal", message), request.scope["path"])
 
 
 def _from_http(request: Request, error: HTTPException) -> Response:
-    path, headers = request.url.path, error.headers or {}
-    if path.startswith(("/ws/", "/debug/")):
+    # The path is not that of the URL, which has the name that the caller gave the service, or the path of its socket.
+    path, headers = request.scope["path"], error.headers or {}
+    if path.startswith(("/ws/", "/debug/")) and error.status_code != 413:
         return as_yunikorn(error.status_code, str(error.detail), headers)
     if error.status_code == 404:
         return answer("not-found", f"there is nothing at {path}; /api/v1/openapi.json lists what there is")

@@ -105,6 +105,8 @@ def on_tcp(host: str, port: int, *, beyond_loopback: bool = False) -> socket.soc
         )[0]
     except OSError as error:
         raise ListenError(f"{host!r} is no address to listen on: {error.strerror}") from error
+    except UnicodeError as error:
+        raise ListenError(f"{host!r} is no address to listen on: it is no name of a host") from error
     if not beyond_loopback and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
         raise ListenError(
             f"{host} is reached from other machines, and without TLS tokens and output could be read on the way; "

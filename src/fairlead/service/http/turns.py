@@ -42,7 +42,7 @@ class Turns:
         try:
             self._note(scope, user)
         except Refusal as no:
-            await errors.answer(no.code, str(no))(scope, receive, send)
+            await errors.from_refusal(no, scope["path"])(scope, receive, send)
             return
         turns = self._of.setdefault(user, asyncio.Semaphore(AT_ONCE))
         await turns.acquire()

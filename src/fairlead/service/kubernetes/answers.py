@@ -20,6 +20,7 @@ from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.control_loop import Told
 from fairlead.kubernetes.controller import Controller
+from fairlead.service.duties import again
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import MOST, Connections, raise_descriptors
 from fairlead.service.http.server import Server
@@ -68,7 +69,8 @@ async def answer(
     with ExitStack() as stack:
         pages.listen(tcp, options.pages_port, None, stack)
         serving = asyncio.create_task(server.serve(sockets=[*sockets, *pages.inside]), name="serve")
-        duties = [asyncio.create_task(_sample(place)), asyncio.create_task(pages.keep())]
+        samples, keeping = again("samples", lambda: _sample(place)), again("pages", pages.keep)
+        duties = [asyncio.create_task(samples), asyncio.create_task(keeping)]
         also = f"; pages at {pages.url} (`fairlead web` opens them)" if pages.url else ""
         log.info("probes, figures and questions on %s%s", tcp.url(sockets[0]), also)
         try:

@@ -173,6 +173,7 @@ class ClusterPlace(Place):
     async def details(self, key: str, caller: Caller) -> JobDetails:
         """Also of a pod that ended, as long as no other has its name."""
         namespace, _, name = unquote(key).rpartition("/")
+        namespace = namespace or "default"
         ended = self.pod_history.ended.get(f"{namespace}/{name}")
         if ended is not None and self.informer.pod_store.named(namespace, name) is None:
             return ended

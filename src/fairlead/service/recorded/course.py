@@ -140,7 +140,10 @@ class Course:
 
     def _take(self, record: Record) -> None:
         if record.kind == NOTE:
-            noted = codec.decode(record.payload, object)
+            try:
+                noted = codec.decode(record.payload, object)
+            except codec.CodecError as problem:
+                raise JournalError(f"record {record.seq} cannot be read: {problem}") from problem
             if isinstance(noted, JobSubmitted):
                 self.names[noted.job.key] = noted.job.name
         else:

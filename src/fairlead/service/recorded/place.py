@@ -7,6 +7,8 @@ anything but the moment. Invariant: whoever has no session of its pages sees not
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,6 +19,7 @@ from prometheus_client.core import Metric
 
 from fairlead.insight.forecast import Expected
 from fairlead.insight.scorecard import Scorecard
+from fairlead.journal.format import JournalError
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.runtime.measures import Measures
@@ -31,6 +34,8 @@ from fairlead.service.yunikorn.history import HistoryRecords
 from fairlead.wire import course as wire
 from fairlead.wire.cluster import EventPage, Service
 from fairlead.wire.jobs import JobDetails
+
+log = logging.getLogger("fairlead.service")
 
 T = TypeVar("T")
 TICK_S = 0.2
@@ -51,6 +56,8 @@ class RecordedPlace(Place):
     _still: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while somebody is answered, or while one goes elsewhere."""
     _wanted: int = 0
+    _goers: int = 0
+    """Who has said where to go and is not there yet: meanwhile it does not go on by itself."""
 
     def __post_init__(self) -> None:
         """At its begin."""
@@ -62,6 +69,14 @@ class RecordedPlace(Place):
         """Go there; of several wishes at a time the last one counts. Raises `Refusal`."""
         if sum(each is not None for each in (to.at_ms, to.seq, to.step)) > 1:
             raise Refusal("invalid", "at_ms, seq and step say three ways to one moment; give one of them")
+        self._goers += 1
+        try:
+            with _readable():
+                return await self._go(to)
+        finally:
+            self._goers -= 1
+
+    async def _go(self, to: wire.Go) -> wire.Course:
         self.speed = self.speed if to.speed is None else to.speed
         async with self._still:
             course = self.course
@@ -79,8 +94,14 @@ class RecordedPlace(Place):
         self._wanted = seq
         async with self._still:
             if self._wanted == seq:
-                await asyncio.to_thread(self._move_on, seq)
-                self.at_ms = at_ms
+                try:
+                    await asyncio.to_thread(self._move_on, seq)
+                except JournalError:
+                    # It is where it came to, behind the last record that could be read.
+                    at_ms = self.course.at_ms
+                    raise
+                finally:
+                    self.at_ms = at_ms
         self.pages.changes.advance(self.pages.changes.seq + 1)
 
     def _move_on(self, seq: int) -> None:
@@ -94,10 +115,14 @@ class RecordedPlace(Place):
         while True:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
-            if self.speed:
+            if self.speed and not self._goers:
                 at_ms = self.at_ms + round((now - before) * 1000 * self.speed)
                 self.speed = self.speed if at_ms < self.course.end_ms else 0.0
-                await self.go(wire.Go(at_ms=at_ms))
+                try:
+                    await self._go(wire.Go(at_ms=at_ms))
+                except JournalError as error:
+                    self.speed = 0.0
+                    log.warning("the course goes on no further by itself: %s", error)
             before = now
 
     def where(self) -> wire.Course:
@@ -210,7 +235,17 @@ async def list_course_events(
     before = parse_id(after) if after is not None else None
     if after is not None and before is None:
         raise Refusal("invalid", f"{after!r} is no cursor; give `next` of the page before", field="after")
-    return await place.read(lambda _moment: _events(place.course, limit, key, before))
+    with _readable():
+        return await place.read(lambda _moment: _events(place.course, limit, key, before))
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """A record that is damaged is said to whoever wanted it."""
+    try:
+        yield
+    except JournalError as error:
+        raise Refusal("conflict", f"the course is damaged there: {error}") from error
 
 
 def _events(course: Course, limit: int, key: str | None, before: tuple[int, int] | None) -> EventPage:

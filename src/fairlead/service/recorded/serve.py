@@ -15,6 +15,7 @@ from pathlib import Path
 from fairlead.journal.format import JournalError
 from fairlead.local import accounts
 from fairlead.runtime.process import log_to_stderr, loop_factory, on_signals
+from fairlead.service.duties import again
 from fairlead.service.http.app import make_app
 from fairlead.service.http.connections import MOST, Connections, raise_descriptors
 from fairlead.service.http.server import Server
@@ -56,7 +57,8 @@ async def _live(course: Course, file: Path, pages: Pages, on_ready: Callable[[st
     place.at_ms = course.begin_ms
     server = Server(make_app(place), pages.changes.close, Connections(raise_descriptors(), of_user=MOST, own_uid=uid))
     on_signals(server.stop)
-    duties = [asyncio.create_task(pages.keep()), asyncio.create_task(place.keep_going())]
+    keeping, going = again("pages", pages.keep), again("going on", place.keep_going)
+    duties = [asyncio.create_task(keeping), asyncio.create_task(going)]
     ticket, _ = pages.sessions.ticket(user, uid)
     on_ready(f"{pages.url}/enter?ticket={ticket}")
     try:

@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.application_limits import closed_queue
 from fairlead.core.books.usage_history import PLACEHOLDER, PREEMPTED, USED
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import NextInLine, Reason
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
-from fairlead.policy.eligibility.limits import closing_ceiling
+from fairlead.policy.why.alike import Alike, alike
 from fairlead.policy.why.waiting import why_waiting
 from fairlead.service.yunikorn.shapes import MS, NEVER_STARTED_MS, RM_ID, Plain, filled, percentages
 
@@ -233,21 +232,13 @@ class Why:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._found: dict[Any, Reason] = {}
+        self._found: dict[Alike, Reason] = {}
 
     def of(self, ask: Ask) -> Reason:
         """Why a waiting ask waits."""
-        app = ask.app
-        if ask.held_on is not None or ask.reserved_on is not None or app.backoff_until_ms is not None:
+        key = alike(self._partition, ask)
+        if key is None or ask.held_on is not None:
             return why_waiting(self._partition, ask)
-        if app.gives_way_to is not None or app.awaited_by:
-            return why_waiting(self._partition, ask)
-        if not ask.spec.placeholder and app.stands_in(ask.spec.task_group):
-            return why_waiting(self._partition, ask)
-        held: object = None
-        if app.state is State.ACCEPTED:
-            held = closed_queue(app) or closing_ceiling(app)
-        key = (app.queue.path, ask.items, ask.required_node, id(app.allowance), id(held) if held is not None else 0)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = why_waiting(self._partition, ask)

@@ -104,10 +104,14 @@ def _of_queues(parts: list[Partition], by_queue: Counter[tuple[str, str]]) -> It
     rows = ((path, *each) for path, figures in amounts.items() for each in sorted(figures.items()))
     shown = [({"queue": path, "resource": name, "state": kind}, value) for path, (kind, name), value in rows]
     yield _family("yunikorn_queue_resource", "gauge", "vcore in thousandths, memory in bytes.", shown)
+    containers: dict[str, Counter[str]] = {}
     for path in amounts:
-        counts = {state: by_queue[path, state] for state in ("allocated", "released")}
+        # Queues whose names differ in characters alone that metrics may not have are shown once, with the sum.
+        counts = containers.setdefault(formatted(path), Counter())
+        counts.update({state: by_queue[path, state] for state in ("allocated", "released")})
+    for name, counts in containers.items():
         text = "Allocations of a queue since the service started."
-        yield _family(f"yunikorn_{formatted(path)}{CONTAINERS}", "counter", text, _by("state", counts))
+        yield _family(f"yunikorn_{name}{CONTAINERS}", "counter", text, _by("state", counts))
 
 
 def _by(label: str, values: Mapping[str, float]) -> Samples:

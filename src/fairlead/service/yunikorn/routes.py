@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from fairlead.config import Problem, load_text, problems_of
 from fairlead.config.show import as_tree, as_yaml
 from fairlead.core.books.applications import Application
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
@@ -80,7 +81,7 @@ def queue_of(moment: Moment, partition: str, given: str) -> Queue:
 def queues(moment: Moment, partition: str) -> Plain:
     """The queue tree of a partition."""
     part = partition_of(moment, partition)
-    return shapes.queue(part, part.root, subtree=True, partition_name=part.name)
+    return _without_names(shapes.queue(part, part.root, subtree=True, partition_name=part.name), moment.sees)
 
 
 @reads(router, OF_QUEUE, "A queue.", many=False)
@@ -92,24 +93,26 @@ def queue(
 ) -> Plain:
     """One queue; `?subtree` shows those below it too."""
     part, found = partition_of(moment, partition), queue_of(moment, partition, queue)
-    return shapes.queue(part, found, subtree=subtree is not None)
+    return _without_names(shapes.queue(part, found, subtree=subtree is not None), moment.sees)
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
-def _without_others(node: Plain, may_see: Sees) -> Plain:
+def _node(node: Node, part: Partition, may_see: Sees) -> Plain:
     """A node without the applications that the reader may not see."""
-    running = [each for each in node.pop("allocations", ()) if may_see(each["applicationId"])]
-    reserved = [key for key in node.pop("reservations", ()) if may_see(key)]
-    return node | ({"allocations": running} if running else {}) | ({"reservations": reserved} if reserved else {})
+    shown = app_shapes.node(node, part.name)
+    running = [each for each in shown.pop("allocations", ()) if may_see(each["applicationId"])]
+    reserved = [each.key for each in node.reservations if may_see(each.app.id)]
+    shown.pop("reservations", None)
+    return shown | ({"allocations": running} if running else {}) | ({"reservations": reserved} if reserved else {})
 
 
 @reads(router, f"{OF_PARTITION}/nodes", "Its nodes.")
 def nodes(moment: Moment, partition: str) -> list[Plain]:
     """The nodes of a partition with what runs on them."""
     part = partition_of(moment, partition)
-    return [_without_others(app_shapes.node(node, part.name), moment.sees) for node in part.nodes.nodes.values()]
+    return [_node(node, part, moment.sees) for node in part.nodes.nodes.values()]
 
 
 @reads(router, f"{OF_PARTITION}/node/{{node}}", "A node.", many=False)
@@ -119,7 +122,7 @@ def node(moment: Moment, partition: str, node: str) -> Plain:
     found = part.nodes.nodes.get(transport.whole(node))
     if found is None:
         raise transport.missing("Node not found")
-    return _without_others(app_shapes.node(found, part.name), moment.sees)
+    return _node(found, part, moment.sees)
 
 
 # -- applications -------------------------------------------------------------------------------------------------
@@ -226,17 +229,21 @@ def group(moment: Moment, partition: str, group: str) -> Plain:
     raise transport.missing("Group not found")
 
 
+NAMES = frozenset({"applications", "runningApplications", "allocatingAcceptedApps"})
+"""What a group's usage or a queue says of single applications."""
+
+
 def _without_names(row: Plain, may_see: Sees) -> Plain:
-    """A group's usage without the names of applications that the reader may not see; its sums stay."""
+    """It without the names of applications that the reader may not see; its sums stay."""
     kept: Plain = {}
     for name, value in row.items():
-        if name in ("applications", "runningApplications"):
+        if name in NAMES:
             seen: Any = [key for key in value if may_see(key)]
         elif name == "children":
             seen = [_without_names(child, may_see) for child in value]
         else:
             seen = _without_names(value, may_see) if name == "queues" else value
-        if seen or name not in ("applications", "runningApplications"):
+        if seen or name not in NAMES:
             kept[name] = seen
     return kept
 

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from functools import partial
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -77,12 +77,16 @@ async def stream(
 ) -> Response:
     """Event records as they come, after the newest `count` past ones."""
     past = number("count", count, 0)
-    one = place.streams.enter(request.headers.get("host", ""), time.time_ns())
+    with ExitStack() as entered:
+        entered.enter_context(place.one_stream(who))
+        one = place.streams.enter(request.headers.get("host", ""), time.time_ns())
+        entered.callback(place.streams.leave, one)
+        ended = entered.pop_all().close
     pieces = history.lines(place.history_records, place.streams, one, past, visible(place, who))
     # An encoding of its own keeps the middleware from compressing, which would hold lines back.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     headers["Content-Type"] = transport.JSON
-    return history.Timed(pieces, partial(place.streams.leave, one), headers)
+    return history.Timed(pieces, ended, headers)
 
 
 # -- figures ------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from fairlead.service.http import errors
+from fairlead.service.http.app import given_once
 
 
 def asked(path: str) -> tuple[int, dict[str, str], str]:
@@ -60,3 +62,25 @@ def test_apache_yunikorns_shape_has_it_too() -> None:
 def test_any_other_is_a_fault() -> None:
     status, problem, _ = asked("/fault")
     assert (status, problem["code"]) == (500, "internal")
+
+
+@pytest.mark.parametrize("code", ["too-many", "unavailable"])
+def test_who_may_come_again_is_told_when(code: str) -> None:
+    """Also one whose connection is refused, before any route is asked."""
+    assert b"retry-after: 1\r\n" in errors.written(errors.answer(code, "not now"))
+
+
+async def test_the_path_is_what_was_asked_for_whatever_the_service_is_called() -> None:
+    """Over a Unix socket, and by a name that is none, the path of the URL began with that of the socket."""
+    server, headers = ("/run/fairlead.sock", None), [(b"host", b"[")]
+    query = b"state=running&state=waiting"
+    asked = {"type": "http", "path": "/api/v1/jobs", "query_string": query, "server": server, "headers": headers}
+    await given_once(Request(asked))
+    said = errors._from_http(Request({**asked, "path": "/api/v1/no"}), HTTPException(404))
+    assert b"there is nothing at /api/v1/no;" in said.body
+
+
+def test_a_body_that_is_too_large_is_told_in_one_shape() -> None:
+    """Whether its length was said at the start or not, below /ws/ too."""
+    asked = Request({"type": "http", "path": "/ws/v1/validate-conf", "headers": []})
+    assert errors._from_http(asked, HTTPException(413, "too large")).media_type == errors.PROBLEM

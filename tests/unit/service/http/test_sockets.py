@@ -26,6 +26,13 @@ def test_a_socket_that_the_disk_keeps_stops_nothing(tmp_path: Path) -> None:
     assert kept.exists()
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_what_is_no_name_is_no_address(host: str) -> None:
+    """It is said so, by no traceback."""
+    with pytest.raises(ListenError, match="is no address to listen on"):
+        on_tcp(host, 0)
+
+
 @contextmanager
 def held(listening: socket.socket, seconds: float) -> Iterator[None]:
     """A child that a killed service left has its socket still, for so long, and answers nothing."""

@@ -117,6 +117,7 @@ async def test_a_pod_that_ended_is_shown_until_its_name_is_taken_again() -> None
         row = await service.get("/api/v1/jobs/default/job")
         assert (row["state"], row["node"], row["queue"]) == ("failed", "n0", "root.default")
         assert row["started_at_ms"] <= row["ended_at_ms"]
+        assert await service.get("/api/v1/jobs/job") == row, "a name alone is one in default, when it has ended, too"
         service.server.remove("pods", "job", "default")
         service.pod("job", "1")
         await service.until(lambda: service.node_of("job"), "a place")

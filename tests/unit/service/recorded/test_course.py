@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import io
+import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -15,6 +19,7 @@ from fairlead.journal.format import JournalError
 from fairlead.journal.reader import Reader
 from fairlead.journal.replay import replay, state_at
 from fairlead.journal.store import Journal
+from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.app import make_app
 from fairlead.service.recorded import course as module
@@ -130,6 +135,35 @@ def preempted(tmp_path: Path) -> Iterator[RecordedPlace]:
     course.close()
 
 
+class Long:
+    """A course in which it takes a second to come anywhere."""
+
+    begin_ms, end_ms, first_seq, last_seq, seq = 0, 10**9, 1, 10**6, 1
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+
+    def seq_at(self, at_ms: int) -> int:
+        return max(at_ms // 1000, 1)
+
+    def move(self, seq: int) -> Iterator[None]:
+        for _ in range(10):
+            time.sleep(0.1)
+            yield
+        self.seq = seq
+
+
+async def test_where_one_goes_while_it_goes_on_by_itself_it_goes_on_from_there() -> None:
+    """It went on from where it had been before, and the way there was for nothing."""
+    long: Any = Long()
+    place = RecordedPlace(version="test", started_at_ms=0, course=long, name="course.db", user="ann")
+    going = asyncio.create_task(place.keep_going())
+    await place.go(Go(at_ms=500_000_000, speed=1.0))
+    await asyncio.sleep(1.5)
+    going.cancel()
+    assert (place.at_ms >= 500_000_000, long.seq >= 500_000) == (True, True)
+
+
 async def test_each_answer_is_about_the_moment_that_one_has_gone_to(preempted: RecordedPlace) -> None:
     place = preempted
     text, _ = place.pages.sessions.session("ann", 0)
@@ -189,3 +223,30 @@ async def test_several_wishes_end_where_the_last_one_wants(preempted: RecordedPl
     place = preempted
     await asyncio.gather(*(place.go(Go(seq=seq)) for seq in (place.course.last_seq, 2, 5)))
     assert place.course.seq == 5
+
+
+async def test_what_is_damaged_is_said_and_all_before_it_is_shown(tmp_path: Path, tenants: Path) -> None:
+    """It was a fault of the service, and ended what goes on by itself."""
+    path = tmp_path / "course.db"
+    path.write_bytes(tenants.read_bytes())
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE records SET payload = x'00' WHERE seq = 50")
+    with contextlib.closing(Course(path)) as course:
+        place = RecordedPlace(version="test", started_at_ms=0, course=course, name="course.db", user="ann")
+        place.at_ms = course.begin_ms
+        going = asyncio.create_task(place.keep_going())
+        with pytest.raises(Refusal, match="record 50") as refused:
+            await place.go(Go(seq=60))
+        assert refused.value.code == "conflict"
+        assert (course.seq, place.at_ms) == (49, course.at_ms)
+        transport = httpx.ASGITransport(make_app(place), raise_app_exceptions=False)
+        headers = {"Authorization": f"Bearer {place.pages.sessions.session('ann', 0)[0]}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://x/api/v1", headers=headers) as asking:
+            assert (await asking.put("/course", json={"seq": 60})).status_code == 409
+            assert (await asking.put("/course", json={"seq": 40})).json()["seq"] == 40
+            await asking.put("/course", json={"at_ms": course.begin_ms, "speed": 1e9})
+            async with asyncio.timeout(10):
+                while place.speed:
+                    await asyncio.sleep(0.05)
+            assert not going.done()
+        going.cancel()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -368,3 +369,18 @@ def test_reasons_are_looked_up_once_for_equal_asks() -> None:
     for key in ("k2", "k3"):
         assert why.of(part(s).applications["app"].asks[key]) == s.why("app", key)
     assert len(why._found) == 1
+
+
+def test_what_may_go_elsewhere_or_nowhere_waits_for_a_reason_of_its_own() -> None:
+    """One that fits no node's labels was said to wait for what another of its size waits for."""
+    s = cluster()
+    s.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 10}))), 2000)
+    for key in ("r1", "r2"):
+        ask(s, key, 2000, vcore=9)
+    nowhere = Constraints(selector=(Requirement("zone", "In", ("north",)),))
+    ask(s, "k1", 2000)
+    ask(s, "k2", 2000, where=nowhere)
+    why = Why(part(s))
+    found = {key: why.of(part(s).applications["app"].asks[key]) for key in ("k1", "k2")}
+    assert found == {key: s.why("app", key) for key in found}
+    assert found["k1"] != found["k2"]
