@@ -19,6 +19,8 @@ from fairlead.policy.order.effective_priority import is_stronger
 from fairlead.policy.place.reserved import would_be_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
@@ -35,25 +37,30 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
         nomination = ask.nomination
         if nomination is None:
             continue
-        node = place_for(partition, ask)
-        if node is not None and would_be_stopped(partition, lines, ask, node):
+        refused: list[Node] = []
+        while (node := place_for(partition, ask, refused)) is not None:
+            if not would_be_stopped(partition, lines, ask, node):
+                allocations.place(partition, ask, node)
+                return ask
+            refused.append(node)
+        if refused:
             continue
-        if node is not None:
-            allocations.place(partition, ask, node)
-            return ask
         if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
             start_over(partition, ask, nomination.node)
     return None
 
 
-def place_for(partition: Partition, ask: Ask) -> Node | None:
-    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
+def place_for(partition: Partition, ask: Ask, refused: Collection[Node] = ()) -> Node | None:
+    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now.
+
+    `refused`: on none of these.
+    """
     nomination = ask.nomination
     assert nomination is not None
     if not _may_run(partition, ask):
         return None
     node = nomination.node
-    if node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
+    if node not in refused and node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
         return node
     shape = ask.shape
     assert shape is not None
@@ -63,18 +70,18 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return kept
     if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is not None:
         return None
-    if partition.nodes.only_room_counts(shape):
+    if not refused and partition.nodes.only_room_counts(shape):
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
-    return _first_suited(partition, ask)
+    return _first_suited(partition, ask, refused)
 
 
-def _first_suited(partition: Partition, ask: Ask) -> Node | None:
+def _first_suited(partition: Partition, ask: Ask, refused: Collection[Node]) -> Node | None:
     """The node with free room for the ask that it likes best: what is kept for itself elsewhere is not in its way, as
     it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
     nodes = partition.nodes
     weaker = _weaker(partition, ask) if ask.app.queue.by_rank else []
-    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
+    free = [n for n in nodes.nodes.values() if n.is_open and n not in refused and fits_in(ask.items, n.free)]
     return nodes.first_of([n for n in free if nodes.suits(ask, n, weaker)], ask)
 
 

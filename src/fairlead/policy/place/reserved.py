@@ -196,13 +196,25 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
         if ask not in again and not _may_start(partition, ask):
             del found[ask]
             continue
-        if would_be_stopped(partition, lines, ask, found[ask]):
+        node = _where_it_stays(partition, lines, ask, found[ask])
+        if node is None:
             del found[ask]
             continue
         ask.attempted = True
-        allocations.place(partition, ask, found[ask])
+        allocations.place(partition, ask, node)
         return ask
     return _place_by_force(partition, stuck)
+
+
+def _where_it_stays(partition: Partition, lines: Lines, ask: Ask, node: Node) -> Node | None:
+    """This node, or where one that requires it would stop the ask in this call, the next one with room where none does;
+    None where there is none.
+    """
+    if not would_be_stopped(partition, lines, ask, node):
+        return node
+    nodes = partition.nodes
+    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free) and nodes.suits(ask, n)]
+    return nodes.first_of([n for n in free if not would_be_stopped(partition, lines, ask, n)], ask)
 
 
 def _place_by_force(partition: Partition, stuck: dict[Ask, Node]) -> Ask | None:

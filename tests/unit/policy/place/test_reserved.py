@@ -552,3 +552,45 @@ def test_one_that_requires_its_node_starts_when_that_has_room(rule: str) -> None
     c.run()
     c.end("r0")
     assert Allocated("big", "big", "n0") in c.run()
+
+
+def test_one_that_would_be_stopped_on_the_first_node_starts_on_the_next() -> None:
+    """Its room was to come from idle work; now two others have room, the first of which another ask requires. What comes
+    behind it in line does not have that node before it.
+    """
+    c = Cluster(4, 4, 4)
+    for number in "02":
+        c.ask(f"f{number}", 3, on=f"n{number}")
+    c.run()
+    c.ask("idle", 4, idle=True)
+    c.run()
+    c.ask("both", 2, "b", priority=2)
+    c.run()
+    c.ask("here", 4, on="n0", priority=2)
+    c.do(AddAsks((AskSpec(application="both", key="more", resources=Resources({"vcore": 4}), priority=2),)))
+    for number in "02":
+        c.end(f"f{number}")
+    placed = [(d.key, d.node) for d in c.run() if isinstance(d, Allocated)]
+    assert placed[0] == ("both", "n2")
+
+
+def test_one_with_a_node_that_would_be_stopped_elsewhere_starts_where_it_would_not() -> None:
+    """It starts on the next node with room; before, it was started and stopped at once."""
+    c = Cluster(4, 3, 4)
+    c.do(RemoveNode("spare"))
+    for number, size in (("0", 3), ("1", 2), ("2", 3)):
+        c.ask(f"f{number}", size, on=f"n{number}")
+    c.run()
+    c.ask("small", 2, "b", priority=2)
+    c.run()
+    assert c.run(RESERVE_AFTER_MS) == [Reserved("small", "small", "n1")]
+    for number in "02":
+        c.ask(f"g{number}", 1, on=f"n{number}")
+    c.run()
+    c.ask("here", 4, on="n0", priority=2)
+    assert c.run() == []
+    for key in ("f0", "g0", "f2", "g2"):
+        c.end(key)
+    decided = c.run()
+    assert {(d.key, d.node) for d in decided if isinstance(d, Allocated)} == {("small", "n2"), ("here", "n0")}
+    assert not [d for d in decided if isinstance(d, Evict)]
