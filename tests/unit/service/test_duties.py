@@ -72,7 +72,8 @@ def test_the_duties_of_a_machine_begin_again(
         looks += 1
         if looks == 1:
             raise RuntimeError("can't start new thread")
-        listening[0].stop()
+        if listening:
+            listening[0].stop()
         return []
 
     monkeypatch.setattr(account_checks, "_unknown", look)
@@ -84,5 +85,5 @@ def test_the_duties_of_a_machine_begin_again(
     with caplog.at_level(logging.ERROR), ExitStack() as stack:
         place, sockets = bring_up(options, stack)
         assert asyncio.run(answer(options, place, sockets)) == 0
-    assert looks == 2
+    assert looks >= 2
     assert "(accounts); it begins again" in caplog.text

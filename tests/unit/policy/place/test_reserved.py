@@ -555,8 +555,8 @@ def test_one_that_requires_its_node_starts_when_that_has_room(rule: str) -> None
 
 
 def test_one_that_would_be_stopped_on_the_first_node_starts_on_the_next() -> None:
-    """Its room was to come from idle work; now two others have room, the first of which another ask requires. What comes
-    behind it in line does not have that node before it.
+    """Its room was to come from idle work; now two others have room, the first of which another ask requires. What
+    comes behind it in line does not have that node before it.
     """
     c = Cluster(4, 4, 4)
     for number in "02":
