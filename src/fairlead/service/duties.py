@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.local.pressure import Step
 from fairlead.local.waits import WaitNotes
-from fairlead.runtime import Refusal
+from fairlead.runtime import Refusal, Unavailable
 
 if TYPE_CHECKING:
     from fairlead.local.memory_guard import MemoryGuard
@@ -37,10 +37,15 @@ _MEMORY = {
 
 
 async def again(what: str, duty: Callable[[], Awaitable[None]]) -> None:
-    """Do it until it is done or cancelled. On a fault, which is said, it begins again: nobody looks at how it ended."""
+    """Do it until it is done or cancelled. On a fault, which is said, it begins again: nobody looks at how it ended.
+
+    That nothing can be recorded now, or the service is about to end, is no fault of it and said elsewhere.
+    """
     while True:
         try:
             return await duty()
+        except Unavailable as why:
+            log.debug("what the service does by itself (%s) begins again: %s", what, why)
         except Exception as fault:
             log.error("a fault in what the service does by itself (%s); it begins again", what, exc_info=fault)
         await asyncio.sleep(AGAIN_S)
