@@ -16,11 +16,9 @@ from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import is_stronger
-from fairlead.policy.place.reserved import would_be_stopped
+from fairlead.policy.place.reserved import where_it_stays
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
@@ -37,30 +35,26 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
         nomination = ask.nomination
         if nomination is None:
             continue
-        refused: list[Node] = []
-        while (node := place_for(partition, ask, refused)) is not None:
-            if not would_be_stopped(partition, lines, ask, node):
-                allocations.place(partition, ask, node)
-                return ask
-            refused.append(node)
-        if refused:
-            continue
+        node = place_for(partition, ask)
+        if node is not None:
+            stays = where_it_stays(partition, lines, ask, node, or_else=_may_go_elsewhere(partition, ask))
+            if stays is None:
+                continue
+            allocations.place(partition, ask, stays)
+            return ask
         if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
             start_over(partition, ask, nomination.node)
     return None
 
 
-def place_for(partition: Partition, ask: Ask, refused: Collection[Node] = ()) -> Node | None:
-    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now.
-
-    `refused`: on none of these.
-    """
+def place_for(partition: Partition, ask: Ask) -> Node | None:
+    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
     nomination = ask.nomination
     assert nomination is not None
     if not _may_run(partition, ask):
         return None
     node = nomination.node
-    if node not in refused and node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
+    if node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
         return node
     shape = ask.shape
     assert shape is not None
@@ -68,20 +62,28 @@ def place_for(partition: Partition, ask: Ask, refused: Collection[Node] = ()) ->
         return None
     if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
         return kept
-    if nomination.gathers or nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is not None:
+    if not _may_go_elsewhere(partition, ask):
         return None
-    if not refused and partition.nodes.only_room_counts(shape):
+    if partition.nodes.only_room_counts(shape):
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
-    return _first_suited(partition, ask, refused)
+    return _first_suited(partition, ask)
 
 
-def _first_suited(partition: Partition, ask: Ask, refused: Collection[Node]) -> Node | None:
+def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
+    """Whether it may start in room that is not kept for it: none that only gathers, and no more than others leave."""
+    nomination = ask.nomination
+    if nomination is not None and nomination.gathers:
+        return False
+    return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is None
+
+
+def _first_suited(partition: Partition, ask: Ask) -> Node | None:
     """The node with free room for the ask that it likes best: what is kept for itself elsewhere is not in its way, as
     it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
     nodes = partition.nodes
     weaker = _weaker(partition, ask) if ask.app.queue.by_rank else []
-    free = [n for n in nodes.nodes.values() if n.is_open and n not in refused and fits_in(ask.items, n.free)]
+    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
     return nodes.first_of([n for n in free if nodes.suits(ask, n, weaker)], ask)
 
 

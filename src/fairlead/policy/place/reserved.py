@@ -196,7 +196,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
         if ask not in again and not _may_start(partition, ask):
             del found[ask]
             continue
-        node = _where_it_stays(partition, lines, ask, found[ask])
+        node = where_it_stays(partition, lines, ask, found[ask])
         if node is None:
             del found[ask]
             continue
@@ -206,12 +206,14 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     return _place_by_force(partition, stuck)
 
 
-def _where_it_stays(partition: Partition, lines: Lines, ask: Ask, node: Node) -> Node | None:
-    """This node, or where one that requires it would stop the ask in this call, the next one with room where none does;
-    None where there is none.
+def where_it_stays(partition: Partition, lines: Lines, ask: Ask, node: Node, *, or_else: bool = True) -> Node | None:
+    """This node; where one that requires it would stop the ask there in this call, `or_else` the next one with room
+    where none would. None where there is none.
     """
     if not would_be_stopped(partition, lines, ask, node):
         return node
+    if not or_else:
+        return None
     nodes = partition.nodes
     free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free) and nodes.suits(ask, n)]
     return nodes.first_of([n for n in free if not would_be_stopped(partition, lines, ask, n)], ask)
