@@ -50,6 +50,17 @@ class Person:
     def types(self, text: bytes) -> None:
         os.write(self.fd, text)
 
+    def answers(self, line: bytes) -> None:
+        """Type it and wait until it was read: Ctrl-C throws away what was not."""
+        self.types(line)
+        other_end = os.open(f"/proc/{self.pid}/fd/0", os.O_RDONLY | os.O_NOCTTY)
+        end = time.monotonic() + 30
+        while any(fcntl.ioctl(other_end, termios.FIONREAD, bytes(4))):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        os.close(other_end)
+        time.sleep(0.3)
+
     def leaves_with(self) -> int:
         """The exit status."""
         end = time.monotonic() + 50
@@ -156,8 +167,7 @@ def test_waiting_is_explained_and_interrupts_ask(service: Service) -> None:
         person.sees(f"{number} waits: was put on hold by".encode())
         person.types(b"\x03")
         person.sees(b"c (or Ctrl-C) to cancel it: ")
-        person.types(b"\n")
-        time.sleep(0.3)
+        person.answers(b"\n")
         person.types(b"\x03")
         person.sees(b"c (or Ctrl-C) to cancel it: ")
         person.types(b"\x03")
@@ -170,3 +180,17 @@ def test_waiting_is_explained_and_interrupts_ask(service: Service) -> None:
     person.types(b"l\n")
     assert person.leaves_with() == 128 + signal.SIGINT
     assert service.jobs()[-1]["state"] == "running"
+
+
+def test_output_of_an_array_is_interrupted_with_a_question_too(service: Service) -> None:
+    """As that of one job: Enter waits on, a second Ctrl-C cancels all of it."""
+    person = service.person("submit", "--array", "1-2", "--wait", "--", "sh", "-c", "echo begun; sleep 60")
+    person.sees(b"begun")
+    person.types(b"\x03")
+    person.sees(b"c (or Ctrl-C) to cancel it: ")
+    person.answers(b"\n")
+    person.types(b"\x03")
+    person.sees(b"c (or Ctrl-C) to cancel it: ")
+    person.types(b"\x03")
+    person.leaves_with()
+    assert {job["state"] for job in service.jobs()} <= {"stopping", "cancelled"}

@@ -7,10 +7,8 @@ Invariant: every byte of output is passed on once, in order, even if the service
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +16,10 @@ import click
 
 from fairlead.cli import app, render
 from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
+from fairlead.cli.interrupts import Interrupt, all_at_once
 from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
-from fairlead.client.errors import Refused, Unreachable
+from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire import statuses
 from fairlead.wire.statuses import signal_name
@@ -180,27 +179,12 @@ def _print_so_far(
 
 def _follow_all(client: Client, sources: Sequence[Source], asked: Interrupt | None = None) -> None:
     """Pass on all of them at once, each in its own thread; an error in one is raised here."""
-    asked = asked or Interrupt(())
-    problems: list[BaseException] = []
 
     def follow(source: Source) -> None:
-        try:
-            for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
-                write(source.out, chunk)
-        except BaseException as error:
-            problems.append(error)
+        for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
+            write(source.out, chunk)
 
-    threads = [threading.Thread(target=follow, args=(source,), daemon=True) for source in sources]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) and not problems:
-        try:
-            for thread in threads:
-                thread.join(timeout=0.1)
-        except KeyboardInterrupt:
-            asked.ask(client)
-    if problems:
-        raise problems[0]
+    all_at_once(client, [partial(follow, source) for source in sources], asked or Interrupt(()))
 
 
 def patient_log(client: Client, key: str, stream: Stream, offset: int, attempt: int = 1) -> Iterator[bytes]:
@@ -284,7 +268,7 @@ def _copy(client: Client, key: str, asked: Interrupt) -> None:
     from fairlead.cli import follow_parts
 
     if follow_parts.is_several(client, key):
-        follow_parts.follow_parts(client, key, ("stdout", "stderr"))
+        all_at_once(client, [lambda: follow_parts.follow_parts(client, key, ("stdout", "stderr"))], asked)
     else:
         streams: tuple[Stream, Stream] = ("stdout", "stderr")
         _follow_all(client, [Source(key, name, target(name)) for name in streams], asked)
@@ -326,34 +310,6 @@ def until_it_runs(client: Client, key: str, asked: Interrupt | None = None) -> N
             time.sleep(next(pauses, 0.5))
         except KeyboardInterrupt:
             asked.ask(client)
-
-
-class Interrupt:
-    """What Ctrl-C does to who waits for jobs: it asks, and a second one cancels them."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = keys
-        self._cancelled = False
-
-    def ask(self, client: Client) -> None:
-        """Return to wait on; raises `KeyboardInterrupt` to leave them as they are, as where there is nobody to ask."""
-        if self._cancelled or not self._keys or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise KeyboardInterrupt
-        shown = ", ".join(self._keys[:3]) + (" and more" if len(self._keys) > 3 else "")
-        text = f"\n{shown}: Enter to wait on, l to leave it running, c (or Ctrl-C) to cancel it: "
-        try:
-            print(text, end="", file=sys.stderr, flush=True)
-            answer = sys.stdin.readline()
-        except KeyboardInterrupt:
-            answer = "c"
-            print(file=sys.stderr)
-        if answer.strip().lower().startswith("c"):
-            self._cancelled = True
-            for key in self._keys:
-                with suppress(Refused):  # It has ended meanwhile.
-                    client.cancel(key)
-        elif not answer or answer.strip():
-            raise KeyboardInterrupt
 
 
 def exit_status(job: JobDetails) -> int:
