@@ -75,6 +75,23 @@ class Attempt:
         self.over = False
         """This run has ended: whatever was to come of it does not."""
 
+    @property
+    def id(self) -> tuple[str, str]:
+        """Application and key of its ask."""
+        return self.ask.application, self.ask.key
+
+    @property
+    def cut_off(self) -> bool:
+        """Its declared time limit is over before it would end by itself."""
+        limit_ms = self.ask.time_limit_ms
+        return limit_ms is not None and limit_ms < self.task.run_ms
+
+    @property
+    def run_ms(self) -> int:
+        """How long it runs when nothing stops it but its time limit."""
+        limit_ms, run_ms = self.ask.time_limit_ms, self.task.run_ms
+        return run_ms if limit_ms is None or run_ms < limit_ms else limit_ms
+
 
 def placeholders(job: Job) -> ApplicationSpec:
     """The application of a gang: it says how much the whole gang is."""

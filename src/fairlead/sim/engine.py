@@ -15,7 +15,7 @@ off. A task that reaches its declared time limit is cut off there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,7 +39,7 @@ from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Reasons, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
-from fairlead.sim.jobs import LOST, Fault, Job, in_order
+from fairlead.sim.jobs import LOST, Fault, Job, Upcoming, in_order
 from fairlead.sim.lines import Account
 from fairlead.virtual_time import VirtualTime
 
@@ -50,6 +50,10 @@ Id = tuple[str, str]
 
 class Refused(ValueError):
     """The queue file or a node was refused; the text is the scheduler's reason."""
+
+
+def _earlier(one_ms: int | None, other_ms: int | None) -> int | None:
+    return other_ms if one_ms is None or (other_ms is not None and other_ms < one_ms) else one_ms
 
 
 class Engine(VirtualTime):
@@ -65,11 +69,9 @@ class Engine(VirtualTime):
     ) -> None:
         """Takes the queue file and the nodes in at the time of the first job; raises `Refused` if one is refused."""
         self.settings = settings or Settings()
-        self._jobs: Iterator[Job] = in_order(jobs)
-        self._next_job = next(self._jobs, None)
-        self._faults = iter(faults)
-        self._next_fault = next(self._faults, None)
-        self.begin_ms = self._next_job.at_ms if self._next_job else 0
+        self._jobs = Upcoming(in_order(jobs))
+        self.begin_ms = self._jobs.next_ms or 0
+        self._faults = Upcoming(replace(fault, at_ms=self.begin_ms + fault.at_ms) for fault in faults)
         super().__init__(Scheduler(now_ms=self.begin_ms), self.begin_ms)
         self.recorder = self.settings.recorder
         self.columns = Columns()
@@ -132,19 +134,16 @@ class Engine(VirtualTime):
 
     def _next_ms(self) -> int | None:
         """The next moment at which anything happens; None when no work is left, or what waits can never start."""
-        at_ms = self._next_job.at_ms if self._next_job is not None else None
-        end_ms = self.due_ms
-        if end_ms is not None and (at_ms is None or end_ms < at_ms):
-            at_ms = end_ms
+        at_ms = _earlier(self._jobs.next_ms, self.due_ms)
         if self.waiting or self._gangs:
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms > self.now_ms:
                 over = at_ms is None and self._still.is_over(self.scheduler, self.now_ms, self.decisions)
-                if not over and (at_ms is None or due_ms < at_ms):
-                    at_ms = due_ms
-        if (fault := self._next_fault) is not None:
+                at_ms = at_ms if over else _earlier(at_ms, due_ms)
+        fault_ms = self._faults.next_ms
+        if fault_ms is not None:
             # With nothing else to come, a fault matters only if it can bring room for what waits.
-            fault_ms, hopes = self.begin_ms + fault.at_ms, self.waiting and self._still.may_bring_room(self._down)
+            hopes = self.waiting and self._still.may_bring_room(self._down)
             if (at_ms is not None and fault_ms < at_ms) or (at_ms is None and hopes):
                 at_ms = fault_ms
         return None if at_ms is None else max(at_ms, self.now_ms)
@@ -152,12 +151,10 @@ class Engine(VirtualTime):
     def _turn(self, at_ms: int) -> None:
         self.now_ms = at_ms
         self.happen(at_ms)
-        while self._next_fault is not None and self.begin_ms + self._next_fault.at_ms <= at_ms:
-            self._strike(self._next_fault)
-            self._next_fault = next(self._faults, None)
-        while self._next_job is not None and self._next_job.at_ms <= at_ms:
-            self._submit(self._next_job)
-            self._next_job = next(self._jobs, None)
+        for fault in self._faults.until(at_ms):
+            self._strike(fault)
+        for job in self._jobs.until(at_ms):
+            self._submit(job)
         self.settle()
 
     # -- what comes -----------------------------------------------------------------------------------------------
@@ -221,11 +218,8 @@ class Engine(VirtualTime):
         """A run ends by itself."""
         if attempt.over:
             return
-        ask, task = attempt.ask, attempt.task
-        limit_ms = ask.time_limit_ms
-        cut_off = limit_ms is not None and limit_ms < task.run_ms
-        how = End.CUT_OFF if cut_off else End.FAILED if task.exit_code else End.FINISHED
-        code = 143 if cut_off else task.exit_code
+        code = 143 if attempt.cut_off else attempt.task.exit_code
+        how = End.CUT_OFF if attempt.cut_off else End.FAILED if code else End.FINISHED
         id_ = self._leave(attempt, how)
         self.handle(Release(*id_, Cause.FINISHED, exit_code=code))
         if not (self._retries and self._comes_back(id_, attempt)):
@@ -233,11 +227,11 @@ class Engine(VirtualTime):
 
     def _leave(self, attempt: Attempt, how: End) -> Id:
         """It runs no longer."""
-        del self.running[id_ := (attempt.ask.application, attempt.ask.key)]
+        del self.running[attempt.id]
         self._still.ends()
         attempt.over = True
         self.columns.end_run(attempt.run, self.now_ms, how)
-        return id_
+        return attempt.id
 
     def _stopped(self, attempt: Attempt, cause: Cause) -> None:
         """What was told to stop has stopped, unless it ended by itself before."""
@@ -355,10 +349,7 @@ class Engine(VirtualTime):
         now_ms = self.now_ms
         attempt.node, attempt.start_ms = d.node, now_ms
         attempt.run = self.columns.add_run(attempt.row, d.node, now_ms)
-        run_ms, limit_ms = attempt.task.run_ms, attempt.ask.time_limit_ms
-        if limit_ms is not None and limit_ms < run_ms:
-            run_ms = limit_ms
-        self.later(now_ms + run_ms, partial(self._end, attempt))
+        self.later(now_ms + attempt.run_ms, partial(self._end, attempt))
 
     def _released(self, d: Released) -> None:
         attempt = self.running.get((d.application, d.key))
@@ -367,6 +358,12 @@ class Engine(VirtualTime):
             self.then(partial(self._lost, attempt))
         elif d.application in self._gangs and d.message.startswith("Node "):
             self.handle(AddAsks((self._gangs[d.application].another(d.key),)))
+
+    def _retried(self, d: Retried) -> None:
+        self._retries[d.application, d.key] = d
+
+    def _application_accepted(self, d: ApplicationAccepted) -> None:
+        self._queue_of[d.id] = d.queue
 
     def _application_changed(self, d: ApplicationChanged) -> None:
         if d.state in ENDED:
@@ -391,8 +388,8 @@ _ACTS: dict[type[Any], Callable[[Engine, Any], None]] = {
     Allocated: Engine._allocated,
     Evict: Engine._evict,
     Released: Engine._released,
-    Retried: lambda engine, d: engine._retries.__setitem__((d.application, d.key), d),
-    ApplicationAccepted: lambda engine, d: engine._queue_of.__setitem__(d.id, d.queue),
+    Retried: Engine._retried,
+    ApplicationAccepted: Engine._application_accepted,
     ApplicationChanged: Engine._application_changed,
     AskRejected: Engine._ask_rejected,
     ConfigurationRejected: Engine._refused,

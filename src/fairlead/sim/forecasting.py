@@ -168,8 +168,4 @@ class ForecastTrial(Engine):
     def _true_run_ms(self, ask: Ask, elapsed_ms: int) -> int:
         id_ = (ask.app.id, ask.key.partition(AGAIN)[0].removesuffix(WORK).rstrip("~"))
         attempt = self.running.get(id_) or self.waiting.get(id_)
-        if attempt is None:
-            return elapsed_ms
-        limit_ms = attempt.ask.time_limit_ms
-        run_ms = attempt.task.run_ms
-        return run_ms if limit_ms is None else min(run_ms, limit_ms)
+        return elapsed_ms if attempt is None else attempt.run_ms

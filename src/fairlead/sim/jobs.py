@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from random import Random
-from typing import TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim.rows import Row, csv_rows, made_of
@@ -77,6 +77,36 @@ def in_order(jobs: Iterable[Job]) -> Iterator[Job]:
             )
         last_ms = job.at_ms
         yield job
+
+
+class Timed(Protocol):
+    """Something that comes at `at_ms`."""
+
+    @property
+    def at_ms(self) -> int:
+        """When it comes."""
+
+
+_T = TypeVar("_T", bound=Timed)
+
+
+class Upcoming(Generic[_T]):
+    """What is still to come, given in order of time and read one ahead."""
+
+    def __init__(self, all_of_it: Iterable[_T]) -> None:
+        self._behind = iter(all_of_it)
+        self._next = next(self._behind, None)
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next one comes; None: nothing comes any more."""
+        return None if self._next is None else self._next.at_ms
+
+    def until(self, at_ms: int) -> Iterator[_T]:
+        """What comes up to then, each taken out as it is given."""
+        while (item := self._next) is not None and item.at_ms <= at_ms:
+            self._next = next(self._behind, None)
+            yield item
 
 
 # -- a queue file ------------------------------------------------------------------------------------------------
