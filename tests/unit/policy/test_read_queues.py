@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from fairlead.core.model.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    RuleSpec,
 )
 from fairlead.scheduler import Scheduler
 
@@ -38,9 +40,11 @@ def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", 
     return s
 
 
-def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> None:
+def submit(
+    s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", user: str = "nobody", **more: Any
+) -> None:
     """One application with one ask of the same name."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user)), now)
     s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
 
 
@@ -75,3 +79,28 @@ def test_a_gang_that_gave_way_keeps_nothing_else_of_its_queue_back(rule: str) ->
     s.handle(AddNode(NodeSpec(id="n4", capacity=cores(4))), 3)
     assert len(started(s.schedule(3))) == 2
     check_books(s)
+
+
+# -- order ----------------------------------------------------------------------------------------------------------
+
+
+def guaranteed(count: int) -> dict[str, str]:
+    """The tag of a namespace that is guaranteed so many cores."""
+    return {"namespace.resourceguaranteed": json.dumps({"resources": {"vcore": {"value": count * 1000}}})}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_queue_finds_its_place_when_an_application_states_another_guarantee(forgets: bool) -> None:
+    """Though that application has nothing to offer yet: shares are measured against the new one at once."""
+    rules = (RuleSpec(name="provided", create=True),)
+    s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", placement_rules=rules)
+    submit(s, "run", 6, queue="root.other")
+    for leaf in ("x", "y"):
+        s.handle(AddApplication(ApplicationSpec(id=leaf, queue=f"root.{leaf}", user="u", tags=guaranteed(10))), 0)
+        s.handle(AddAsks(tuple(AskSpec(application=leaf, key=f"{leaf}{i}", resources=cores(2)) for i in (0, 1))), 0)
+    assert started(s.schedule(1)) == ["run@n1", "x0@n1", "y0@n1"]
+    s.handle(AddApplication(ApplicationSpec(id="more", queue="root.x", user="u", tags=guaranteed(2))), 2)
+    if forgets:
+        s.forget()
+    s.handle(Release("run", "run"), 3)
+    assert started(s.schedule(3, limit=1)) == ["y1@n1"]

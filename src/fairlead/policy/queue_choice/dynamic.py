@@ -109,6 +109,7 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
     find_guarantees(leaf, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
+    leaf.touch()
     room_changes.wake_leaf(leaf)
     leaf.loosened()
     leaf.open_gates()
