@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -20,6 +20,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
     RuleSpec,
+    TemplateSpec,
 )
 from fairlead.scheduler import Scheduler
 
@@ -84,23 +85,49 @@ def test_a_gang_that_gave_way_keeps_nothing_else_of_its_queue_back(rule: str) ->
 # -- order ----------------------------------------------------------------------------------------------------------
 
 
-def guaranteed(count: int) -> dict[str, str]:
-    """The tag of a namespace that is guaranteed so many cores."""
-    return {"namespace.resourceguaranteed": json.dumps({"resources": {"vcore": {"value": count * 1000}}})}
+ANY_QUEUE = (RuleSpec(name="provided", create=True),)
+
+
+def namespace(what: str, count: int) -> dict[str, str]:
+    """The tag of a namespace that has a `quota` of, or is `guaranteed`, so many cores."""
+    return {f"namespace.resource{what}": json.dumps({"resources": {"vcore": {"value": count * 1000}}})}
 
 
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_queue_finds_its_place_when_an_application_states_another_guarantee(forgets: bool) -> None:
     """Though that application has nothing to offer yet: shares are measured against the new one at once."""
-    rules = (RuleSpec(name="provided", create=True),)
-    s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", placement_rules=rules)
+    s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", placement_rules=ANY_QUEUE)
     submit(s, "run", 6, queue="root.other")
     for leaf in ("x", "y"):
-        s.handle(AddApplication(ApplicationSpec(id=leaf, queue=f"root.{leaf}", user="u", tags=guaranteed(10))), 0)
+        s.handle(AddApplication(ApplicationSpec(id=leaf, queue=f"root.{leaf}", user="u", tags=namespace("guaranteed", 10))), 0)
         s.handle(AddAsks(tuple(AskSpec(application=leaf, key=f"{leaf}{i}", resources=cores(2)) for i in (0, 1))), 0)
     assert started(s.schedule(1)) == ["run@n1", "x0@n1", "y0@n1"]
-    s.handle(AddApplication(ApplicationSpec(id="more", queue="root.x", user="u", tags=guaranteed(2))), 2)
+    s.handle(AddApplication(ApplicationSpec(id="more", queue="root.x", user="u", tags=namespace("guaranteed", 2))), 2)
     if forgets:
         s.forget()
     s.handle(Release("run", "run"), 3)
     assert started(s.schedule(3, limit=1)) == ["y1@n1"]
+
+
+# -- a bound on waiting ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_waited_too_long_has_its_turn_kept_once_the_quota_of_its_namespace_is_large_enough(rule: str) -> None:
+    bounded = QueueSpec(name="p", parent=True, child_template=TemplateSpec(properties={"wait.max": "10s"}))
+    s = cluster(bounded, nodes={"n1": 4}, rule=rule, placement_rules=ANY_QUEUE)
+
+    def add(name: str, now: int, count: int, tags: dict[str, str] | None = None) -> None:
+        s.handle(AddApplication(ApplicationSpec(id=name, queue="root.p.x", user="u", tags=tags or {})), now)
+        if count:
+            s.handle(AddAsks((AskSpec(application=name, key=name, resources=cores(count)),)), now)
+
+    add("run", 0, 1, namespace("quota", 2))
+    assert started(s.schedule(0)) == ["run@n1"]
+    add("large", 1, 4)
+    assert s.schedule(20_000) == []
+    add("more", 20_001, 0, namespace("quota", 8))
+    said = s.schedule(20_001)
+    assert [d.key for d in said if isinstance(d, ReservationSwitched)] == ["large"]
+    add("small", 20_002, 1)
+    assert started(s.schedule(20_002)) == []
