@@ -10,7 +10,7 @@ from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -107,6 +107,28 @@ def test_a_queue_finds_its_place_when_an_application_states_another_guarantee(fo
         s.forget()
     s.handle(Release("run", "run"), 3)
     assert started(s.schedule(3, limit=1)) == ["y1@n1"]
+
+
+LEAST = -(2**31)
+
+
+@pytest.mark.parametrize(("priority", "offset"), [(LEAST, 0), (LEAST + 1, 0), (-1, LEAST), (0, LEAST)])
+def test_what_a_queue_is_guaranteed_it_gets_first_however_low_its_priority(priority: int, offset: int) -> None:
+    lab = QueueSpec(name="lab", guaranteed=Limits({"vcore": 2000}), properties={"priority.offset": str(offset)})
+    team = QueueSpec(name="team", parent=True, queues=(lab,))
+    s = cluster(team, QueueSpec(name="rest"), nodes={"n1": 2}, rule="both")
+    submit(s, "important", 2, queue="root.rest", priority=5)
+    submit(s, "owed", 2, queue="root.team.lab", priority=priority)
+    assert started(s.schedule(1)) == ["owed@n1"]
+
+
+def test_turns_and_preemption_see_the_same_priority_below_32_bits() -> None:
+    """Nothing starts that is stopped for what waited, however low offsets and priorities are."""
+    leaves = [QueueSpec(name=name, properties={"priority.offset": str(LEAST)}) for name in ("a", "b")]
+    s = cluster(*leaves, nodes={"n1": 4}, rule="priority")
+    submit(s, "lower", 4, queue="root.a", priority=-9)
+    submit(s, "higher", 4, 1, queue="root.b", priority=-5)
+    assert started(s.schedule(2)) == ["higher@n1"]
 
 
 # -- a bound on waiting ---------------------------------------------------------------------------------------------
