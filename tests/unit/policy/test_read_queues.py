@@ -10,6 +10,7 @@ from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -80,6 +81,17 @@ def test_a_gang_that_gave_way_keeps_nothing_else_of_its_queue_back(rule: str) ->
     s.handle(AddNode(NodeSpec(id="n4", capacity=cores(4))), 3)
     assert len(started(s.schedule(3))) == 2
     check_books(s)
+
+
+def test_a_gang_that_holds_the_last_place_to_run_is_counted_in_the_reason() -> None:
+    s = cluster(QueueSpec(name="a", max_applications=1), nodes={"n1": 4})
+    s.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a")), 0)
+    held: dict[str, Any] = {"application": "gang", "placeholder": True, "task_group": "t"}
+    s.handle(AddAsks(tuple(AskSpec(key=key, resources=cores(3), **held) for key in ("one", "two"))), 0)
+    assert started(s.schedule(0)) == ["one@n1"]
+    submit(s, "waits", 1, 1)
+    assert s.schedule(1) == []
+    assert s.why("waits", "waits") == ApplicationsAtMax("root.a", 1, 1)
 
 
 # -- order ----------------------------------------------------------------------------------------------------------
