@@ -9,13 +9,14 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, MoveApplication, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -92,6 +93,34 @@ def test_a_gang_that_holds_the_last_place_to_run_is_counted_in_the_reason() -> N
     submit(s, "waits", 1, 1)
     assert s.schedule(1) == []
     assert s.why("waits", "waits") == ApplicationsAtMax("root.a", 1, 1)
+
+
+# -- limits ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_runs_keeps_the_group_that_it_counts_for_when_limits_are_added(moves: bool) -> None:
+    """Also where it was moved under the limit with nothing that waits."""
+
+    def with_limits(*groups: str) -> ClusterSpec:
+        limits = tuple(LimitSpec(groups=(group,), max_resources=Limits({"vcore": 2000})) for group in groups)
+        leaves = (QueueSpec(name="a"), QueueSpec(name="b", limits=limits))
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+        return ClusterSpec(partitions=(PartitionSpec(name="default", root=root),))
+
+    s = Scheduler(with_limits("second"))
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4))), 0)
+    spec = ApplicationSpec(id="x", queue="root.a" if moves else "root.b", user="u", groups=("first", "second"))
+    s.handle(AddApplication(spec), 0)
+    s.handle(AddAsks((AskSpec(application="x", key="x", resources=cores(1)),)), 0)
+    assert started(s.schedule(0)) == ["x@n1"]
+    if moves:
+        s.handle(MoveApplication("x", "root.b"), 1)
+    s.handle(Configure(with_limits("first", "second")), 2)
+    check_books(s)
+    allowance = s.cluster.partitions["default"].applications["x"].allowance
+    assert allowance is not None
+    assert allowance.group == "second"
 
 
 # -- order ----------------------------------------------------------------------------------------------------------
