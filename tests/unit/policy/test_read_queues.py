@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, MoveApplication, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, LabelNode, MoveApplication, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -194,3 +195,34 @@ def test_what_waited_too_long_has_its_turn_kept_once_the_quota_of_its_namespace_
     assert [d.key for d in said if isinstance(d, ReservationSwitched)] == ["large"]
     add("small", 20_002, 1)
     assert started(s.schedule(20_002)) == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("keeps", ["selector", "taint"])
+def test_no_turn_is_kept_for_what_no_node_lets_in(keeps: str, rule: str) -> None:
+    """Its queue would wait for it for ever."""
+    disk, mark = {"disk": "ssd"}, Taint("team", "lab", "NoSchedule")
+    tainted = (mark,) if keeps == "taint" else ()
+    s = cluster(QueueSpec(name="a", properties={"wait.max": "10s"}), nodes={}, rule=rule)
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), taints=tainted)), 0)
+    lab = Constraints(tolerations=(Toleration("team", "Equal", "lab"),))
+    on_ssd = Constraints(selector=(Requirement("disk", "In", ("ssd",)),)) if keeps == "selector" else Constraints()
+    submit(s, "nowhere", 1, where=on_ssd)
+    submit(s, "run", 1, where=lab)
+    s.schedule(0)
+    s.schedule(10_000)
+    submit(s, "later", 1, 10_001, where=lab)
+    assert started(s.schedule(10_001)) == ["later@n1"]
+    submit(s, "large", 2, 10_002, where=lab)
+    submit(s, "full", 2, 10_002, where=lab)
+    assert started(s.schedule(10_002)) == ["large@n1"]
+    s.handle(LabelNode("n1", disk, ()), 10_003)
+    said = s.schedule(10_003)
+    assert [d.key for d in said if isinstance(d, ReservationSwitched)] == ["nowhere"]
+    s.handle(LabelNode("n1", {}, (mark,)), 10_004)
+    said = s.schedule(10_004)
+    assert [(d.key, d.on) for d in said if isinstance(d, ReservationSwitched)] == [("nowhere", False)]
+    s.handle(LabelNode("n1", disk, ()), 10_005)
+    s.handle(Release("large", "large", Cause.FINISHED), 10_005)
+    assert started(s.schedule(10_005)) == ["nowhere@n1"]
+    check_books(s)

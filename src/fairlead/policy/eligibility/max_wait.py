@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
-from fairlead.core.model.matching import is_selected
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.headroom import obstacle_above
@@ -105,7 +106,7 @@ def _age(ask: Ask) -> tuple[int, int]:
 
 
 def could_ever_run(partition: Partition, ask: Ask) -> bool:
-    """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes work."""
+    """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes such work."""
     ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
     maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
@@ -116,8 +117,10 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
 def _could_take(node: Node, ask: Ask) -> bool:
     if ask.required_node and ask.required_node != node.id:
         return False
-    if ask.where is not ask.spec.where and not is_selected(ask.where, node.labels):
-        return False  # A window is ahead.
+    if ask.where is not ANYWHERE and not is_selected(ask.where, node.labels):
+        return False  # It is not for this node, or a window is ahead.
+    if node.keeps_away and not is_tolerated(node.spec.taints, ask.where.tolerations):
+        return False
     return node.schedulable and node.fits_total(ask.items)
 
 
