@@ -11,7 +11,7 @@ from invariants.books import check_books
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, LabelNode, MoveApplication, Release
-from fairlead.core.model.reasons import ApplicationsAtMax
+from fairlead.core.model.reasons import ApplicationsAtMax, BackedOff, NoNodeHasRoom
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -226,3 +226,25 @@ def test_no_turn_is_kept_for_what_no_node_lets_in(keeps: str, rule: str) -> None
     s.handle(Release("large", "large", Cause.FINISHED), 10_005)
     assert started(s.schedule(10_005)) == ["nowhere@n1"]
     check_books(s)
+
+
+# -- reasons --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_idle_work_does_not_wait_for_the_end_of_its_applications_rest(rule: str) -> None:
+    """Nor is it said to: it starts as soon as a node has room."""
+    rests = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "1h"}
+    s = cluster(QueueSpec(name="a", properties=rests), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule=rule)
+    for key in ("one", "two"):
+        submit(s, key, 3, queue="root.b", allow_preempt_self=False)
+    s.schedule(0)
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a")), 1)
+    large: dict[str, Any] = {"application": "x", "resources": cores(2)}
+    asks = (AskSpec(key="miss", **large), AskSpec(key="behind", **large), AskSpec(key="idle", idle=True, **large))
+    s.handle(AddAsks(asks), 1)
+    assert s.schedule(1) == []
+    assert isinstance(s.why("x", "miss"), BackedOff)
+    assert isinstance(s.why("x", "idle"), NoNodeHasRoom)
+    s.handle(AddNode(NodeSpec(id="n3", capacity=cores(2))), 2)
+    assert started(s.schedule(2)) == ["idle@n3"]
