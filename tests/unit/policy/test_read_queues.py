@@ -10,7 +10,17 @@ from invariants.books import check_books
 
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, LabelNode, MoveApplication, Release
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    Configure,
+    LabelNode,
+    MoveApplication,
+    Release,
+    ReserveAsk,
+)
 from fairlead.core.model.reasons import ApplicationsAtMax, BackedOff, NoNodeHasRoom
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -141,7 +151,10 @@ def test_a_queue_finds_its_place_when_an_application_states_another_guarantee(fo
     s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", placement_rules=ANY_QUEUE)
     submit(s, "run", 6, queue="root.other")
     for leaf in ("x", "y"):
-        s.handle(AddApplication(ApplicationSpec(id=leaf, queue=f"root.{leaf}", user="u", tags=namespace("guaranteed", 10))), 0)
+        s.handle(
+            AddApplication(ApplicationSpec(id=leaf, queue=f"root.{leaf}", user="u", tags=namespace("guaranteed", 10))),
+            0,
+        )
         s.handle(AddAsks(tuple(AskSpec(application=leaf, key=f"{leaf}{i}", resources=cores(2)) for i in (0, 1))), 0)
     assert started(s.schedule(1)) == ["run@n1", "x0@n1", "y0@n1"]
     s.handle(AddApplication(ApplicationSpec(id="more", queue="root.x", user="u", tags=namespace("guaranteed", 2))), 2)
@@ -225,6 +238,35 @@ def test_no_turn_is_kept_for_what_no_node_lets_in(keeps: str, rule: str) -> None
     s.handle(LabelNode("n1", disk, ()), 10_005)
     s.handle(Release("large", "large", Cause.FINISHED), 10_005)
     assert started(s.schedule(10_005)) == ["nowhere@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bound", ["queue", "user"])
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_what_waits_for_a_turn_gives_up_the_place_to_run_that_this_one_needs(
+    by_itself: bool, bound: str, rule: str
+) -> None:
+    """Nothing of it runs; each waited for the other for ever."""
+    limits = (LimitSpec(users=("nobody",), max_applications=1),) if bound == "user" else ()
+    most = 1 if bound == "queue" else 0
+    s = cluster(
+        QueueSpec(name="a", max_applications=most, limits=limits, properties={"wait.max": "10s"}),
+        nodes={"n1": 4},
+        rule=rule,
+    )
+    submit(s, "first", 4)
+    assert started(s.schedule(0)) == ["first@n1"]
+    submit(s, "second", 4, 1, priority=0 if by_itself else 1)
+    s.handle(AddAsks((AskSpec(application="first", key="more", resources=cores(4)),)), 2)
+    assert s.schedule(2) == []
+    if not by_itself:
+        s.handle(ReserveAsk("second", "second", True, "ann"), 3)
+    s.schedule(10_001)
+    s.handle(Release("first", "first", Cause.FINISHED), 10_002)
+    assert started(s.schedule(10_002)) == ["second@n1"]
+    s.handle(Release("second", "second", Cause.FINISHED), 10_003)
+    assert started(s.schedule(50_000)) == ["more@n1"]
     check_books(s)
 
 
