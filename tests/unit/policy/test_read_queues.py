@@ -290,3 +290,22 @@ def test_idle_work_does_not_wait_for_the_end_of_its_applications_rest(rule: str)
     assert isinstance(s.why("x", "idle"), NoNodeHasRoom)
     s.handle(AddNode(NodeSpec(id="n3", capacity=cores(2))), 2)
     assert started(s.schedule(2)) == ["idle@n3"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_rests_is_not_expected_to_start_before_its_rest_is_over(rule: str) -> None:
+    rests = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "1h"}
+    s = cluster(QueueSpec(name="a", properties=rests), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule=rule)
+    for key in ("one", "two"):
+        submit(s, key, 3, queue="root.b", time_limit_ms=10_000)
+    s.schedule(0)
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a")), 1)
+    asks = (AskSpec(application="x", key=key, resources=cores(2), allow_preempt_other=False) for key in ("k1", "k2"))
+    s.handle(AddAsks(tuple(asks)), 1)
+    assert s.schedule(1) == []
+    assert s.expected_start_ms("x", "k1") == 3_600_001
+    for key in ("one", "two"):
+        s.handle(Release(key, key, Cause.FINISHED), 10_000)
+    assert started(s.schedule(10_000)) == []
+    assert s.expected_start_ms("x", "k1") == 3_600_001
+    assert len(started(s.schedule(3_600_001))) == 2
