@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.user_limits import Allowance
 
 NO_PRIORITY = -(2**62)
-"""Nothing outstanding: less than any priority, offsets included; for YuniKorn's programs the smallest 32-bit integer."""
+"""Nothing outstanding: less than any priority, offsets included. In YuniKorn's API the smallest 32-bit integer."""
 
 STATE_LOG_MAX = 64
 

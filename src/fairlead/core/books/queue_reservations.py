@@ -48,7 +48,7 @@ class Reserving:
         self.bounded: dict[Queue, None] = {}
         """Leaves with `wait.max` in which something has waited."""
         self.places_made: tuple[int, int] | None = None
-        """The state of things in which it was last seen to that turns find a place to run; never needed, only quicker."""
+        """The state of things in which places to run were last made for turns; never needed, only quicker."""
 
     def get(self, ask: Ask) -> Reservation | None:
         """The reservation of this ask."""

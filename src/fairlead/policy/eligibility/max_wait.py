@@ -1,8 +1,8 @@
 """Turns: what has a reservation in its queue, what is held back by it, and what is kept for those that waited too long.
 
 Decides which ask gets a reservation by itself (the oldest of a queue that waited for `wait.max`, one per queue at a
-time), on which node room gathers for that one, and what gives up its place to run for it. Never places an ask. Invariant: what is held back is in no line, and
-is looked at again when the reservation ends.
+time), on which node room gathers for that one, and what gives up its place to run for it. Never places an ask.
+Invariant: what is held back is in no line, and is looked at again when the reservation ends.
 
 For an ask that waited too long the free room of one node is kept too, so that other queues cannot fill it for ever:
 of all nodes the one where it can start first. While something of a higher priority waits in its queue, it is not.
@@ -112,7 +112,7 @@ def _age(ask: Ask) -> tuple[int, int]:
 
 
 def could_ever_run(partition: Partition, ask: Ask) -> bool:
-    """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes such work."""
+    """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work."""
     ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
     maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
