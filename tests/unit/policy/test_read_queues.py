@@ -1,4 +1,4 @@
-"""Faults on the side of the queues that a second reading found: orders, limits, gates, and what wakes what waits there."""
+"""Faults on the side of the queues that a second reading found: orders, limits, gates, what wakes what waits there."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from fairlead.core.model.events import (
 from fairlead.core.model.reasons import ApplicationsAtMax, BackedOff, NoNodeHasRoom
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -309,3 +310,22 @@ def test_what_rests_is_not_expected_to_start_before_its_rest_is_over(rule: str) 
     assert started(s.schedule(10_000)) == []
     assert s.expected_start_ms("x", "k1") == 3_600_001
     assert len(started(s.schedule(3_600_001))) == 2
+
+
+# -- gangs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_placeholder_that_was_told_to_go_is_replaced_by_nothing() -> None:
+    """It is too small for one ask; the one before that could have taken its place on another node."""
+    s = cluster(QueueSpec(name="a"), nodes={"n1": 1, "n2": 1})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "task_group": "t"}
+    on_n1, on_n2 = ({TAG_REQUIRED_NODE: name} for name in ("n1", "n2"))
+    s.handle(AddAsks((AskSpec(key="held", placeholder=True, resources=cores(1), tags=on_n1, **of_gang),)), 0)
+    assert started(s.schedule(0)) == ["held@n1"]
+    elsewhere = AskSpec(key="elsewhere", resources=cores(1), tags=on_n2, priority=1, **of_gang)
+    s.handle(AddAsks((elsewhere, AskSpec(key="large", resources=cores(2), **of_gang))), 1)
+    assert stopped(s.schedule(1)) == ["held"]
+    check_books(s)
+    s.handle(Release("g", "held", Cause.TIMEOUT), 2)
+    assert started(s.schedule(2)) == ["elsewhere@n2"]
