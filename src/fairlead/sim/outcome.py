@@ -27,7 +27,7 @@ from fairlead.core.model.decisions import (
 )
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import pruned
-from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.core.model.specs import DEFAULT_PARTITION, PRIORITY_MIN
 from fairlead.insight.line import pending
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def queue_row(queue: Queue, waits: Book) -> Row:
     amounts and limits are left out.
     """
     row: Row = {
-        "currentPriority": queue.reported,
+        "currentPriority": max(queue.reported, PRIORITY_MIN),
         "isLeaf": queue.is_leaf,
         "isManaged": queue.managed,
         "status": str(queue.state),

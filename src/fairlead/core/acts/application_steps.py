@@ -186,15 +186,20 @@ def _give_place_back(partition: Partition, app: Application) -> None:
     if app.allocations or app.swapping:
         return
     gave_way = app.gives_way_to is not None
-    if not gave_way and not (app.state in LIVE and not app.has_ordinary_work()):
-        return
+    if gave_way or (app.state in LIVE and not app.has_ordinary_work()):
+        wait_for_place(partition, app)
+
+
+def wait_for_place(partition: Partition, app: Application) -> None:
+    """An application of which nothing runs waits for a place as if it had not run."""
     app.tracked = False
     if app.allowance is not None:
         app.allowance.strike_off(app.id)
-    if gave_way:
-        leave_accepted(app)
-    else:
+    if app.state in LIVE:
         advance(partition, app, Step.REQUEUE)
+    else:
+        leave_accepted(app)
+        application_limits.look_again(app)
 
 
 def _awaited(app: Application) -> Step | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, queue_removal, waiting_asks
+from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import LIVE
@@ -44,6 +45,8 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         partition.admission.enter(ask)
     if partition.trackers is not None:
         partition.trackers.join(app)
+    if app.tracked:
+        decide_group(partition, app)
     if was_allocating:
         application_steps.join_accepted(app)
     for ask in waiting:

@@ -26,17 +26,18 @@ Yielding = Mapping["Application", int]
 NONE_YIELDS: Yielding = MappingProxyType({})
 
 
-RUNS, ENTERS, IS_PROMISED = 0, 1, 2
+RUNS, ENTERS, IS_PROMISED, GAVE_WAY = 0, 1, 2, 3
 
 
 def has_to_enter(app: Application) -> int:
     """Whether the application needs a place among those that may run before any of its asks can start: `RUNS` (not),
-    `ENTERS`, or `IS_PROMISED`: it needs one, and is kept one because work was stopped for it.
+    `ENTERS`, `IS_PROMISED` (it needs one, and is kept one because work was stopped for it), or `GAVE_WAY`: it gets none
+    before another gang is whole or gone, which keeps nothing else back.
     """
     if app.state is not State.ACCEPTED:
         return RUNS
     if app.gives_way_to is not None:
-        return ENTERS
+        return GAVE_WAY
     if app.id in app.queue.allocating_accepted:
         return RUNS  # Its placeholders have its place already, also among what its user may run.
     limited = app.allowance is not None and any(c.max_applications for c in app.allowance.ceilings)

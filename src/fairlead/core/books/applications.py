@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fairlead.core.books.usage_history import Consumption
     from fairlead.core.books.user_limits import Allowance
 
-NO_PRIORITY = -(2**31)
-"""Nothing outstanding; on the wire the smallest 32-bit integer."""
+NO_PRIORITY = -(2**62)
+"""Nothing outstanding: less than any priority, offsets included. In YuniKorn's API the smallest 32-bit integer."""
 
 STATE_LOG_MAX = 64
 

@@ -47,6 +47,8 @@ class Reserving:
         """Leaves in which some ask may have waited as long as it may."""
         self.bounded: dict[Queue, None] = {}
         """Leaves with `wait.max` in which something has waited."""
+        self.places_made: tuple[int, int] | None = None
+        """The state of things in which places to run were last made for turns; never needed, only quicker."""
 
     def get(self, ask: Ask) -> Reservation | None:
         """The reservation of this ask."""

@@ -307,16 +307,16 @@ class Queue(QueueLine):
 
     def adjust(self, priority: int) -> int:
         """What this queue reports upward for a waiting priority: its offset when fenced, else offset + priority. That
-        stays within 32 bits in YuniKorn's walk; where rank decides it is cut below only (`NO_PRIORITY` is the least of
-        all), or high priorities would be equal for turns that are not for preemption.
+        stays within 32 bits in YuniKorn's walk, where the smallest says that nothing waits; where rank decides it is
+        not cut, or priorities would be equal for turns that are not for preemption.
         """
-        if priority == NO_PRIORITY:
-            return NO_PRIORITY
+        if priority == NO_PRIORITY or (priority == PRIORITY_MIN and not self.by_rank):
+            return priority
         offset = self.properties.priority_offset
         if self.properties.priority_fence:
             return offset
-        seen = max(PRIORITY_MIN, offset + priority)
-        return seen if self.by_rank else min(PRIORITY_MAX, seen)
+        seen = offset + priority
+        return seen if self.by_rank else min(PRIORITY_MAX, max(PRIORITY_MIN, seen))
 
     def change_priority(self, old: int, new: int) -> None:
         """An application (or child) here reports `new` instead of `old`; go up only while something changes."""

@@ -1,8 +1,8 @@
 """Turns: what has a reservation in its queue, what is held back by it, and what is kept for those that waited too long.
 
 Decides which ask gets a reservation by itself (the oldest of a queue that waited for `wait.max`, one per queue at a
-time), and on which node room gathers for that one. Never places an ask. Invariant: what is held back is in no line, and
-is looked at again when the reservation ends.
+time), on which node room gathers for that one, and what gives up its place to run for it. Never places an ask.
+Invariant: what is held back is in no line, and is looked at again when the reservation ends.
 
 For an ask that waited too long the free room of one node is kept too, so that other queues cannot fill it for ever:
 of all nodes the one where it can start first. While something of a higher priority waits in its queue, it is not.
@@ -12,18 +12,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import nominate, reserve_node, reserve_turn
+from fairlead.core.acts import application_steps, nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
-from fairlead.core.model.matching import is_selected
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.lifecycle import LIVE
+from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.headroom import obstacle_above
-from fairlead.policy.eligibility.limits import full_ceiling, may_run
+from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Batch, Node, Partition, Queue
+    from fairlead.core.books import Application, Ask, Batch, Ceiling, Node, Partition, Queue
 
 
 def waits_for_turn(partition: Partition, ask: Ask) -> bool:
@@ -51,6 +53,11 @@ def keep_turns(partition: Partition) -> None:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         del book.overdue[leaf]
         _give_turn(partition, leaf)
+    stamp = (partition.news, partition.room_stamp)
+    if book.places_made != stamp:
+        book.places_made = stamp
+        for ask, _ in list(book.every()):
+            _make_place(partition, ask)
     for ask, reservation in list(book.every()):
         if reservation.by_itself:
             _gather_room(partition, ask)
@@ -105,7 +112,7 @@ def _age(ask: Ask) -> tuple[int, int]:
 
 
 def could_ever_run(partition: Partition, ask: Ask) -> bool:
-    """Whether it would fit if nothing else ran: under every maximum and limit, and on some node that takes work."""
+    """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work."""
     ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
     maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
@@ -116,9 +123,43 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
 def _could_take(node: Node, ask: Ask) -> bool:
     if ask.required_node and ask.required_node != node.id:
         return False
-    if ask.where is not ask.spec.where and not is_selected(ask.where, node.labels):
-        return False  # A window is ahead.
+    if ask.where is not ANYWHERE and not is_selected(ask.where, node.labels):
+        return False  # It is not for this node, or a window is ahead.
+    if node.keeps_away and not is_tolerated(node.spec.taints, ask.where.tolerations):
+        return False
     return node.schedulable and node.fits_total(ask.items)
+
+
+# -- a place to run -------------------------------------------------------------------------------------------------
+
+
+def _make_place(partition: Partition, holder: Ask) -> None:
+    """What has its turn kept may need a place to run that others have which only wait for such turns: as many of them
+    as it takes wait for a place again, the last that came first. Else each would wait for the other for ever.
+    """
+    app = holder.app
+    while app.gives_way_to is None and (closed := closed_gate(app)) is not None:
+        counted = (other for other in reversed(app.queue.applications.values()) if _counts(other, closed))
+        other = next((other for other in counted if _only_waits_for_turns(partition, other)), None)
+        if other is None:
+            return
+        application_steps.wait_for_place(partition, other)
+
+
+def _counts(app: Application, closed: Queue | Ceiling) -> bool:
+    """Whether an application has one of the places there."""
+    if app.allowance is not None and closed in app.allowance.ceilings:
+        return app.tracked
+    return closed in app.queue.lineage and (app.state in LIVE or app.id in app.queue.allocating_accepted)
+
+
+def _only_waits_for_turns(partition: Partition, app: Application) -> bool:
+    """Whether nothing of an application runs, and all that it has in line waits for a turn that is kept."""
+    if app.allocations or app.swapping or not app.batches:
+        return False
+    if sum(map(len, app.batches.values())) < sum(app.by_priority.values()):
+        return False  # Room is kept for some of it.
+    return all(waits_for_turn(partition, batch.head) for batch in app.batches.values())
 
 
 # -- room on one node ---------------------------------------------------------------------------------------------

@@ -36,18 +36,24 @@ class Expected:
 
 
 def expected_start(partition: Partition, ask: Ask) -> Expected | None:
-    """When the ask can start; None where that is not known: a user's limit, a gate, or work without a time limit."""
+    """When the ask can start, not before its application has rested; None where that is not known: a user's limit, a
+    gate, or work without a time limit.
+    """
     if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
         return None
-    future = _Future(partition, ask)
+    future, now_ms = _Future(partition, ask), partition.now_ms
+    rests_until_ms = ask.app.backoff_until_ms if ask.batch is not None and ask.reserved_on is None else None
+    earliest_ms = max(rests_until_ms or now_ms, now_ms)
     node = future.first_node(partition.nodes.every())
     if node is not None:
-        return future.at(partition.now_ms, node)
+        is_free = earliest_ms == now_ms or future.is_before_windows(earliest_ms, node)
+        return future.at(earliest_ms, node) if is_free else None
     for end_ms, leaving in _ends(partition):
         touched = future.let_go(leaving)
         node = future.first_node(touched)
         if node is not None:
-            return future.at(end_ms, node) if future.is_before_windows(end_ms, node) else None
+            start_ms = max(end_ms, earliest_ms)
+            return future.at(start_ms, node) if future.is_before_windows(start_ms, node) else None
     return None
 
 

@@ -65,7 +65,8 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
             return ask
         elsewhere.setdefault(ask.shape, (ask, found))
     for ask, placeholder in elsewhere.values():
-        node = _other_node(partition, ask)
+        # It may have been told to go meanwhile: it is too small for what comes behind this ask.
+        node = _other_node(partition, ask) if placeholder.evict_cause is None else None
         if node is not None:
             gangs.begin_swap(partition, ask, placeholder, node)
             return ask

@@ -109,10 +109,13 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
     find_guarantees(leaf, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
+    leaf.touch()
     room_changes.wake_leaf(leaf)
     leaf.loosened()
     leaf.open_gates()
     infeasible.raised(leaf, partition.now_ms)
+    if leaf in partition.reserving.bounded:
+        partition.reserving.overdue[leaf] = None  # What could ever run may be another now (`wait.max`).
     partition.books_version += 1
 
 

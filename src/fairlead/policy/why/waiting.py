@@ -93,7 +93,7 @@ def _may_not_run(ask: Ask) -> Reason | None:
         if count < most:
             to = awaited(closed.promised, closed.allocating_accepted, app)
             return reasons.ApplicationsPromised("queue", "", closed.path, count, most, tuple(a.id for a in to))
-        return reasons.ApplicationsAtMax(closed.path, closed.running, most)
+        return reasons.ApplicationsAtMax(closed.path, count, most)
     ceiling = closing_ceiling(app)
     return limit_applications(ceiling, app) if ceiling is not None else None
 
@@ -127,8 +127,9 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     app, needed = ask.app, dict(ask.items)
     if (ceiling := full_ceiling(app, ask.items)) is not None:
         return limit_reached(ceiling, ask.items)
-    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms and ask.reserved_on is None:
-        return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
+    until_ms = app.backoff_until_ms if ask.reserved_on is None and not ask.spec.idle else None
+    if until_ms is not None and until_ms > partition.now_ms:
+        return reasons.BackedOff(until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return queue_full(full, ask.items)

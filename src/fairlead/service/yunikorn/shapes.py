@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.queues import RECOVERY_QUEUE
 from fairlead.core.model.names import EXPRESSION_SIGNS
 from fairlead.core.model.resources import pruned
-from fairlead.core.model.specs import RuleSpec
+from fairlead.core.model.specs import PRIORITY_MIN, RuleSpec
 from fairlead.insight.line import pending
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _queue(one: Queue, waits: Mapping[Queue, tuple[Book, int]], subtree: bool, p
         "absUsedCapacity": percentages(one.allocated, one.max) if one.max else None,
         "maxRunningApps": one.max_applications,
         "runningApps": one.running,
-        "currentPriority": one.reported,
+        "currentPriority": max(one.reported, PRIORITY_MIN),
         "allocatingAcceptedApps": list(one.allocating_accepted),
         "sortingPolicy": properties.sort_policy if one.is_leaf else "fair",
         "prioritySorting": properties.priority_sorting,
