@@ -1,0 +1,97 @@
+"""Faults that a second reading found, by theme: a change while running, and a restart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    SetBudget,
+    SetWindow,
+)
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    BudgetSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+    RuleSpec,
+    WindowSpec,
+)
+from fairlead.scheduler import Scheduler
+
+LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def file(*queues: QueueSpec, rule: str = "guarantee", rules: tuple[RuleSpec, ...] = (), **more: Any) -> ClusterSpec:
+    """A queue file with these leaves (default: a and b); `more` is of the cluster."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
+    part = PartitionSpec(root=root, placement_rules=rules, preemption=PreemptionSpec(rule=rule))
+    return ClusterSpec(partitions=(part,), **more)
+
+
+def cluster(spec: ClusterSpec, **nodes: int) -> Scheduler:
+    s = Scheduler(spec)
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def application(s: Scheduler, name: str, queue: str = "root.a", now: int = 0, **more: Any) -> None:
+    s.handle(AddApplication(ApplicationSpec(id=name, queue=queue, **more)), now)
+
+
+def ask(s: Scheduler, name: str, key: str, count: int = 1, now: int = 0, **more: Any) -> list[Decision]:
+    return s.handle(AddAsks((AskSpec(application=name, key=key, resources=cores(count), **more),)), now)
+
+
+def restarted(s: Scheduler) -> Scheduler:
+    return Scheduler.load(json.loads(json.dumps(s.dump())))
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def stopped(decisions: list[Decision]) -> list[str]:
+    return [d.key for d in decisions if isinstance(d, Evict)]
+
+
+# -- restarts -------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_budget_has_left_by_report_gets_less_with_each_that_is_told_to_stop_also_after_a_restart() -> None:
+    s = cluster(file(rule="priority"), n1=2)
+    application(s, "x")
+    for key in ("one", "two"):
+        ask(s, "x", key, labels={"app": "x"})
+    s.schedule(0)
+    selector = (Requirement("app", "In", ("x",)),)
+    s.handle(SetBudget(BudgetSpec(name="b", selector=selector, max_unavailable=1, left=2)), 1)
+    ask(s, "x", "more", 1, 1)
+    s.schedule(1)
+    again = restarted(s)
+    for each in (s, again):
+        window = WindowSpec(name="w", starts_ms=2, length_ms=1_000, stop_running=True)
+        assert stopped(each.handle(SetWindow(window), 2)) == ["one", "two"]
+        assert [budget.left for budget in each.cluster.admission.budgets] == [0]
+    assert again.dump() == s.dump()
+
+
+# -- limits that applications bring for a queue that placement made ---------------------------------------------------
+
+
+# -- a new queue file -------------------------------------------------------------------------------------------------
