@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
@@ -27,6 +28,7 @@ from fairlead.core.model.specs import (
     RuleSpec,
     WindowSpec,
 )
+from fairlead.policy.events.held import following
 from fairlead.scheduler import Scheduler
 
 LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
@@ -89,6 +91,19 @@ def test_what_a_budget_has_left_by_report_gets_less_with_each_that_is_told_to_st
         assert stopped(each.handle(SetWindow(window), 2)) == ["one", "two"]
         assert [budget.left for budget in each.cluster.admission.budgets] == [0]
     assert again.dump() == s.dump()
+
+
+def test_those_that_wait_for_the_same_application_go_on_in_the_same_order_after_a_restart() -> None:
+    s = cluster(file(), n1=1)
+    for name in ("awaited", "x", "y"):
+        application(s, name)
+    after = Conditions(after=(Dependency(application="awaited"),))
+    ask(s, "x", "x1", conditions=Conditions(held_by="ann"))
+    ask(s, "y", "y1", conditions=after)
+    ask(s, "x", "x2", conditions=after)
+    both = [following(each.cluster.partitions["default"], "awaited", Outcome.OK) for each in (s, restarted(s))]
+    assert both[0] == both[1]
+    assert [event.key for event in both[0]] == ["x2", "y1"]
 
 
 # -- limits that applications bring for a queue that placement made ---------------------------------------------------
