@@ -15,7 +15,7 @@ from fairlead.core.model.events import (
     SetBudget,
     SetWindow,
 )
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -104,6 +104,16 @@ def test_those_that_wait_for_the_same_application_go_on_in_the_same_order_after_
     both = [following(each.cluster.partitions["default"], "awaited", Outcome.OK) for each in (s, restarted(s))]
     assert both[0] == both[1]
     assert [event.key for event in both[0]] == ["x2", "y1"]
+
+
+def test_a_restart_in_the_middle_of_a_call_changes_no_timer_of_an_attempt_to_preempt() -> None:
+    s = cluster(file(QueueSpec(name="a", guaranteed=Limits({"vcore": 1_000})), QueueSpec(name="b")), n1=1)
+    application(s, "x")
+    ask(s, "x", "k")
+    again = restarted(s)
+    for each in (s, again):
+        assert started(each.schedule(0, 1)) == ["k@n1"]
+    assert again.dump() == s.dump()
 
 
 # -- limits that applications bring for a queue that placement made ---------------------------------------------------

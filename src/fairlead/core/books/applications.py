@@ -243,7 +243,9 @@ class Application:
 
     def forget_attempts(self, batch: Batch) -> None:
         """What was known about preemption for the asks of a batch is void (the caller touches the application)."""
-        batch.attempt_ms, batch.futile = 0, None
+        # Not sooner than it may at all: else a restart would set no timer where there was one.
+        batch.attempt_ms = batch.oldest_ms + self.queue.properties.preemption_delay_ms
+        batch.futile = None
         batch.demand.tried = -1
         self.out_of_line[batch] = None
 
