@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from invariants.books import check_books
+
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
+    Cause,
+    Release,
     SetBudget,
     SetWindow,
 )
@@ -26,6 +30,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
     RuleSpec,
+    TemplateSpec,
     WindowSpec,
 )
 from fairlead.policy.events.held import following
@@ -117,6 +122,43 @@ def test_a_restart_in_the_middle_of_a_call_changes_no_timer_of_an_attempt_to_pre
 
 
 # -- limits that applications bring for a queue that placement made ---------------------------------------------------
+
+
+def stated(**vcore: int) -> dict[str, str]:
+    """Tags with a quota or a guarantee of a namespace."""
+    return {
+        f"namespace.resource{what}": json.dumps({"resources": {"vcore": {"value": n}}}) for what, n in vcore.items()
+    }
+
+
+def test_another_guarantee_of_a_dynamic_queue_changes_its_place_among_its_siblings_at_once() -> None:
+    made = (RuleSpec(name="provided", create=True),)
+    s = cluster(file(QueueSpec(name="p", parent=True), rule="priority", rules=made), n1=3)
+    application(s, "z", "root.p.z")
+    ask(s, "z", "z", node="n1")
+    for name, guaranteed in (("a", 2_000), ("b", 4_000)):
+        application(s, name, f"root.p.{name}", tags=stated(guaranteed=guaranteed))
+        for number in range(3):
+            ask(s, name, f"{name}{number}")
+    assert started(s.schedule(0)) == ["a0@n1", "b0@n1"]
+    application(s, "c", "root.p.a", 1, tags=stated(guaranteed=100_000))
+    s.schedule(1)
+    s.handle(Release("z", "z", Cause.FINISHED), 2)
+    again = restarted(s)
+    assert started(s.schedule(2)) == started(again.schedule(2)) == ["a1@n1"]
+
+
+def test_another_maximum_of_a_dynamic_queue_has_what_waited_too_long_get_its_turn() -> None:
+    parent = QueueSpec(name="p", parent=True, child_template=TemplateSpec(properties={"wait.max": "10s"}))
+    s = cluster(file(parent, rules=(RuleSpec(name="provided", create=True),)), n1=3)
+    application(s, "z", "root.p.z")
+    ask(s, "z", "z", node="n1")
+    application(s, "a", "root.p.a", tags=stated(quota=2_000))
+    ask(s, "a", "large", 3)
+    assert s.schedule(20_000) == []
+    application(s, "c", "root.p.a", 20_000, tags=stated(quota=8_000))
+    assert [d.key for d in s.schedule(20_000) if isinstance(d, ReservationSwitched)] == ["large"]
+    check_books(s)
 
 
 # -- a new queue file -------------------------------------------------------------------------------------------------

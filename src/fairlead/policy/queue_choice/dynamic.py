@@ -109,7 +109,10 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
     find_guarantees(leaf, partition.spec.preemption.rule == "both")
     leaf.share_terms = None
+    leaf.touch()
     room_changes.wake_leaf(leaf)
+    if leaf in partition.reserving.bounded:
+        partition.reserving.overdue[leaf] = None  # What was too large for it may have its turn kept now.
     leaf.loosened()
     leaf.open_gates()
     infeasible.raised(leaf, partition.now_ms)
