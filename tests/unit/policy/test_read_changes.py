@@ -15,6 +15,8 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    Configure,
+    MoveApplication,
     Release,
     SetBudget,
     SetWindow,
@@ -162,3 +164,29 @@ def test_another_maximum_of_a_dynamic_queue_has_what_waited_too_long_get_its_tur
 
 
 # -- a new queue file -------------------------------------------------------------------------------------------------
+
+BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "10h"}
+
+
+def resting() -> Scheduler:
+    """An application rests because of what fits nowhere; another ask of it would fit."""
+    s = cluster(file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=2, n2=2)
+    application(s, "x")
+    ask(s, "x", "large", 3, priority=1)
+    ask(s, "x", "next")
+    assert started(s.schedule(0)) == []
+    return s
+
+
+def test_nothing_rests_in_a_queue_that_has_no_backoff_any_more() -> None:
+    s = resting()
+    s.handle(Configure(file()), 2)
+    assert started(s.schedule(2)) == ["next@n1"]
+    check_books(s)
+
+
+def test_nor_in_one_to_which_it_was_moved() -> None:
+    s = resting()
+    s.handle(MoveApplication("x", "root.b"), 2)
+    assert started(s.schedule(2)) == ["next@n1"]
+    check_books(s)

@@ -53,7 +53,7 @@ def rest_all(partition: Partition) -> bool:
 
 def is_resting(partition: Partition, app: Application) -> bool:
     """Whether the application rests now."""
-    return app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms
+    return app.rests(partition.now_ms)
 
 
 def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:

@@ -66,7 +66,7 @@ class Lines:
         changed.clear()
 
     def _settle(self, app: Application) -> None:
-        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+        if app.rests(self.partition.now_ms):
             for batch in app.batches.values():
                 self.put_aside(batch)
             return
@@ -171,7 +171,7 @@ class Lines:
         app, group = batch.app, batch.key[1]
         if group and app.stands_in(group):
             return False
-        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+        if app.rests(self.partition.now_ms):
             return False
         return not self.partition.reserving.of or not waits_for_turn(self.partition, batch.head)
 

@@ -127,7 +127,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     app, needed = ask.app, dict(ask.items)
     if (ceiling := full_ceiling(app, ask.items)) is not None:
         return limit_reached(ceiling, ask.items)
-    if app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms and ask.reserved_on is None:
+    if app.backoff_until_ms is not None and app.rests(partition.now_ms) and ask.reserved_on is None:
         return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
