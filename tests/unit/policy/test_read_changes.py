@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from invariants.books import check_books
@@ -190,3 +191,26 @@ def test_nor_in_one_to_which_it_was_moved() -> None:
     s.handle(MoveApplication("x", "root.b"), 2)
     assert started(s.schedule(2)) == ["next@n1"]
     check_books(s)
+
+
+def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> None:
+    selector = (Requirement("app", "In", ("x",)),)
+    alone = file(rule="priority", budgets=(BudgetSpec(name="b", selector=selector, max_unavailable=1),))
+    both = replace(alone, partitions=(*alone.partitions, replace(alone.partitions[0], name="gpu")))
+    s = Scheduler(both)
+
+    def fill(now: int, label: str) -> int:
+        """One runs and one is held, both in the other partition; how many may be stopped."""
+        s.handle(AddNode(NodeSpec(id="n1", capacity=cores(1), partition="gpu")), now)
+        application(s, "x", now=now, partition="gpu")
+        of_it: dict[str, Any] = {"application": "x", "resources": cores(1)}
+        runs = AskSpec(key="k", labels={"app": "x"}, **of_it)
+        held = AskSpec(key="h", labels={"app": label}, conditions=Conditions(held_by="ann"), **of_it)
+        s.handle(AddAsks((runs, held), "gpu"), now)
+        s.schedule(now)
+        return s.cluster.admission.budgets.left(s.cluster.partitions["gpu"])["b"]
+
+    assert fill(0, "x") == 0
+    for now, spec in enumerate((alone, both), 1):
+        s.handle(Configure(spec), now)
+    assert fill(3, "y") == 1

@@ -142,6 +142,7 @@ def _remove_partition(cluster: Cluster, partition: Partition) -> None:
         _fail(partition, app)
     cluster.timers.drop(partition.name)
     cluster.admission.windows.forget(partition.name)
+    cluster.admission.budgets.forget(partition.name)
     del cluster.partitions[partition.name]
 
 

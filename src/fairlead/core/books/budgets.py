@@ -202,6 +202,10 @@ class Budgets(Declared[BudgetSpec]):
                 counted.coming[name] += 1
         counted.coming_version = partition.held_asks.version
 
+    def forget(self, partition: str) -> None:
+        """A partition is gone: one of the same name is counted from the start."""
+        self.counted.pop(partition, None)
+
     # -- written down ---------------------------------------------------------------------------------------------
 
     def dump(self) -> list[Any]:
