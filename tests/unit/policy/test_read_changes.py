@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
@@ -214,3 +215,25 @@ def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> 
     for now, spec in enumerate((alone, both), 1):
         s.handle(Configure(spec), now)
     assert fill(3, "y") == 1
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit_ms", [10_000, None])
+def test_what_is_under_way_to_the_place_of_a_placeholder_does_not_run_into_a_window_that_came_into_reach(
+    limit_ms: int | None,
+) -> None:
+    s = cluster(file(), n1=2)
+    application(s, "g")
+    ask(s, "g", "p", 2, placeholder=True, task_group="t")
+    s.schedule(0)
+    ask(s, "g", "real", 2, 1, task_group="t", time_limit_ms=limit_ms)
+    assert stopped(s.schedule(1)) == ["p"]
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=20_000, length_ms=1_000)), 2)
+    for each in (s, restarted(s)):
+        said = each.schedule(15_000)
+        said += each.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 15_000)
+        assert started([*said, *each.schedule(15_000)]) == []
+        check_books(each)
+        assert started(each.schedule(21_000)) == ["real@n1"]
