@@ -11,7 +11,7 @@ from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -215,6 +215,42 @@ def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> 
     for now, spec in enumerate((alone, both), 1):
         s.handle(Configure(spec), now)
     assert fill(3, "y") == 1
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_no_node_stays_set_aside_when_rank_decides_from_now_on(rule: str) -> None:
+    s = cluster(file(), n1=4, n2=4, n3=4, n4=4)
+    application(s, "x")
+    for number in range(1, 5):
+        ask(s, "x", f"runs{number}", 3, node=f"n{number}", priority=20)
+    ask(s, "x", "low", 4)
+    s.schedule(0)
+    assert [d.key for d in s.schedule(2_000) if isinstance(d, Reserved)] == ["low"]
+    s.handle(Configure(file(rule=rule)), 2_001)
+    for number in range(1, 5):
+        ask(s, "x", f"high{number}", 1, 2_001, priority=9)
+    assert len(started(s.schedule(2_001))) == 4
+    check_books(s)
+
+
+def test_room_that_others_were_stopped_for_is_kept_when_rank_decides_from_now_on() -> None:
+    queues = (QueueSpec(name="a", guaranteed=Limits({"vcore": 4_000}), properties={"preemption.delay": "1ms"}),)
+    s = cluster(file(*queues, QueueSpec(name="b")), n1=4)
+    application(s, "y", "root.b")
+    for number in range(2):
+        ask(s, "y", f"runs{number}", 2)
+    s.schedule(0)
+    application(s, "x")
+    ask(s, "x", "mine", 4)
+    assert sorted(stopped(s.schedule(1))) == ["runs0", "runs1"]
+    s.handle(Configure(file(*queues, QueueSpec(name="b"), rule="both")), 2)
+    check_books(s)
+    for number in range(2):
+        ask(s, "y", f"later{number}", 2, 3)
+        s.handle(Release("y", f"runs{number}", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    said = s.schedule(3)
+    assert started(said) == ["mine@n1"]
+    assert stopped(said) == []
 
 
 # -- windows ----------------------------------------------------------------------------------------------------------
