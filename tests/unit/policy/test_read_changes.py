@@ -11,7 +11,7 @@ from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -215,6 +215,16 @@ def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> 
     for now, spec in enumerate((alone, both), 1):
         s.handle(Configure(spec), now)
     assert fill(3, "y") == 1
+
+
+def test_what_is_held_is_told_that_its_partition_is_removed_like_what_waits() -> None:
+    alone = file()
+    s = Scheduler(replace(alone, partitions=(*alone.partitions, replace(alone.partitions[0], name="gpu"))))
+    application(s, "x", partition="gpu")
+    held = AskSpec(application="x", key="held", resources=cores(1), conditions=Conditions(held_by="ann"))
+    s.handle(AddAsks((held, AskSpec(application="x", key="waits", resources=cores(1))), "gpu"), 0)
+    said = s.handle(Configure(alone), 1)
+    assert sorted(d.key for d in said if isinstance(d, AskRejected)) == ["held", "waits"]
 
 
 @pytest.mark.parametrize("rule", ["priority", "both"])

@@ -175,6 +175,9 @@ def _fail(partition: Partition, app: Application) -> None:
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
+    for held in partition.held_asks.of(app.id):
+        partition.held_asks.take(app.id, held.spec.key)
+        partition.out.append(AskRejected(app.id, held.spec.key, reason, partition.name))
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
         step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
