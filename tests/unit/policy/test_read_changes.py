@@ -125,6 +125,40 @@ def test_a_restart_in_the_middle_of_a_call_changes_no_timer_of_an_attempt_to_pre
     assert again.dump() == s.dump()
 
 
+BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "10h"}
+
+
+@pytest.mark.parametrize("queues", [("a", "b"), ("a", "a")])
+def test_a_restart_changes_no_order_of_timers_that_are_due_at_the_same_time(queues: tuple[str, str]) -> None:
+    """For attempts to preempt, set when what came is put in line: in order of arrival of the applications."""
+    leaves = (QueueSpec(name=name, guaranteed=Limits({"vcore": 1_000})) for name in "ab")
+    s = cluster(file(*leaves), n1=1)
+    for name, queue in zip("xy", queues, strict=True):
+        application(s, name, f"root.{queue}")
+    ask(s, "x", "full", 1, node="n1")
+    for name in ("y", "x"):
+        ask(s, name, name)
+    again = restarted(s)
+    for each in (s, again):
+        each.schedule(0)
+    assert again.dump() == s.dump()
+
+
+def test_nor_of_those_for_what_rests() -> None:
+    s = cluster(file(*(QueueSpec(name=name, properties=BACKOFF) for name in "ab")), n1=2, n2=2)
+    for name, queue in zip("xy", "ab", strict=True):
+        application(s, name, f"root.{queue}")
+    for name in ("y", "x"):
+        ask(s, name, f"{name}1", 3, priority=1)
+        s.schedule(0)
+    again = restarted(s)
+    for each in (s, again):
+        for name in ("x", "y"):
+            ask(each, name, f"{name}2", 3, 1)
+        each.schedule(1)
+    assert again.dump() == s.dump()
+
+
 # -- limits that applications bring for a queue that placement made ---------------------------------------------------
 
 
@@ -166,8 +200,6 @@ def test_another_maximum_of_a_dynamic_queue_has_what_waited_too_long_get_its_tur
 
 
 # -- a new queue file -------------------------------------------------------------------------------------------------
-
-BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "10h"}
 
 
 def resting() -> Scheduler:

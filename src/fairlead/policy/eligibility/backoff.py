@@ -37,7 +37,8 @@ def rest_all(partition: Partition) -> bool:
         return False
     partition.counted_at = stamp
     found = False
-    for app in list(partition.uncounted):
+    # In order of arrival: so are the timers that are set, also after a restart.
+    for app in sorted(partition.uncounted, key=lambda app: app.seq):
         threshold = app.queue.properties.backoff_threshold
         if not threshold or partition.applications.get(app.id) is not app:
             del partition.uncounted[app]
