@@ -157,6 +157,7 @@ def evict(
     """Tell the outside to stop an allocation; it stays in the books until that is confirmed."""
     assert ask.node is not None
     ask.evicted_by = (rule, on_behalf_of)
+    partition.admission.budgets.told_to_stop(ask)
     leave(partition, ask, cause)
     where = (ask.app.id, ask.key, ask.node.id)
     partition.out.append(Evict(*where, cause, on_behalf_of, rule, message, violates, partition.name))

@@ -14,8 +14,10 @@ from fairlead.core.acts import (
     allocations,
     application_steps,
     infeasible,
+    nominate,
     queue_removal,
     quota_clocks,
+    reserve_node,
     reserve_turn,
     room_changes,
     waiting_asks,
@@ -23,6 +25,7 @@ from fairlead.core.acts import (
 )
 from fairlead.core.acts.limit_groups import limits_changed
 from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.guarantees import find_guarantees, find_owed
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
@@ -30,6 +33,7 @@ from fairlead.core.model.decisions import AskRejected, Configured, DeclarationCh
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
 from fairlead.core.model.reasons import Refused
+from fairlead.core.model.resources import fits_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +107,8 @@ def _set_order(partition: Partition) -> None:
     find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     if partition.root.by_rank == by_rank:
         return
+    if by_rank and partition.reservations:
+        _set_nothing_aside(partition)
     for queue in partition.root.walk():
         queue.by_rank = by_rank
     for app in partition.applications.values():
@@ -113,6 +119,21 @@ def _set_order(partition: Partition) -> None:
             ask.place_in_line()
         for ask in in_line:
             waiting_asks.line_up(partition, ask)
+
+
+def _set_nothing_aside(partition: Partition) -> None:
+    """Rank decides from now on: no node is closed to what stands higher than the ask for which it was set aside. Where
+    work was stopped for that, the room is kept.
+    """
+    reserved = [ask for node in partition.nodes.nodes.values() for ask in node.reservations]
+    for ask in sorted(reserved, key=lambda ask: ask.seq):
+        node, was_made_room = ask.reserved_on, ask.preempt_triggered
+        assert node is not None
+        reserve_node.unreserve(partition, ask)
+        leaving = tuple(other for other in node.allocations if counts_as_gone(other))
+        if was_made_room and fits_in(ask.items, node.free_for(ask, leaving)):
+            ask.preempt_triggered = True
+            nominate.nominate(partition, ask, node, leaving)
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
@@ -142,6 +163,7 @@ def _remove_partition(cluster: Cluster, partition: Partition) -> None:
         _fail(partition, app)
     cluster.timers.drop(partition.name)
     cluster.admission.windows.forget(partition.name)
+    cluster.admission.budgets.forget(partition.name)
     del cluster.partitions[partition.name]
 
 
@@ -153,6 +175,9 @@ def _fail(partition: Partition, app: Application) -> None:
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
+    for held in partition.held_asks.of(app.id):
+        partition.held_asks.take(app.id, held.spec.key)
+        partition.out.append(AskRejected(app.id, held.spec.key, reason, partition.name))
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
         step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE

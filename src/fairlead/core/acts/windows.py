@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.acts import allocations, gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.books.windows import TIMER, occurrence
 from fairlead.core.model.constraints import HOSTNAME
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
@@ -17,7 +17,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.books import Application, Ask, Node, Partition
     from fairlead.core.model.specs import WindowSpec
 
 
@@ -34,12 +34,24 @@ def look(partition: Partition) -> None:
                 shapes.regroup(partition, ask)
                 _give_up_what_is_closed(partition, ask)
                 changed = True
+        if app.swapping:
+            _call_off_swaps(partition, app)
     if changed:
         partition.books_version += 1
         partition.reserving.look_again()
     due_ms = windows.next_ms(now_ms)
     if due_ms is not None:
         partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
+
+
+def _call_off_swaps(partition: Partition, app: Application) -> None:
+    """What is under way to a placeholder's place, and may not start there now, waits again: as on a drained node."""
+    for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
+        ask.where = partition.admission.windows.narrow(partition, ask)
+        assert ask.replaces is not None
+        node = ask.bound_for or ask.replaces.node
+        if node is not None and not is_selected(ask.where, node.labels):
+            gangs.wait_again(partition, ask)
 
 
 def node_named(partition: Partition, node: Node) -> None:

@@ -155,6 +155,11 @@ class Application:
         """Whether as many of its asks are in line or run as may be at a time."""
         return 0 < self.spec.at_once <= len(self.asks)
 
+    def rests(self, now_ms: int) -> bool:
+        """Whether it is left alone for a while (`policy.eligibility.backoff`): not in a queue that has no back-off."""
+        until_ms = self.backoff_until_ms
+        return until_ms is not None and until_ms > now_ms and self.queue.properties.backoff_threshold > 0
+
     def highest_priority(self) -> int:
         """The highest priority that waits, idle work apart."""
         return max(self.by_priority, default=NO_PRIORITY)
@@ -243,7 +248,9 @@ class Application:
 
     def forget_attempts(self, batch: Batch) -> None:
         """What was known about preemption for the asks of a batch is void (the caller touches the application)."""
-        batch.attempt_ms, batch.futile = 0, None
+        # Not sooner than it may at all: else a restart would set no timer where there was one.
+        batch.attempt_ms = batch.oldest_ms + self.queue.properties.preemption_delay_ms
+        batch.futile = None
         batch.demand.tried = -1
         self.out_of_line[batch] = None
 

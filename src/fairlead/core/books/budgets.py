@@ -92,16 +92,15 @@ class Counted:
             self.expected[name] -= 1
             self.healthy[name] -= was_healthy
 
-    def changed(self, ask: Ask) -> tuple[str, ...]:
-        """It started, or was told to stop; gives back the budgets that have less left by that."""
+    def changed(self, ask: Ask) -> None:
+        """It started, or was told to stop."""
         names, was_healthy = self.works.get(ask, ((), False))
         is_healthy = ask.node is not None and ask.evict_cause is None
         if not names or is_healthy == was_healthy:
-            return ()
+            return
         self.works[ask] = names, is_healthy
         for name in names:
             self.healthy[name] += 1 if is_healthy else -1
-        return names if was_healthy else ()
 
 
 class Budgets(Declared[BudgetSpec]):
@@ -159,10 +158,16 @@ class Budgets(Declared[BudgetSpec]):
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
         counted = self.counted.get(ask.app.spec.partition)
-        for name in counted.changed(ask) if counted is not None else ():
-            spec = self._specs[name]
-            if spec.left:
-                self._specs[name] = replace(spec, left=spec.left - 1)
+        if counted is not None:
+            counted.changed(ask)
+
+    def told_to_stop(self, ask: Ask) -> None:
+        """`ask` is told to stop, for the first time: where the place counts, that much less is left, counted or not."""
+        if self._specs and ask.evict_cause is None:
+            for name in self.protecting(ask):
+                spec = self._specs[name]
+                if spec.left:
+                    self._specs[name] = replace(spec, left=spec.left - 1)
 
     def left(self, partition: Partition) -> dict[str, int]:
         """How many more works each budget lets stop now.
@@ -196,6 +201,10 @@ class Budgets(Declared[BudgetSpec]):
             for name in self._about(partition.applications[application], held.spec):
                 counted.coming[name] += 1
         counted.coming_version = partition.held_asks.version
+
+    def forget(self, partition: str) -> None:
+        """A partition is gone: one of the same name is counted from the start."""
+        self.counted.pop(partition, None)
 
     # -- written down ---------------------------------------------------------------------------------------------
 

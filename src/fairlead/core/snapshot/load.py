@@ -206,7 +206,9 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         )
         ask.replaces = asks.get(tuple(row["replaces"])) if row.get("replaces") else None
         ask.evicted_for = asks[tuple(row["evicted_for"])] if row.get("evicted_for") else None
-        ask.app.swapping += ask.replaces is not None and not ask.spec.placeholder
+        if ask.replaces is not None and not ask.spec.placeholder:
+            ask.app.swapping += 1
+            ask.where = partition.admission.windows.narrow(partition, ask)
         if ask.node is not None:
             partition.nodes.terrain.started(ask.spec, ask.node)
             ask.app.count_allocated(ask)

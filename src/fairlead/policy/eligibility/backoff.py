@@ -37,7 +37,8 @@ def rest_all(partition: Partition) -> bool:
         return False
     partition.counted_at = stamp
     found = False
-    for app in list(partition.uncounted):
+    # In order of arrival: so are the timers that are set, also after a restart.
+    for app in sorted(partition.uncounted, key=lambda app: app.seq):
         threshold = app.queue.properties.backoff_threshold
         if not threshold or partition.applications.get(app.id) is not app:
             del partition.uncounted[app]
@@ -53,7 +54,7 @@ def rest_all(partition: Partition) -> bool:
 
 def is_resting(partition: Partition, app: Application) -> bool:
     """Whether the application rests now."""
-    return app.backoff_until_ms is not None and app.backoff_until_ms > partition.now_ms
+    return app.rests(partition.now_ms)
 
 
 def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:

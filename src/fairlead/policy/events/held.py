@@ -162,8 +162,11 @@ def set_at_once(partition: Partition, event: SetAtOnce) -> None:
 
 def following(partition: Partition, application: str, outcome: Outcome, how: str = "") -> list[SetConditions]:
     """What follows for those that wait for an application when this became of it: an event for each."""
+    # Sorted: the order in which they were held, of several applications, is not the same after a restart.
+    awaiting = partition.held_asks.awaiting(application)
+    awaiting.sort(key=lambda each: (partition.applications[each[0]].seq, each[1].seq))
     found = []
-    for waiting, held in partition.held_asks.awaiting(application):
+    for waiting, held in awaiting:
         new = held.conditions.when(application, outcome, how)
         if new != held.conditions:
             found.append(SetConditions(waiting, held.spec.key, new, partition=partition.name))

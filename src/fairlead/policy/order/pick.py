@@ -9,6 +9,7 @@ head of a line is what sorting everything afresh would put first among what is w
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.application_limits import has_to_enter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queue_line import ChildEntry
     from fairlead.core.books.queues import Queue
 
+_by_arrival = attrgetter("seq")
 Class = tuple[object, ...]
 """What demands have in common that stand for each other."""
 FEW_APPLICATIONS = 3
@@ -57,7 +59,12 @@ class Lines:
         changed = self.partition.root.changed_leaves
         if not changed:
             return
+        # In order of arrival, whatever came first: so are the timers that are set on the way, also after a restart.
+        if len(changed) > 1:
+            changed.sort(key=_by_arrival)
         for leaf in changed:
+            if len(leaf.changed_apps) > 1:
+                leaf.changed_apps.sort(key=_by_arrival)
             for app in leaf.changed_apps:
                 app.touched = False
                 if app.queue is leaf and app.batches:
@@ -66,7 +73,7 @@ class Lines:
         changed.clear()
 
     def _settle(self, app: Application) -> None:
-        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+        if app.rests(self.partition.now_ms):
             for batch in app.batches.values():
                 self.put_aside(batch)
             return
@@ -171,7 +178,7 @@ class Lines:
         app, group = batch.app, batch.key[1]
         if group and app.stands_in(group):
             return False
-        if app.backoff_until_ms is not None and app.backoff_until_ms > self.partition.now_ms:
+        if app.rests(self.partition.now_ms):
             return False
         return not self.partition.reserving.of or not waits_for_turn(self.partition, batch.head)
 

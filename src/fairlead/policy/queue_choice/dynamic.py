@@ -111,6 +111,8 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     leaf.share_terms = None
     leaf.touch()
     room_changes.wake_leaf(leaf)
+    if leaf in partition.reserving.bounded:
+        partition.reserving.overdue[leaf] = None  # What was too large for it may have its turn kept now.
     leaf.loosened()
     leaf.open_gates()
     infeasible.raised(leaf, partition.now_ms)

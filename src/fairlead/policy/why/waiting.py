@@ -127,9 +127,8 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     app, needed = ask.app, dict(ask.items)
     if (ceiling := full_ceiling(app, ask.items)) is not None:
         return limit_reached(ceiling, ask.items)
-    until_ms = app.backoff_until_ms if ask.reserved_on is None and not ask.spec.idle else None
-    if until_ms is not None and until_ms > partition.now_ms:
-        return reasons.BackedOff(until_ms, app.unschedulable)
+    if app.backoff_until_ms is not None and app.rests(partition.now_ms) and not (ask.reserved_on or ask.spec.idle):
+        return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return queue_full(full, ask.items)

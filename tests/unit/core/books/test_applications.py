@@ -94,7 +94,8 @@ def test_what_lost_its_nomination_may_have_others_stopped_once_more() -> None:
     app.may_preempt_again(only)
     assert not only.preempt_triggered
     assert only.batch is not None
-    assert (only.batch.attempt_ms, demand.tried, list(app.out_of_line)) == (0, -1, [only.batch])
+    first_ms = only.created_ms + app.queue.properties.preemption_delay_ms
+    assert (only.batch.attempt_ms, demand.tried, list(app.out_of_line)) == (first_ms, -1, [only.batch])
 
 
 def test_its_priority_is_the_highest_that_waits_and_idle_work_has_none() -> None:
