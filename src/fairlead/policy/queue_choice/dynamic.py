@@ -116,8 +116,6 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
     leaf.loosened()
     leaf.open_gates()
     infeasible.raised(leaf, partition.now_ms)
-    if leaf in partition.reserving.bounded:
-        partition.reserving.overdue[leaf] = None  # What could ever run may be another now (`wait.max`).
     partition.books_version += 1
 
 
