@@ -42,10 +42,12 @@ def look(partition: Partition) -> None:
         partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
 
 
-def node_named(partition: Partition, node: Node) -> None:
-    """A node came or has other labels: a window that names it is known by its hostname to what waits."""
+def node_named(partition: Partition, node: Node, before: str | None = None) -> None:
+    """A node came, went, or has other labels than with the hostname `before`: by that a window that names the node is
+    known to what waits, and another node may have it from now on.
+    """
     is_named = any(node.id in spec.nodes for spec in partition.admission.windows)
-    if is_named and node.labels[HOSTNAME] != node.id:
+    if is_named and not node.labels[HOSTNAME] == (before or node.id) == node.id:
         look(partition)
 
 

@@ -24,7 +24,7 @@ from fairlead.core.acts import (
 )
 from fairlead.core.books.node import Node
 from fairlead.core.model import events
-from fairlead.core.model.constraints import NO_EXECUTE, Taint
+from fairlead.core.model.constraints import HOSTNAME, NO_EXECUTE, Taint
 from fairlead.core.model.decisions import NodeAccepted, NodeRejected
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import must_leave, taint_flaw
@@ -118,6 +118,7 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)
+    windows.node_named(partition, node)
 
 
 def label_node(partition: Partition, event: events.LabelNode) -> None:
@@ -131,8 +132,9 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     attributes = dict(event.attributes)
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
+    before = node.labels[HOSTNAME]
     partition.nodes.describe(node, attributes, event.taints)
-    windows.node_named(partition, node)
+    windows.node_named(partition, node, before)
     partition.disruption.capacity_changed()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:

@@ -1,0 +1,78 @@
+"""Faults that a reading by theme found: nodes that come, change and go, and what says where work may run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+
+from fairlead.core.model.constraints import HOSTNAME
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Event,
+    LabelNode,
+    RemoveNode,
+    SetWindow,
+)
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+    WindowSpec,
+)
+from fairlead.scheduler import Scheduler
+
+LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
+    """With these leaves (default: a and b) and nodes of so many cores; `more` is of the cluster."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule)),), **more))
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> list[Decision]:
+    """One application with one ask of the same name; what is said of it."""
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
+    return s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def stopped(decisions: list[Decision]) -> list[str]:
+    return [d.key for d in decisions if isinstance(d, Evict)]
+
+
+# -- windows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaves", [RemoveNode("n1"), LabelNode("n1", {}, ())], ids=["removed", "relabelled"])
+def test_a_window_does_not_keep_free_what_has_the_hostname_that_its_node_had(leaves: Event) -> None:
+    s = cluster(nodes={})
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=100_000, length_ms=1_000, nodes=("n1",))), 0)
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), attributes={HOSTNAME: "ip-10-0-0-1"})), 0)
+    submit(s, "long", 2, 1)
+    assert not started(s.schedule(2))
+    s.handle(leaves, 3)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(4), attributes={HOSTNAME: "ip-10-0-0-1"})), 4)
+    assert started(Scheduler.load(s.dump()).schedule(5)) == ["long@n2"]
+    assert started(s.schedule(5)) == ["long@n2"]
+    check_books(s)
