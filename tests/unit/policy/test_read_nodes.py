@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import HOSTNAME
+from fairlead.core.model.constraints import HOSTNAME, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -75,4 +75,24 @@ def test_a_window_does_not_keep_free_what_has_the_hostname_that_its_node_had(lea
     s.handle(AddNode(NodeSpec(id="n2", capacity=cores(4), attributes={HOSTNAME: "ip-10-0-0-1"})), 4)
     assert started(Scheduler.load(s.dump()).schedule(5)) == ["long@n2"]
     assert started(s.schedule(5)) == ["long@n2"]
+    check_books(s)
+
+
+# -- turns ----------------------------------------------------------------------------------------------------------
+
+ON_SSD = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
+
+
+def test_what_waited_too_long_has_its_turn_kept_when_a_node_is_labelled_for_it_that_no_window_keeps_free() -> None:
+    s = cluster(QueueSpec(name="a", properties={"wait.max": "10s"}), nodes={"n1": 4, "n2": 4})
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=10_000_000, length_ms=1_000, nodes=("n1",))), 0)
+    s.handle(LabelNode("n1", {"disk": "ssd"}, ()), 0)
+    submit(s, "fill", 4, node="n2")
+    submit(s, "k", 4, 1, where=ON_SSD)
+    s.schedule(20_000)  # A window keeps it from the only node that it could run on.
+    assert not list(s.cluster.partitions["default"].reserving.every())
+    s.handle(LabelNode("n2", {"disk": "ssd"}, ()), 20_001)
+    s.schedule(20_001)
+    assert [ask.key for ask, _ in s.cluster.partitions["default"].reserving.every()] == ["k"]
+    assert [ask.key for ask in s.cluster.partitions["default"].nominations] == ["k"]
     check_books(s)

@@ -136,6 +136,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     partition.nodes.describe(node, attributes, event.taints)
     windows.node_named(partition, node, before)
     partition.disruption.capacity_changed()
+    partition.reserving.look_again()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
         nominate.withdraw(partition, ask)
