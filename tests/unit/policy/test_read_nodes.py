@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import HOSTNAME, Constraints, Requirement
+from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
     Event,
+    LabelAsk,
     LabelNode,
     RemoveNode,
     SetWindow,
@@ -95,4 +96,27 @@ def test_what_waited_too_long_has_its_turn_kept_when_a_node_is_labelled_for_it_t
     s.schedule(20_001)
     assert [ask.key for ask, _ in s.cluster.partitions["default"].reserving.every()] == ["k"]
     assert [ask.key for ask in s.cluster.partitions["default"].nominations] == ["k"]
+    check_books(s)
+
+
+# -- running work that is described anew ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (Constraints(ports=("TCP//80",)), Constraints(ports=("TCP//80",))),
+        (Constraints(volumes=("x@disk",)), Constraints(volumes=("y@disk",))),
+    ],
+    ids=["port", "volume"],
+)
+def test_what_running_work_needs_no_longer_is_there_for_what_waits(mine: Constraints, theirs: Constraints) -> None:
+    s = cluster(nodes={})
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), attributes={VOLUME_LIMIT + "disk": "1"})), 0)
+    submit(s, "runs", 1, where=mine)
+    s.schedule(0)
+    submit(s, "waits", 1, 1, where=theirs)
+    assert not started(s.schedule(1))
+    s.handle(LabelAsk("runs", "runs"), 2)
+    assert started(s.schedule(2)) == ["waits@n1"]
     check_books(s)
