@@ -13,14 +13,18 @@ from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
+    Cause,
     Event,
     LabelAsk,
     LabelNode,
+    Release,
     RemoveNode,
     SetWindow,
+    UpdateNode,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -119,4 +123,30 @@ def test_what_running_work_needs_no_longer_is_there_for_what_waits(mine: Constra
     assert not started(s.schedule(1))
     s.handle(LabelAsk("runs", "runs"), 2)
     assert started(s.schedule(2)) == ["waits@n1"]
+    check_books(s)
+
+
+# -- nodes that are set aside -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tags", [{}, {TAG_REQUIRED_NODE: "n1"}], ids=["ordinary", "required"])
+def test_a_node_is_not_set_aside_for_what_it_has_become_too_small_for(tags: dict[str, str]) -> None:
+    s = cluster(nodes={"n1": 4, "n2": 3, "n3": 3})
+    submit(s, "runs", 3, node="n1", priority=9)
+    submit(s, "wide", 4, 1, tags=tags)
+    s.schedule(2_001)
+    wide = s.cluster.partitions["default"].applications["wide"].asks["wide"]
+    assert wide.reserved_on is not None
+    s.handle(UpdateNode("n1", cores(3)), 2_002)
+    s.schedule(2_002)
+    assert wide.reserved_on is None
+    s.handle(Release("runs", "runs", Cause.FINISHED), 2_003)
+    for name in ("x", "y", "z"):
+        submit(s, name, 3, 2_003)
+    on = {node: key for key, _, node in (each.partition("@") for each in started(s.schedule(2_003)))}
+    assert sorted(on) == ["n1", "n2", "n3"]
+    s.handle(UpdateNode("n1", cores(4)), 2_004)
+    s.handle(Release(on["n2"], on["n2"], Cause.FINISHED), 2_004)
+    s.schedule(2_004)
+    assert wide.reserved_on is not None
     check_books(s)
