@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, Constraints, Requirement
+from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -150,3 +150,23 @@ def test_a_node_is_not_set_aside_for_what_it_has_become_too_small_for(tags: dict
     s.schedule(2_004)
     assert wide.reserved_on is not None
     check_books(s)
+
+
+# -- expected starts --------------------------------------------------------------------------------------------------
+
+
+def far_from(label: str, key: str = HOSTNAME) -> Constraints:
+    return Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", (label,)),), key),))
+
+
+@pytest.mark.parametrize("it_says_so", [True, False], ids=["its own term", "theirs"])
+def test_a_start_is_expected_when_work_on_another_node_ends_that_kept_it_off(it_says_so: bool) -> None:
+    s = cluster(nodes={})
+    for name, count in (("n1", 1), ("n2", 4)):
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count), attributes={"zone": "z"})), 0)
+    theirs = Constraints() if it_says_so else far_from("head", "zone")
+    submit(s, "far", 1, node="n1", labels={"app": "x"}, where=theirs, time_limit_ms=10_000)
+    submit(s, "near", 2, node="n2", time_limit_ms=5_000)
+    mine = far_from("x", "zone") if it_says_so else Constraints()
+    submit(s, "head", 4, 1, where=mine, labels={"app": "head"})
+    assert s.expected_start_ms("head", "head") == 10_000
