@@ -19,6 +19,7 @@ from fairlead.core.model.events import (
     LabelNode,
     Release,
     RemoveNode,
+    ReserveAsk,
     SetWindow,
     UpdateNode,
 )
@@ -170,3 +171,38 @@ def test_a_start_is_expected_when_work_on_another_node_ends_that_kept_it_off(it_
     mine = far_from("x", "zone") if it_says_so else Constraints()
     submit(s, "head", 4, 1, where=mine, labels={"app": "head"})
     assert s.expected_start_ms("head", "head") == 10_000
+
+
+ON_80 = Constraints(ports=("TCP//80",))
+
+
+@pytest.mark.parametrize(
+    ("mine", "small"),
+    [
+        (ON_80, {"where": ON_80}),
+        (far_from("x"), {"labels": {"app": "x"}}),
+        (far_from("x", "zone"), {"labels": {"app": "x"}}),
+        (Constraints(), {"where": far_from("head")}),
+    ],
+    ids=["port", "node", "zone", "theirs"],
+)
+def test_what_would_keep_it_off_then_is_not_backfilled_before_an_expected_start(
+    mine: Constraints, small: dict[str, Any]
+) -> None:
+    s = cluster(QueueSpec(name="a", properties={"backfill": "easy"}), nodes={})
+    for name, count in (("n1", 8), ("n2", 1)):
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count), attributes={"zone": "z"})), 0)
+    submit(s, "runs", 6, node="n1", time_limit_ms=10_000)
+    submit(s, "fills", 1, node="n2")
+    submit(s, "head", 6, 1, priority=5, where=mine, labels={"app": "head"})
+    s.handle(ReserveAsk("head", "head", True, "ann"), 2)
+    s.schedule(2)
+    assert s.expected_start_ms("head", "head") == 10_000
+    submit(s, "small", 1, 3, **small)
+    submit(s, "other", 1, 3)
+    submit(s, "short", 1, 3, **small, time_limit_ms=5_000)
+    assert sorted(started(s.schedule(3))) == ["other@n1", "short@n1"]
+    for name in ("short", "runs"):
+        s.handle(Release(name, name, Cause.FINISHED), 10_000)
+    assert started(s.schedule(10_000))[0] == "head@n1"
+    check_books(s)

@@ -34,6 +34,8 @@ class Expected:
     """What is free on that node then, the ask itself not counted."""
     used: dict[Queue, Book]
     """What is in use then, in the ask's queue and those above it."""
+    gone: list[Ask]
+    """What has ended by then."""
 
 
 def expected_start(partition: Partition, ask: Ask) -> Expected | None:
@@ -155,4 +157,4 @@ class _Future:
 
     def at(self, start_ms: int, node: Node) -> Expected:
         """The answer."""
-        return Expected(start_ms, node, dict(self._free_on(node)), self._used)
+        return Expected(start_ms, node, dict(self._free_on(node)), self._used, self._gone)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_a_place, may_run
@@ -83,8 +84,21 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
         if not node.is_open or (ask.required_node and ask.required_node != node.id):
             continue
         if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
-            return node
+            staying = [start for start in starts if not _ends_by(partition, ask, start[1].start_ms)]
+            if not any(_keeps_off(partition, ask, node, *start) for start in staying):
+                return node
     return None
+
+
+def _keeps_off(partition: Partition, ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
+    """Whether something other than room would keep the holder off at the expected start, if the ask ran on this node."""
+    if ask.spec.where is ANYWHERE and holder.spec.where is ANYWHERE:
+        return False
+    terrain = partition.nodes.terrain
+    terrain.started(ask.spec, node)
+    suits = partition.nodes.suits(holder, expected.node, expected.gone)
+    terrain.ended(ask.spec, node)
+    return not suits
 
 
 def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
