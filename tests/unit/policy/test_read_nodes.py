@@ -84,6 +84,18 @@ def test_a_window_does_not_keep_free_what_has_the_hostname_that_its_node_had(lea
     check_books(s)
 
 
+def test_a_window_keeps_free_its_node_and_not_another_of_the_same_hostname() -> None:
+    s = cluster(nodes={})
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=100_000, length_ms=1_000, nodes=("n1",))), 0)
+    for name in ("n1", "n2"):
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(4), attributes={HOSTNAME: "same"})), 0)
+    for key in ("one", "two"):
+        submit(s, key, 4, 1)
+    assert started(s.schedule(2)) == ["one@n2"]
+    assert s.why("two", "two") is not None
+    check_books(s)
+
+
 # -- turns ----------------------------------------------------------------------------------------------------------
 
 ON_SSD = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.books.windows import TIMER, occurrence
-from fairlead.core.model.constraints import HOSTNAME
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.books import Ask, Partition
     from fairlead.core.model.specs import WindowSpec
 
 
@@ -40,15 +39,6 @@ def look(partition: Partition) -> None:
     due_ms = windows.next_ms(now_ms)
     if due_ms is not None:
         partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
-
-
-def node_named(partition: Partition, node: Node, before: str | None = None) -> None:
-    """A node came, went, or has other labels than with the hostname `before`: by that a window that names the node is
-    known to what waits, and another node may have it from now on.
-    """
-    is_named = any(node.id in spec.nodes for spec in partition.admission.windows)
-    if is_named and not node.labels[HOSTNAME] == (before or node.id) == node.id:
-        look(partition)
 
 
 def _close(partition: Partition) -> None:

@@ -20,11 +20,10 @@ from fairlead.core.acts import (
     nominate,
     reserve_node,
     room_changes,
-    windows,
 )
 from fairlead.core.books.node import Node
 from fairlead.core.model import events
-from fairlead.core.model.constraints import HOSTNAME, NO_EXECUTE, Taint
+from fairlead.core.model.constraints import NO_EXECUTE, Taint
 from fairlead.core.model.decisions import NodeAccepted, NodeRejected
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import must_leave, taint_flaw
@@ -53,7 +52,6 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     partition.nodes.add(node)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
-    windows.node_named(partition, node)
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
@@ -118,7 +116,6 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)
-    windows.node_named(partition, node)
 
 
 def label_node(partition: Partition, event: events.LabelNode) -> None:
@@ -132,9 +129,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     attributes = dict(event.attributes)
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
-    before = node.labels[HOSTNAME]
     partition.nodes.describe(node, attributes, event.taints)
-    windows.node_named(partition, node, before)
     partition.disruption.capacity_changed()
     partition.reserving.look_again()
     partition.books_version += 1
