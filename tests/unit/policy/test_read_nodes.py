@@ -218,3 +218,20 @@ def test_what_would_keep_it_off_then_is_not_backfilled_before_an_expected_start(
         s.handle(Release(name, name, Cause.FINISHED), 10_000)
     assert started(s.schedule(10_000))[0] == "head@n1"
     check_books(s)
+
+
+# -- nodes that are lost ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", [Release("x", "x1", Cause.FINISHED), RemoveNode("n1")], ids=["ends", "node lost"])
+def test_an_application_with_more_to_come_keeps_its_place_when_work_is_lost_as_when_it_ends(ends: Event) -> None:
+    s = cluster(QueueSpec(name="a", max_applications=1), nodes={"n1": 2, "n2": 2})
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", at_once=1)), 0)
+    for key in ("x1", "x2"):
+        s.handle(AddAsks((AskSpec(application="x", key=key, resources=cores(1)),)), 0)
+    assert started(s.schedule(0)) == ["x1@n1"]
+    submit(s, "other", 1, 1, priority=5)
+    s.schedule(1)
+    s.handle(ends, 2)
+    assert [each.partition("@")[0] for each in started(s.schedule(2))] == ["x2"]
+    check_books(s)

@@ -113,6 +113,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
         if again is not None:
             held.enter_if_met(partition, app, again.key)
+        if app.spec.at_once:
+            held.enter_next(partition, app)  # In the place of its application, as where work ends.
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)
