@@ -17,6 +17,7 @@ from fairlead.core.model.events import (
     Event,
     LabelAsk,
     LabelNode,
+    Nominated,
     Release,
     RemoveNode,
     ReserveAsk,
@@ -234,4 +235,16 @@ def test_an_application_with_more_to_come_keeps_its_place_when_work_is_lost_as_w
     s.schedule(1)
     s.handle(ends, 2)
     assert [each.partition("@")[0] for each in started(s.schedule(2))] == ["x2"]
+    check_books(s)
+
+
+# -- what is reported -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority"])
+def test_an_ask_is_not_nominated_by_report_on_another_node_than_it_requires(rule: str) -> None:
+    s = cluster(nodes={"n1": 2, "n2": 2}, rule=rule)
+    submit(s, "d", 1, tags={TAG_REQUIRED_NODE: "n1"})
+    s.handle(Nominated("d", "d", "n2"), 0)
+    assert started(s.schedule(0)) == ["d@n1"]
     check_books(s)
