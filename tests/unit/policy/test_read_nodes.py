@@ -221,6 +221,24 @@ def test_what_would_keep_it_off_then_is_not_backfilled_before_an_expected_start(
     check_books(s)
 
 
+def test_what_is_backfilled_leaves_room_for_all_whose_starts_are_expected_there() -> None:
+    s = cluster(QueueSpec(name="a", properties={"backfill": "easy"}), nodes={"n1": 10, "n2": 1})
+    submit(s, "runs", 7, node="n1", time_limit_ms=10_000)
+    submit(s, "fills", 1, node="n2")
+    for name in ("first", "second"):
+        submit(s, name, 4, 1, priority=5)
+    for name in ("first", "second"):
+        s.handle(ReserveAsk(name, name, True, "ann"), 2)
+    s.schedule(2)
+    assert [s.expected_start_ms(name, name) for name in ("first", "second")] == [10_000, 10_000]
+    for name in ("small", "beside", "too-much"):
+        submit(s, name, 1, 3)
+    assert started(s.schedule(3)) == ["small@n1", "beside@n1"]
+    s.handle(Release("runs", "runs", Cause.FINISHED), 10_000)
+    assert started(s.schedule(10_000)) == ["first@n1", "second@n1"]
+    check_books(s)
+
+
 # -- nodes that are lost ----------------------------------------------------------------------------------------------
 
 
