@@ -266,3 +266,20 @@ def test_an_ask_is_not_nominated_by_report_on_another_node_than_it_requires(rule
     s.handle(Nominated("d", "d", "n2"), 0)
     assert started(s.schedule(0)) == ["d@n1"]
     check_books(s)
+
+
+# -- gangs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_another_keeps_away_gets_through_when_that_gives_way() -> None:
+    s = cluster(nodes={"n1": 4, "n2": 4})
+    for now, (name, node, where) in enumerate((("old", "n1", Constraints()), ("young", "n2", far_from("old")))):
+        s.handle(AddApplication(ApplicationSpec(id=name, queue="root.a")), now)
+        of_gang: dict[str, Any] = {"application": name, "resources": cores(4), "placeholder": True, "task_group": "t"}
+        of_gang |= {"labels": {"app": name}, "where": where}
+        for key, there in ((f"{name}1", node), (f"{name}2", "")):
+            s.handle(AddAsks((AskSpec(key=key, node=there, **of_gang),)), now)
+    assert stopped(s.schedule(2)) == ["young1"]
+    s.handle(Release("young", "young1", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    assert started(s.schedule(3)) == ["old2@n2"]
+    check_books(s)
