@@ -8,7 +8,7 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -26,6 +26,7 @@ from fairlead.core.model.events import (
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
+    TAG_FOREIGN,
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
@@ -283,3 +284,23 @@ def test_a_gang_that_another_keeps_away_gets_through_when_that_gives_way() -> No
     s.handle(Release("young", "young1", Cause.PREEMPTED_BY_SCHEDULER), 3)
     assert started(s.schedule(3)) == ["old2@n2"]
     check_books(s)
+
+
+# -- capacity that is reported again ----------------------------------------------------------------------------------
+
+
+def test_a_capacity_that_is_reported_again_is_no_reason_to_stop_work_in_vain_once_more() -> None:
+    s = cluster(nodes={"n1": 4}, rule="priority")
+    submit(s, "high", 4, priority=9)
+    told: list[Decision] = []
+    for turn in range(6):  # What another scheduler runs takes the room each time.
+        now = 1_000 * turn
+        submit(s, f"low{turn}", 4, now, node="n1")
+        for victim in stopped(s.schedule(now + 1)):
+            s.handle(Release(victim, victim, Cause.PREEMPTED_BY_SCHEDULER), now + 1)
+        other = AskSpec(application="", key="other", node="n1", resources=cores(4), tags={TAG_FOREIGN: "default"})
+        s.handle(AddAsks((other,)), now + 1)
+        told += s.schedule(now + 2)
+        s.handle(UpdateNode("n1", cores(4)), now + 3)
+        s.handle(Release("", "other"), now + 3)
+    assert [d.key for d in told if isinstance(d, LoopBroken)] == ["high"]

@@ -63,6 +63,8 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     if bad := amount_flaw(event.capacity):
         _refuse_node(partition, event.id, bad)
         return
+    if event.capacity.as_dict() == node.total:
+        return  # What is reported again is no change: what was stopped in vain is no better for it.
     partition.nodes.resize(node, event.capacity)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
