@@ -14,9 +14,11 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    DrainNode,
     Event,
     LabelAsk,
     LabelNode,
+    Leaving,
     Nominated,
     Release,
     RemoveNode,
@@ -24,7 +26,7 @@ from fairlead.core.model.events import (
     SetWindow,
     UpdateNode,
 )
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,
@@ -266,6 +268,21 @@ def test_an_ask_is_not_nominated_by_report_on_another_node_than_it_requires(rule
     submit(s, "d", 1, tags={TAG_REQUIRED_NODE: "n1"})
     s.handle(Nominated("d", "d", "n2"), 0)
     assert started(s.schedule(0)) == ["d@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("lost", [RemoveNode("n1"), DrainNode("n1")], ids=["removed", "drained"])
+def test_what_was_reported_as_nominated_may_have_other_work_stopped_when_the_node_is_lost(lost: Event) -> None:
+    """It would wait for ever below its guarantee."""
+    lab = QueueSpec(name="lab", guaranteed=Limits({"vcore": 4000}), properties={"preemption.delay": "1s"})
+    s = cluster(lab, QueueSpec(name="rest"), nodes={"n1": 4, "n2": 4})
+    for name in ("n1", "n2"):
+        submit(s, f"on-{name}", 4, queue="root.rest", node=name)
+    submit(s, "mine", 4, 1, "root.lab")
+    s.handle(Leaving("on-n1", "on-n1"), 2)
+    s.handle(Nominated("mine", "mine", "n1"), 2)
+    s.handle(lost, 3)
+    assert stopped(s.schedule(1_001)) == ["on-n2"]
     check_books(s)
 
 
