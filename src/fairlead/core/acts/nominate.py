@@ -75,7 +75,7 @@ def withdraw(partition: Partition, ask: Ask) -> None:
 
 
 def lose(partition: Partition, ask: Ask) -> None:
-    """What is kept for `ask` is lost to it, and so is what others were stopped for: it may have others stopped again."""
+    """What is kept for `ask` is lost to it, and with it what others were stopped for: it may have others stopped."""
     if ask.nomination is not None:
         withdraw(partition, ask)
         ask.app.may_preempt_again(ask)

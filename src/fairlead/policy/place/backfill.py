@@ -92,7 +92,7 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
 
 
 def _keeps_off(partition: Partition, ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
-    """Whether something other than room would keep the holder off at the expected start, if the ask ran on this node."""
+    """Whether anything but room would keep the holder off at the expected start, if the ask ran on this node."""
     if ask.spec.where is ANYWHERE and holder.spec.where is ANYWHERE:
         return False
     terrain = partition.nodes.terrain
