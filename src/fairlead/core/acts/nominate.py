@@ -72,3 +72,10 @@ def withdraw(partition: Partition, ask: Ask) -> None:
         ask.app.queue.touch_app(ask.app)
         if ask.app.queue in partition.reserving.bounded:
             partition.reserving.overdue[ask.app.queue] = None  # It may have waited for `wait.max` meanwhile.
+
+
+def lose(partition: Partition, ask: Ask) -> None:
+    """What is kept for `ask` is lost to it, and with it what others were stopped for: it may have others stopped."""
+    if ask.nomination is not None:
+        withdraw(partition, ask)
+        ask.app.may_preempt_again(ask)

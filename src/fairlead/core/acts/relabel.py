@@ -30,6 +30,7 @@ def relabel(
         partition.nodes.terrain.ended(old, ask.node)
         ask.spec = spec
         partition.nodes.terrain.started(spec, ask.node)
+        partition.nodes.gained(ask.node)  # A host port, or a place for a volume, may be free now.
     else:
         waiting_asks.describe(partition, ask, spec)
     partition.admission.enter(ask)

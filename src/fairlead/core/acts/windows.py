@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.books.windows import TIMER, occurrence
-from fairlead.core.model.constraints import HOSTNAME
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Node, Partition
+    from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.specs import WindowSpec
 
 
@@ -54,13 +53,6 @@ def _call_off_swaps(partition: Partition, app: Application) -> None:
             gangs.wait_again(partition, ask)
 
 
-def node_named(partition: Partition, node: Node) -> None:
-    """A node came or has other labels: a window that names it is known by its hostname to what waits."""
-    is_named = any(node.id in spec.nodes for spec in partition.admission.windows)
-    if is_named and node.labels[HOSTNAME] != node.id:
-        look(partition)
-
-
 def _close(partition: Partition) -> None:
     """Say which windows are over."""
     windows, now_ms = partition.admission.windows, partition.now_ms
@@ -95,7 +87,7 @@ def _stop(partition: Partition, ask: Ask, spec: WindowSpec) -> None:
 
 def _give_up_what_is_closed(partition: Partition, ask: Ask) -> None:
     """Nothing is kept for an ask on a node from which it is kept away now."""
-    for node, give_up in ((ask.held_on, nominate.withdraw), (ask.reserved_on, reserve_node.unreserve)):
+    for node, give_up in ((ask.held_on, nominate.lose), (ask.reserved_on, reserve_node.unreserve)):
         if node is not None and not is_selected(ask.where, node.labels):
             give_up(partition, ask)
     reservation = partition.reserving.get(ask)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.declared import Declared
-from fairlead.core.model.constraints import DOES_NOT_EXIST, HOSTNAME, NOT_IN, Constraints, Requirement
+from fairlead.core.model.constraints import DOES_NOT_EXIST, NODE_ID, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
 
@@ -103,15 +103,14 @@ class Windows(Declared[WindowSpec]):
         own = ask.spec.where
         if not self._specs:
             return own
-        hosts: dict[str, None] = {}
+        kept_free: dict[str, None] = {}
         for spec, _, _ in self.ahead_of(ask, partition.now_ms):
             if not spec.nodes:
                 return replace(own, selector=(*own.selector, _NOWHERE))
-            hosts |= dict.fromkeys(spec.nodes)
-            # A node may be labelled with another hostname than its name.
-            known = (partition.nodes.nodes.get(name) for name in spec.nodes)
-            hosts |= {node.labels[HOSTNAME]: None for node in known if node is not None}
-        return replace(own, selector=(*own.selector, Requirement(HOSTNAME, NOT_IN, tuple(hosts)))) if hosts else own
+            kept_free |= dict.fromkeys(spec.nodes)
+        if not kept_free:
+            return own
+        return replace(own, selector=(*own.selector, Requirement(NODE_ID, NOT_IN, tuple(kept_free))))
 
     def narrow(self, partition: Partition, ask: Ask) -> Constraints:
         """The same; when that changes with time, there is a timer for it."""
@@ -165,5 +164,5 @@ class Windows(Declared[WindowSpec]):
             self.opened = {(partition, name): began_ms for partition, name, began_ms in state["opened"]}
 
 
-_NOWHERE = Requirement(HOSTNAME, DOES_NOT_EXIST)
-"""Every node has a name."""
+_NOWHERE = Requirement(NODE_ID, DOES_NOT_EXIST)
+"""Every node has one."""

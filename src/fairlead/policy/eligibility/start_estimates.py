@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.windows import covers
-from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, matches
+from fairlead.core.model.constraints import ANYWHERE
+from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
@@ -33,6 +34,8 @@ class Expected:
     """What is free on that node then, the ask itself not counted."""
     used: dict[Queue, Book]
     """What is in use then, in the ask's queue and those above it."""
+    gone: list[Ask]
+    """What has ended by then."""
 
 
 def expected_start(partition: Partition, ask: Ask) -> Expected | None:
@@ -100,10 +103,12 @@ class _Future:
         self._gone: list[Ask] = []
         self._all = False
         """Its queues had room when nodes were last looked at: from then on only nodes that gain matter."""
+        self._kept_off: dict[Node, None] = {}
+        """And those with room from which work on other nodes may have kept it."""
 
     def let_go(self, leaving: list[Ask]) -> list[Node]:
         """This work is gone; the nodes to look at."""
-        touched: dict[Node, None] = {}
+        touched = dict(self._kept_off) if self._kept_off and any(map(self._may_keep_it_off, leaving)) else {}
         for ask in leaving:
             assert ask.node is not None
             add_to(self._free_on(ask.node), ask.items)
@@ -129,7 +134,21 @@ class _Future:
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
-        return self._partition.nodes.suits(ask, node, self._gone)
+        nodes = self._partition.nodes
+        if nodes.suits(ask, node, self._gone):
+            return True
+        if nodes.terrain.misfit_here(ask.where, node, self._gone) is None:
+            self._kept_off[node] = None
+        return False
+
+    def _may_keep_it_off(self, other: Ask) -> bool:
+        """Whether it may matter for more nodes than its own that this work is there."""
+        ask = self._ask
+        if ask.where is ANYWHERE and other.spec.where is ANYWHERE:
+            return False
+        if any(matches(selector, other.spec.labels) for selector in looked_at(ask.where)):
+            return True
+        return any(matches(term.selector, ask.spec.labels) for term in other.spec.where.anti_affinity)
 
     def is_before_windows(self, start_ms: int, node: Node) -> bool:
         """Whether it would be over before a window that keeps the node free."""
@@ -144,4 +163,4 @@ class _Future:
 
     def at(self, start_ms: int, node: Node) -> Expected:
         """The answer."""
-        return Expected(start_ms, node, dict(self._free_on(node)), self._used)
+        return Expected(start_ms, node, dict(self._free_on(node)), self._used, self._gone)

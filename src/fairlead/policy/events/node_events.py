@@ -20,7 +20,6 @@ from fairlead.core.acts import (
     nominate,
     reserve_node,
     room_changes,
-    windows,
 )
 from fairlead.core.books.node import Node
 from fairlead.core.model import events
@@ -53,7 +52,6 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     partition.nodes.add(node)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
-    windows.node_named(partition, node)
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
@@ -65,6 +63,8 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     if bad := amount_flaw(event.capacity):
         _refuse_node(partition, event.id, bad)
         return
+    if event.capacity.as_dict() == node.total:
+        return  # What is reported again is no change: what was stopped in vain is no better for it.
     partition.nodes.resize(node, event.capacity)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
@@ -80,7 +80,7 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
-            nominate.withdraw(partition, ask)
+            nominate.lose(partition, ask)
             if ask.bound_for is node and not ask.required_node:
                 gangs.wait_again(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
@@ -105,7 +105,7 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     if node is None:
         return
     for ask in [*node.held, *node.reservations]:
-        nominate.withdraw(partition, ask)
+        nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
     gangs.leave_node(partition, node)
     foreign.leave_node(partition, node)
@@ -115,6 +115,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
         if again is not None:
             held.enter_if_met(partition, app, again.key)
+        if app.spec.at_once:
+            held.enter_next(partition, app)  # In the place of its application, as where work ends.
         application_steps.complete_if_idle(partition, app, real)
     partition.nodes.remove(node)
     room_changes.nodes_changed(partition)
@@ -132,12 +134,11 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
     partition.nodes.describe(node, attributes, event.taints)
-    windows.node_named(partition, node)
     partition.disruption.capacity_changed()
     partition.reserving.look_again()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
-        nominate.withdraw(partition, ask)
+        nominate.lose(partition, ask)
     for ask, placeholder in gangs.under_way_to(node):
         if not suits(partition, ask, node, placeholder):
             gangs.wait_again(partition, ask)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_a_place, may_run
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.books import Ask, Batch, Node, Partition, Queue
+    from fairlead.core.model.resources import Book
 
 
 def backfill_one(partition: Partition) -> Ask | None:
@@ -83,8 +85,21 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
         if not node.is_open or (ask.required_node and ask.required_node != node.id):
             continue
         if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
-            return node
+            staying = [start for start in starts if not _ends_by(partition, ask, start[1].start_ms)]
+            if not any(_keeps_off(partition, ask, node, *start) for start in staying):
+                return node
     return None
+
+
+def _keeps_off(partition: Partition, ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
+    """Whether anything but room would keep the holder off at the expected start, if the ask ran on this node."""
+    if ask.spec.where is ANYWHERE and holder.spec.where is ANYWHERE:
+        return False
+    terrain = partition.nodes.terrain
+    terrain.started(ask.spec, node)
+    suits = partition.nodes.suits(holder, expected.node, expected.gone)
+    terrain.ended(ask.spec, node)
+    return not suits
 
 
 def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
@@ -103,7 +118,7 @@ def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask
         if _ends_by(partition, ask, expected.start_ms):
             # Room that gathers for it may be used until then.
             add_to(free, node.held.get(holder, ()))
-        elif not _leaves_enough(ask, node, holder, expected):
+        elif not _leaves_enough(ask, node, holder, expected, starts):
             return False
     return fits_in(ask.items, free) and fits_in(ask.items, node.available)
 
@@ -113,20 +128,41 @@ def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
     return limit is not None and partition.now_ms + limit <= time_ms
 
 
-def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
+def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> bool:
     """Whether both have room at the expected start, under every maximum and limit and on the node. Under a limit what
     is in use now counts: the start is known only where that leaves room for the holder.
     """
+    total, left = _when_all_have_started(holder, expected, starts)
+    if _is_full(expected, total, ask):
+        return False
     both = dict(holder.items)
     add_to(both, ask.items)
     items = tuple(both.items())
-    if any(lacks(queue.max, used, items) for queue, used in expected.used.items()):
-        return False
     mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
     if holder.app.allowance is not None and any(c in mine and c.lacks(items) for c in holder.app.allowance.ceilings):
         return False
-    if node is not expected.node:
-        return True
-    left = dict(expected.free)
+    return node is not expected.node or fits_in(ask.items, left)
+
+
+def _when_all_have_started(holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> tuple[Book, Book]:
+    """What the holder needs together with the other holders that start by then and have room beside it, and what that
+    leaves on its node.
+    """
+    total, left = dict(holder.items), dict(expected.free)
     take_from(left, holder.items)
-    return fits_in(ask.items, left)
+    for other, start in starts:
+        if other is holder or start.start_ms > expected.start_ms or _is_full(expected, total, other):
+            continue
+        if start.node is expected.node and other.held_on is not expected.node:  # What is held there is not free.
+            if not fits_in(other.items, left):
+                continue
+            take_from(left, other.items)
+        add_to(total, other.items)
+    return total, left
+
+
+def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
+    """Whether some queue has no room for one more at the expected start, beside so much that starts by then."""
+    items = dict(total)
+    add_to(items, other.items)
+    return any(lacks(queue.max, used, tuple(items.items())) for queue, used in expected.used.items())

@@ -206,8 +206,9 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     for place in _places(app):
         if lacks(place.max, cluster.used_of(place), tuple(needed.items())):
             return False
-    constrained = partition.nodes.terrain.counted or any(ask.where is not ANYWHERE for ask in waiting)
-    gone = cluster.gone() if constrained else ()
+    terrain = partition.nodes.terrain
+    are_choosy = any(ask.where is not ANYWHERE for ask in waiting)
+    gone = cluster.gone() if are_choosy or terrain.counted or terrain.repellers.tallies else ()
     free: dict[Node, Book | None] = {}
     return all(_finds_room(partition, ask, cluster, free, gone) for ask in waiting)
 

@@ -271,7 +271,7 @@ def _first(asks: dict[Ask, Node]) -> Ask:
 
 def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
     """Whether the ask can start on the node that is reserved for it; if not, what is in its way has it tried again."""
-    if waits_for_turn(partition, ask):
+    if waits_for_turn(partition, ask) or not node.fits_total(ask.items):
         reserve_node.unreserve(partition, ask)
         return False
     if not _may_start(partition, ask):
