@@ -48,6 +48,13 @@ def enter(partition: Partition, nomination: Nomination) -> None:
         kept_constraints.promise(partition.nodes, ask, nomination.node)
 
 
+def lose(partition: Partition, ask: Ask) -> None:
+    """What was kept for `ask` is lost: if work was stopped for that, other work may be stopped for it again."""
+    if ask.nomination is not None:
+        withdraw(partition, ask)
+        ask.app.may_preempt_again(ask)
+
+
 def withdraw(partition: Partition, ask: Ask) -> None:
     """Keep nothing for `ask` any longer (it runs, is gone, or a stronger one took the room); if it waits, in line."""
     nomination = ask.nomination

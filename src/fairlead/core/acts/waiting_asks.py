@@ -94,7 +94,7 @@ def dequeue(partition: Partition, ask: Ask) -> None:
 
 def take_out(partition: Partition, ask: Ask) -> None:
     """`ask` waits no longer, in no book, and nothing is kept for it: the reverse of `enqueue`."""
-    nominate.withdraw(partition, ask)
+    nominate.lose(partition, ask)
     reserve_node.unreserve(partition, ask)
     dequeue(partition, ask)
     ask.app.queue.add_pending(ask.items, -1)

@@ -83,7 +83,7 @@ def _stop(partition: Partition, ask: Ask, spec: WindowSpec) -> None:
 
 def _give_up_what_is_closed(partition: Partition, ask: Ask) -> None:
     """Nothing is kept for an ask on a node from which it is kept away now."""
-    for node, give_up in ((ask.held_on, nominate.withdraw), (ask.reserved_on, reserve_node.unreserve)):
+    for node, give_up in ((ask.held_on, nominate.lose), (ask.reserved_on, reserve_node.unreserve)):
         if node is not None and not is_selected(ask.where, node.labels):
             give_up(partition, ask)
     reservation = partition.reserving.get(ask)

@@ -80,7 +80,7 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
         partition.nodes.touch(node)
         partition.books_version += 1
         for ask in list(node.held):
-            nominate.withdraw(partition, ask)
+            nominate.lose(partition, ask)
             if ask.bound_for is node and not ask.required_node:
                 gangs.wait_again(partition, ask)
         for ask in [a for a in node.reservations if not a.required_node]:
@@ -105,7 +105,7 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     if node is None:
         return
     for ask in [*node.held, *node.reservations]:
-        nominate.withdraw(partition, ask)
+        nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
     gangs.leave_node(partition, node)
     foreign.leave_node(partition, node)
@@ -136,7 +136,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     partition.disruption.capacity_changed()
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
-        nominate.withdraw(partition, ask)
+        nominate.lose(partition, ask)
     for ask, placeholder in gangs.under_way_to(node):
         if not suits(partition, ask, node, placeholder):
             gangs.wait_again(partition, ask)

@@ -127,8 +127,7 @@ def yield_room(partition: Partition, node: Node) -> None:
             if not is_stronger(other, weakest):
                 weakest = other
         add_to(left, node.held[weakest])
-        nominate.withdraw(partition, weakest)
-        weakest.app.may_preempt_again(weakest)
+        nominate.lose(partition, weakest)
 
 
 def start_over(partition: Partition, ask: Ask, node: Node) -> None:

@@ -185,8 +185,7 @@ class Attempts:
         if ask.nomination is not None and ask.nomination.is_stuck:
             moves_on(partition, ask, ask.nomination.node)
         for nominee in plan.cleared:
-            nominate.withdraw(partition, nominee)
-            nominee.app.may_preempt_again(nominee)
+            nominate.lose(partition, nominee)
         tell(partition, plan)
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
         reserve_node.unreserve(partition, ask)

@@ -30,7 +30,7 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None
     message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
     for victim in victims:
         if victim in nominees:
-            nominate.withdraw(partition, victim)
+            nominate.lose(partition, victim)
         else:
             stop_for(partition, ask, victim, "required-node", message)
     ask.preempt_triggered = bool(victims)
@@ -45,7 +45,7 @@ def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
     nominees.sort(key=lambda a: (a.priority, -a.seq))
     taken = _enough_of(partition, ask, node, nominees)
     for nominee in taken:
-        nominate.withdraw(partition, nominee)
+        nominate.lose(partition, nominee)
     return bool(taken)
 
 

@@ -1,0 +1,114 @@
+"""Faults that a reading along one theme found: what stops work, for whom, and what becomes of it meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+
+from fairlead.core.model.constraints import NO_SCHEDULE, Taint
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    ChangeAsk,
+    DrainNode,
+    Event,
+    LabelNode,
+    Leaving,
+    Nominated,
+    Release,
+    RemoveNode,
+)
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+SOON = {"preemption.delay": "1s"}
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def guaranteed(name: str, count: int, **more: Any) -> QueueSpec:
+    return QueueSpec(name=name, guaranteed=Limits({"vcore": count * 1000}), **more)
+
+
+def queue_file(rule: str, *queues: QueueSpec) -> ClusterSpec:
+    leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    return ClusterSpec(partitions=(PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule)),))
+
+
+def cluster(rule: str, *queues: QueueSpec, nodes: dict[str, int]) -> Scheduler:
+    """With these leaves (default: a and b) and nodes of so many cores."""
+    s = Scheduler(queue_file(rule, *queues))
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> None:
+    """One application with one ask of the same name."""
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
+    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def stopped(decisions: list[Decision]) -> list[str]:
+    return [d.key for d in decisions if isinstance(d, Evict)]
+
+
+def nominated(s: Scheduler) -> dict[str, str]:
+    return {ask.key: n.node.id for ask, n in s.cluster.partitions["default"].nominations.of.items()}
+
+
+def over_time(s: Scheduler, now: int, until: int) -> list[Decision]:
+    """What is decided when the scheduler is called whenever it wants to be."""
+    said = s.schedule(now)
+    while (due := s.next_wakeup_ms()) is not None and due <= until:
+        said += s.schedule(due)
+    return said
+
+
+# -- what is kept is lost -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        DrainNode("n1"),
+        RemoveNode("n1"),
+        ChangeAsk("w", "w", cores(3)),
+        LabelNode("n1", {}, (Taint("gpu", "", NO_SCHEDULE),)),
+    ],
+)
+def test_by_guarantee_work_may_be_stopped_again_for_an_ask_that_lost_what_was_kept_for_it(lost: Event) -> None:
+    """It was nominated by report, after a restart of the controller."""
+    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    submit(s, "v1", 4, queue="root.b", node="n1")
+    submit(s, "v2", 4, queue="root.b", node="n2")
+    submit(s, "w", 4)
+    s.handle(Leaving("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 1)
+    s.handle(Nominated("w", "w", "n1"), 1)
+    assert nominated(s) == {"w": "n1"}
+    s.handle(lost, 2)
+    s.handle(DrainNode("n1"), 2)
+    check_books(s)
+    s.handle(Release("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    assert stopped(over_time(s, 3, 60_000)) == ["v2"]
