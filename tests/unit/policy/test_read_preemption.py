@@ -112,3 +112,17 @@ def test_by_guarantee_work_may_be_stopped_again_for_an_ask_that_lost_what_was_ke
     check_books(s)
     s.handle(Release("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 3)
     assert stopped(over_time(s, 3, 60_000)) == ["v2"]
+
+
+def test_by_guarantee_an_ask_that_was_nominated_by_report_looks_elsewhere_when_its_victim_is_overdue() -> None:
+    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    submit(s, "v1", 4, queue="root.b", node="n1")
+    submit(s, "v2", 4, queue="root.b", node="n2")
+    submit(s, "w", 4)
+    s.handle(Leaving("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 1)
+    s.handle(Nominated("w", "w", "n1"), 1)
+    assert stopped(over_time(s, 1, 89_999)) == []
+    assert stopped(over_time(s, 90_001, 200_000)) == ["v2"]
+    check_books(s)
+    s.handle(Release("v2", "v2", Cause.PREEMPTED_BY_SCHEDULER), 200_001)
+    assert started(s.schedule(200_001)) == ["w@n2"]
