@@ -15,6 +15,7 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     ChangeAsk,
+    Configure,
     DrainNode,
     Event,
     LabelNode,
@@ -126,3 +127,23 @@ def test_by_guarantee_an_ask_that_was_nominated_by_report_looks_elsewhere_when_i
     check_books(s)
     s.handle(Release("v2", "v2", Cause.PREEMPTED_BY_SCHEDULER), 200_001)
     assert started(s.schedule(200_001)) == ["w@n2"]
+
+
+# -- the rule changes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_nothing_more_is_stopped_for_an_ask_when_the_rule_changes_while_its_victims_leave(rule: str) -> None:
+    queues = guaranteed("a", 4, properties=SOON), QueueSpec(name="b")
+    s = cluster("guarantee", *queues, nodes={"n1": 4, "n2": 4})
+    submit(s, "v1", 4, queue="root.b", node="n1")
+    submit(s, "v2", 4, queue="root.b", node="n2")
+    submit(s, "w", 4, priority=5)
+    assert stopped(over_time(s, 0, 1_000)) == ["v1"]
+    s.handle(Configure(queue_file(rule, *queues)), 1_001)
+    check_books(s)
+    assert stopped(over_time(s, 1_001, 2_000)) == []
+    assert nominated(s) == {"w": "n1"}
+    s.handle(Release("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 2_001)
+    assert started(s.schedule(2_001)) == ["w@n1"]
+    check_books(s)

@@ -14,8 +14,10 @@ from fairlead.core.acts import (
     allocations,
     application_steps,
     infeasible,
+    nominate,
     queue_removal,
     quota_clocks,
+    reserve_node,
     reserve_turn,
     room_changes,
     waiting_asks,
@@ -34,7 +36,7 @@ from fairlead.core.model.reasons import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books import Application, Cluster
+    from fairlead.core.books import Application, Ask, Cluster
     from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, TemplateSpec
 
 PARTITION_REMOVED = "PartitionRemoved"
@@ -113,6 +115,24 @@ def _set_order(partition: Partition) -> None:
             ask.place_in_line()
         for ask in in_line:
             waiting_asks.line_up(partition, ask)
+    if by_rank:
+        _nominate_preemptors(partition)
+
+
+def _nominate_preemptors(partition: Partition) -> None:
+    """By guarantee a node is set aside for what others were stopped for; by rank it is nominated there. Else other work
+    would be stopped for it elsewhere.
+    """
+    leaving: dict[Ask, list[Ask]] = {}
+    for victim in partition.disruption.leave_by:
+        if victim.evicted_for is not None and victim.evicted_for.reserved_on is not None:
+            leaving.setdefault(victim.evicted_for, []).append(victim)
+    for ask, victims in leaving.items():
+        node = ask.reserved_on
+        assert node is not None
+        reserve_node.unreserve(partition, ask)
+        nominate.nominate(partition, ask, node, tuple(victims))
+        ask.preempt_triggered = True
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
