@@ -20,6 +20,7 @@ from fairlead.core.model.events import (
     Event,
     LabelNode,
     Leaving,
+    MoveApplication,
     Nominated,
     Release,
     RemoveNode,
@@ -147,3 +148,36 @@ def test_nothing_more_is_stopped_for_an_ask_when_the_rule_changes_while_its_vict
     s.handle(Release("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 2_001)
     assert started(s.schedule(2_001)) == ["w@n1"]
     check_books(s)
+
+
+def started_within_a_guarantee() -> Scheduler:
+    """By both: low work of `lab` started within its guarantee while higher work of `rest` waited."""
+    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 2})
+    submit(s, "first", 2, 0, "root.rest", priority=5)
+    s.schedule(0)
+    submit(s, "high", 2, 1, "root.rest", priority=5)
+    submit(s, "low", 2, 1, "root.lab")
+    s.schedule(1)
+    s.handle(Release("first", "first", Cause.PREEMPTED_BY_SCHEDULER), 2)
+    assert started(s.schedule(2)) == ["low@n1"]
+    return s
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        queue_file("priority", guaranteed("lab", 2), QueueSpec(name="rest")),
+        queue_file("both", QueueSpec(name="lab"), QueueSpec(name="rest")),
+        queue_file("both", QueueSpec(name="lab"), guaranteed("rest", 1)),
+    ],
+)
+def test_what_started_within_a_guarantee_that_counts_no_longer_is_not_spared_for_it(file: ClusterSpec) -> None:
+    s = started_within_a_guarantee()
+    s.handle(Configure(file), 3)
+    assert stopped(s.schedule(3)) == ["low"]
+
+
+def test_what_started_within_a_guarantee_and_was_moved_out_of_it_is_not_spared_for_it() -> None:
+    s = started_within_a_guarantee()
+    s.handle(MoveApplication("low", "root.rest"), 3)
+    assert stopped(s.schedule(3)) == ["low"]
