@@ -27,6 +27,7 @@ from fairlead.core.model.events import (
 )
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -181,3 +182,29 @@ def test_what_started_within_a_guarantee_and_was_moved_out_of_it_is_not_spared_f
     s = started_within_a_guarantee()
     s.handle(MoveApplication("low", "root.rest"), 3)
     assert stopped(s.schedule(3)) == ["low"]
+
+
+# -- so many evictions within the hour ------------------------------------------------------------------------------
+
+
+def test_where_one_queue_can_lose_no_more_others_make_room_though_they_too_can_lose_only_so_much() -> None:
+    once = {"preemption.evictions.max": "1"}
+    capped = (QueueSpec(name=name, properties=once) for name in ("b", "c"))
+    s = cluster("priority", QueueSpec(name="a"), *capped, QueueSpec(name="d"), nodes={"n1": 6})
+    for priority, queue in enumerate("bcd"):
+        for number in (1, 2):
+            submit(s, f"{queue}{number}", 1, queue=f"root.{queue}", priority=priority)
+    s.schedule(0)
+    submit(s, "high", 3, 1, priority=9)
+    assert stopped(s.schedule(1)) == ["b2", "c2", "d2"]
+
+
+def test_under_a_maximum_work_elsewhere_makes_room_where_the_lowest_can_lose_no_more() -> None:
+    once = {"preemption.evictions.max": "1"}
+    leaves = (QueueSpec(name="a"), QueueSpec(name="b", properties=once), QueueSpec(name="c"))
+    full = QueueSpec(name="p", parent=True, max=Limits({"vcore": 3_000}), queues=leaves)
+    s = cluster("priority", full, nodes={"n1": 3, "n2": 3})
+    for key, priority in (("b1", 1), ("b2", 1), ("c1", 2)):
+        submit(s, key, 1, queue=f"root.p.{key[0]}", priority=priority, node="n1")
+    submit(s, "high", 2, 1, "root.p.a", priority=9, tags={TAG_REQUIRED_NODE: "n2"})
+    assert stopped(s.schedule(1)) == ["b2", "c1"]
