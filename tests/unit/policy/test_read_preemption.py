@@ -208,3 +208,14 @@ def test_under_a_maximum_work_elsewhere_makes_room_where_the_lowest_can_lose_no_
         submit(s, key, 1, queue=f"root.p.{key[0]}", priority=priority, node="n1")
     submit(s, "high", 2, 1, "root.p.a", priority=9, tags={TAG_REQUIRED_NODE: "n2"})
     assert stopped(s.schedule(1)) == ["b2", "c1"]
+
+
+def test_by_guarantee_of_a_queue_that_can_lose_only_so_much_that_is_stopped_which_makes_room() -> None:
+    once = {"preemption.evictions.max": "1"}
+    queues = guaranteed("a", 4, properties=SOON), QueueSpec(name="b", properties=once)
+    s = cluster("guarantee", *queues, nodes={"n1": 2, "n2": 4})
+    submit(s, "large", 4, 0, "root.b", node="n2")
+    submit(s, "small", 1, 1, "root.b", node="n1")
+    submit(s, "newest", 1, 2, "root.b", node="n1")
+    submit(s, "w", 4, 3)
+    assert stopped(over_time(s, 3, 2_000)) == ["large"]

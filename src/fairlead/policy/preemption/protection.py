@@ -64,7 +64,7 @@ def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
 
 def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
     """Those of some candidates that may be stopped: not spared, and of each queue no more, the preferred, than may."""
-    found = [v for v in victims if not is_spared(partition, preemptor, v)]
+    found = unspared(partition, preemptor, victims)
     left = overdrawn(partition, found)
     if not left:
         return found
@@ -72,8 +72,15 @@ def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]
     return [victim for victim in found if victim in kept]
 
 
+def unspared(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
+    """The same, however much their queues may lose."""
+    return [v for v in victims if not is_spared(partition, preemptor, v)]
+
+
 def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     """As many of the first of these as their queues may lose; what is `left` is used up by them."""
+    if not left:
+        return list(victims)
     kept: list[Ask] = []
     for victim in victims:
         capped = [queue for queue in victim.app.queue.lineage if queue in left]
