@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import NO_SCHEDULE, Taint
+from fairlead.core.model.constraints import NO_EXECUTE, NO_SCHEDULE, Requirement, Taint
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -24,12 +24,14 @@ from fairlead.core.model.events import (
     Nominated,
     Release,
     RemoveNode,
+    SetBudget,
 )
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
+    BudgetSpec,
     ClusterSpec,
     NodeSpec,
     PartitionSpec,
@@ -219,3 +221,21 @@ def test_by_guarantee_of_a_queue_that_can_lose_only_so_much_that_is_stopped_whic
     submit(s, "newest", 1, 2, "root.b", node="n1")
     submit(s, "w", 4, 3)
     assert stopped(over_time(s, 3, 2_000)) == ["large"]
+
+
+# -- budgets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("searched_before", [True, False])
+def test_what_is_told_to_stop_for_a_taint_counts_for_a_budget_that_the_place_counts(searched_before: bool) -> None:
+    """One more may stop, and that one is gone: what is not in the budget makes room, though it stands higher."""
+    s = cluster("priority", nodes={"n1": 2, "n2": 2, "n3": 2})
+    for node, priority, labels in (("n1", 0, {"app": "db"}), ("n2", 0, {"app": "db"}), ("n3", 1, {})):
+        submit(s, f"on-{node}", 2, queue="root.b", node=node, priority=priority, labels=labels)
+    database = (Requirement("app", "In", ("db",)),)
+    s.handle(SetBudget(BudgetSpec(name="db", selector=database, min_available=1, left=1)), 0)
+    if searched_before:
+        s.cluster.admission.budgets.left(s.cluster.partitions["default"])
+    assert stopped(s.handle(LabelNode("n1", {}, (Taint("sick", "", NO_EXECUTE),)), 1)) == ["on-n1"]
+    submit(s, "high", 2, 2, priority=9)
+    assert stopped(s.schedule(2)) == ["on-n3"]

@@ -159,7 +159,12 @@ class Budgets(Declared[BudgetSpec]):
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
         counted = self.counted.get(ask.app.spec.partition)
-        for name in counted.changed(ask) if counted is not None else ():
+        if counted is not None:
+            less = counted.changed(ask)
+        else:
+            # Where nothing is counted yet, or since a change, what this scheduler tells to stop is known all the same.
+            less = self.protecting(ask) if ask.node is not None and ask.evicted_by is not None else ()
+        for name in less:
             spec = self._specs[name]
             if spec.left:
                 self._specs[name] = replace(spec, left=spec.left - 1)
