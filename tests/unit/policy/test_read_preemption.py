@@ -239,3 +239,38 @@ def test_what_is_told_to_stop_for_a_taint_counts_for_a_budget_that_the_place_cou
     assert stopped(s.handle(LabelNode("n1", {}, (Taint("sick", "", NO_EXECUTE),)), 1)) == ["on-n1"]
     submit(s, "high", 2, 2, priority=9)
     assert stopped(s.schedule(2)) == ["on-n3"]
+
+
+# -- guarantees -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", [Cause.STOPPED_BY_RM, Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER])
+def test_what_leaves_counts_as_gone_from_what_its_queue_is_guaranteed_whoever_told_it_to(cause: Cause) -> None:
+    """A pod that its owner deleted, for one."""
+    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4})
+    submit(s, "deleted", 2, queue="root.lab", node="n1")
+    submit(s, "stays", 2, queue="root.lab", node="n1")
+    s.handle(Leaving("deleted", "deleted", cause), 1)
+    check_books(s)
+    submit(s, "high", 2, 2, "root.rest", priority=9)
+    assert stopped(Scheduler.load(s.dump()).schedule(2)) == []
+    assert stopped(s.schedule(2)) == []
+
+
+def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_is_guaranteed() -> None:
+    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.lab")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(2), "task_group": "t"}
+    s.handle(AddAsks((AskSpec(key="p", placeholder=True, **of_gang),)), 0)
+    assert started(s.schedule(0)) == ["p@n1"]
+    s.handle(AddAsks((AskSpec(key="real", **of_gang),)), 1)
+    assert stopped(s.schedule(1)) == ["p"]
+    check_books(s)
+    submit(s, "stays", 2, 1, "root.lab", node="n1")
+    s.handle(Release("g", "real"), 2)
+    check_books(s)
+    submit(s, "high", 2, 2, "root.rest", priority=9)
+    assert stopped(Scheduler.load(s.dump()).schedule(2)) == []
+    assert stopped(s.schedule(2)) == []
+    s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 3)
+    check_books(s)

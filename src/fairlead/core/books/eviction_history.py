@@ -42,9 +42,9 @@ class Disruption:
         """What was told to stop for others, in order, and when it should have left at the latest."""
         self.overdue: dict[Ask, None] = {}
         """What has not left in its time."""
-        self.timed_out: dict[Ask, None] = {}
-        """Of gangs that waited long enough, and too small placeholders: what was told to go, and for nothing else. Its
-        room is not counted on, but it does go.
+        self.going: dict[Ask, None] = {}
+        """What was told to go for another reason than to make room: its room is not counted on, but it does go. What
+        takes the place of a placeholder has that room.
         """
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
@@ -173,5 +173,6 @@ class Disruption:
         memory._times = {path: deque(times) for path, times in plain["times"]}
         memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
         memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}
-        memory.timed_out = {ask: None for ask in asks.values() if ask.evict_cause is Cause.TIMEOUT}
+        others = (None, Cause.PREEMPTED_BY_SCHEDULER)
+        memory.going = {a: None for a in asks.values() if a.evict_cause not in others and a.replaces is None}
         return memory

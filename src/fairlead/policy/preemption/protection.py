@@ -139,7 +139,7 @@ def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
     used, gone = queue.allocated, queue.preempting
     above = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in (queue.guaranteed or {}).items()}
     told = partition.disruption
-    others = {**told.leave_by, **told.timed_out, **dict.fromkeys((*told.overdue, *partition.idle.every()))}
+    others = {**told.leave_by, **told.going, **dict.fromkeys((*told.overdue, *partition.idle.every()))}
     for ask in others:
         if queue in payer(ask).lineage and not counts_as_gone(ask):
             for name, amount in ask.items:
