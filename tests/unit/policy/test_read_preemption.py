@@ -25,6 +25,7 @@ from fairlead.core.model.events import (
     Release,
     RemoveNode,
     SetBudget,
+    UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -131,6 +132,20 @@ def test_by_guarantee_an_ask_that_was_nominated_by_report_looks_elsewhere_when_i
     check_books(s)
     s.handle(Release("v2", "v2", Cause.PREEMPTED_BY_SCHEDULER), 200_001)
     assert started(s.schedule(200_001)) == ["w@n2"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_an_ask_whose_node_shrinks_below_it_looks_anew_at_once(rule: str) -> None:
+    """Not when its victims have left: the node can hold it no more."""
+    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    submit(s, "v1", 4, queue="root.b", node="n1")
+    submit(s, "v2", 4, queue="root.b", node="n2", priority=1)
+    submit(s, "high", 4, priority=9)
+    assert stopped(s.schedule(0)) == ["v1"]
+    s.handle(UpdateNode("n1", cores(3)), 1)
+    assert stopped(s.schedule(1)) == ["v2"]
+    assert nominated(s) == {"high": "n2"}
+    check_books(s)
 
 
 # -- the rule changes -----------------------------------------------------------------------------------------------
