@@ -39,6 +39,8 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.order.victim_index import Stoppable
+from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.scheduler import Scheduler
 
 SOON = {"preemption.delay": "1s"}
@@ -289,3 +291,36 @@ def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_
     assert stopped(s.schedule(2)) == []
     s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 3)
     check_books(s)
+
+
+# -- cost -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_in_vain_for_one_ask_does_not_have_each_of_the_others_searched_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[str] = []
+    best = Search.best
+
+    def counted(self: Search, table: Stoppable) -> Plan | None:
+        searched.append(self.ask.key)
+        return best(self, table)
+
+    monkeypatch.setattr(Search, "best", counted)
+    spared = {"preemption.min.runtime": "1h"}
+    s = cluster("priority", QueueSpec(name="a"), QueueSpec(name="b", properties=spared), nodes={"n1": 4})
+    submit(s, "runs", 4, queue="root.b", node="n1")
+    for number in range(20):
+        submit(s, f"w{number}", 3, priority=2)
+    part = s.cluster.partitions["default"]
+    other = part.applications["runs"].asks["runs"]
+    for time_ms in range(2):
+        part.disruption.note_fruitless(other, part.nodes.nodes["n1"], time_ms)
+    assert stopped(s.schedule(1)) == []
+    assert searched == ["w0"]
+    assert part.disruption.has_history(other)
+    again = Scheduler.load(s.dump()).cluster.partitions["default"]
+    assert again.disruption.has_history(again.applications["runs"].asks["runs"])
+    assert not again.disruption.has_history(again.applications["w0"].asks["w0"])
+    s.handle(UpdateNode("n1", cores(4)), 2)
+    assert part.disruption.barred_until(other, part.nodes.nodes["n1"], 3_700_000) is None
