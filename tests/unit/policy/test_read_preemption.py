@@ -150,6 +150,19 @@ def test_an_ask_whose_node_shrinks_below_it_looks_anew_at_once(rule: str) -> Non
     check_books(s)
 
 
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_what_requires_another_node_is_not_nominated_by_report(rule: str) -> None:
+    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    submit(s, "leaves", 4, queue="root.b", node="n2")
+    submit(s, "stays", 4, queue="root.b", node="n1", priority=9)
+    submit(s, "daemon", 2, priority=5, tags={TAG_REQUIRED_NODE: "n1"})
+    s.handle(Leaving("leaves", "leaves", Cause.PREEMPTED_BY_SCHEDULER), 1)
+    s.handle(Nominated("daemon", "daemon", "n2"), 1)
+    assert nominated(s) == {}
+    s.handle(Release("leaves", "leaves", Cause.PREEMPTED_BY_SCHEDULER), 2)
+    assert started(s.schedule(2)) == []
+
+
 # -- the rule changes -----------------------------------------------------------------------------------------------
 
 

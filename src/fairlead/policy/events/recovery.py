@@ -35,6 +35,8 @@ def nominated(partition: Partition, event: Nominated) -> None:
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
         return
+    if ask.required_node not in ("", node.id):
+        return
     if ask.spec.idle:
         return  # It takes what others leave over when its turn comes: nothing is kept for it.
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
