@@ -306,6 +306,67 @@ def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_
     check_books(s)
 
 
+# -- work that has one place to run ---------------------------------------------------------------------------------
+
+
+def two_on_one_node(size: int, left: int) -> Scheduler:
+    """In the walk: two works of so many cores on n1, and `one`, which needs two there, has the newer one stopped."""
+    s = cluster("guarantee", nodes={"n1": 2 * size + left, "n2": 8})
+    submit(s, "older", size, 0, "root.b", node="n1")
+    submit(s, "newer", size, 1, "root.b", node="n1")
+    submit(s, "one", 2, 2, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.schedule(2)) == ["newer"]
+    return s
+
+
+def test_what_leaves_a_node_for_one_that_requires_it_is_room_for_a_second_one_too() -> None:
+    s = two_on_one_node(4, 0)
+    submit(s, "two", 2, 3, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.schedule(3)) == []
+    check_books(s)
+    s.handle(Release("newer", "newer", Cause.PREEMPTED_BY_SCHEDULER), 4)
+    assert started(s.schedule(4)) == ["one@n1", "two@n1"]
+
+
+def test_for_a_second_one_that_requires_the_node_more_is_stopped_where_the_first_needs_what_leaves() -> None:
+    s = two_on_one_node(3, 0)
+    submit(s, "two", 2, 3, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.schedule(3)) == ["older"]
+
+
+def test_what_requires_a_node_has_other_work_stopped_there_when_what_was_told_to_is_overdue() -> None:
+    s = two_on_one_node(2, 0)
+    assert stopped(over_time(s, 3, 90_001)) == []
+    assert stopped(over_time(s, 90_002, 100_000)) == ["older"]
+    check_books(s)
+    again = Scheduler.load(s.dump())
+    assert over_time(again, 100_000, 8_000_000) == over_time(s, 100_000, 8_000_000)
+    assert again.dump() == s.dump()
+
+
+def test_a_second_one_that_counted_on_what_leaves_has_more_stopped_when_that_is_overdue() -> None:
+    s = two_on_one_node(4, 0)
+    submit(s, "two", 2, 3, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(over_time(s, 3, 90_001)) == []
+    assert stopped(over_time(s, 90_002, 100_000)) == ["older"]
+    check_books(s)
+
+
+def test_what_is_kept_on_a_node_is_taken_by_what_requires_it_only_where_there_is_room_now() -> None:
+    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 8, "n2": 8})
+    submit(s, "leaves", 8, 0, "root.b", node="n1", priority=9)
+    submit(s, "other", 8, 0, "root.b", node="n2", priority=9)
+    submit(s, "w", 4, 0)
+    s.handle(Leaving("leaves", "leaves", Cause.PREEMPTED_BY_SCHEDULER), 0)
+    s.handle(Nominated("w", "w", "n1"), 0)
+    submit(s, "one", 6, 1, "root.b", priority=5, tags={TAG_REQUIRED_NODE: "n1"})
+    assert started(s.schedule(1)) == []
+    check_books(s)
+    s.handle(Release("leaves", "leaves", Cause.PREEMPTED_BY_SCHEDULER), 2)
+    assert started(s.schedule(2)) == ["one@n1"]
+    check_books(s)
+
+
 # -- cost -----------------------------------------------------------------------------------------------------------
 
 
