@@ -23,6 +23,7 @@ from fairlead.core.model.events import (
     MoveApplication,
     Nominated,
     Release,
+    RemoveApplication,
     RemoveNode,
     SetBudget,
     UpdateNode,
@@ -303,6 +304,20 @@ def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_
     assert stopped(Scheduler.load(s.dump()).schedule(2)) == []
     assert stopped(s.schedule(2)) == []
     s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 3)
+    check_books(s)
+
+
+def test_by_guarantee_no_more_is_stopped_for_two_asks_than_their_queue_is_guaranteed() -> None:
+    """Also while what was stopped for the first has not left."""
+    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    submit(s, "v1", 4, queue="root.b", node="n1")
+    submit(s, "v2", 4, queue="root.b", node="n2")
+    submit(s, "first", 4)
+    submit(s, "second", 4)
+    assert stopped(over_time(s, 0, 60_000)) == ["v1"]
+    s.handle(RemoveApplication("first"), 60_001)
+    s.handle(Release("v1", "v1", Cause.PREEMPTED_BY_SCHEDULER), 60_001)
+    assert started(s.schedule(60_001)) == ["second@n1"]
     check_books(s)
 
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.budgets import violated
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import is_spared, least_above, overdrawn, protected_ms, within, within_guarantees
+from fairlead.policy.preemption.protection import (
+    is_spared,
+    least_above,
+    overdrawn,
+    protected_ms,
+    within,
+    within_guarantees,
+)
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask

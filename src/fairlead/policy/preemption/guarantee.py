@@ -71,6 +71,7 @@ class Verdict(Enum):
 def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
     snapshots = QueueSnapshots(ask.app.queue)
+    _count_those_to_come(partition, ask, snapshots)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
@@ -103,6 +104,17 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
             snapshots.remove(snapshots.of(payer(running)), running.items)
     left = snapshots.ask_queue.remaining()
     return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
+
+
+def _count_those_to_come(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
+    """Others of its queues for which work was stopped use the guarantee as soon as that has left."""
+    found = [n.ask for n in partition.nominations.of.values() if not n.gathers]
+    for node in partition.nodes.nodes.values() if partition.reservations else ():
+        found += [holder for holder in node.reservations if holder.preempt_triggered]
+    for other in found:
+        for queue in other.app.queue.lineage if other is not ask else ():
+            if queue in ask.app.queue.lineage:
+                add_to(snapshots.of(queue).used, other.items)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
