@@ -191,8 +191,9 @@ def _check_timers(partition: Partition) -> None:
         assert set_ms <= max(at_ms, now), f"{subject or name}: {kind} is due at {at_ms}, and set for {set_ms}"
 
     asks = (ask for app in partition.applications.values() for ask in app.asks.values())
-    timed_out = {ask for ask in asks if ask.evict_cause is Cause.TIMEOUT}
-    assert set(partition.disruption.timed_out) == timed_out, "told to go because its time was over: not as it stands"
+    others = (None, Cause.PREEMPTED_BY_SCHEDULER)
+    going = {ask for ask in asks if ask.evict_cause not in others and ask.replaces is None}
+    assert set(partition.disruption.going) == going, "told to go for another reason than others: not as it stands"
     if partition.disruption.leave_by:
         due(min(partition.disruption.leave_by.values()), "", terminating.TIMER)
     elif (set_ms := partition.timers.due_ms(name, "", terminating.TIMER)) is not None:

@@ -172,8 +172,8 @@ def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
         gangs.placeholder_told_to_go(ask)
     if cause is Cause.PREEMPTED_BY_SCHEDULER:
         terminating.begin(partition, ask)
-    elif cause is Cause.TIMEOUT:
-        partition.disruption.timed_out[ask] = None
+    elif ask.replaces is None:
+        partition.disruption.going[ask] = None
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
 

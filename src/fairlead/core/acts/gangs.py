@@ -204,6 +204,8 @@ def _part(partition: Partition, ask: Ask) -> None:
     placeholder, node = ask.replaces, ask.bound_for
     assert placeholder is not None
     ask.replaces = placeholder.replaces = None
+    if placeholder.node is not None:
+        partition.disruption.going[placeholder] = None
     ask.app.swapping -= 1
     if node is not None:
         ask.bound_for = None

@@ -48,6 +48,13 @@ def enter(partition: Partition, nomination: Nomination) -> None:
         kept_constraints.promise(partition.nodes, ask, nomination.node)
 
 
+def lose(partition: Partition, ask: Ask) -> None:
+    """What was kept for `ask` is lost: if work was stopped for that, other work may be stopped for it again."""
+    if ask.nomination is not None:
+        withdraw(partition, ask)
+        ask.app.may_preempt_again(ask)
+
+
 def withdraw(partition: Partition, ask: Ask) -> None:
     """Keep nothing for `ask` any longer (it runs, is gone, or a stronger one took the room); if it waits, in line."""
     nomination = ask.nomination
@@ -72,10 +79,3 @@ def withdraw(partition: Partition, ask: Ask) -> None:
         ask.app.queue.touch_app(ask.app)
         if ask.app.queue in partition.reserving.bounded:
             partition.reserving.overdue[ask.app.queue] = None  # It may have waited for `wait.max` meanwhile.
-
-
-def lose(partition: Partition, ask: Ask) -> None:
-    """What is kept for `ask` is lost to it, and with it what others were stopped for: it may have others stopped."""
-    if ask.nomination is not None:
-        withdraw(partition, ask)
-        ask.app.may_preempt_again(ask)

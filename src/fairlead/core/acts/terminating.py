@@ -43,7 +43,7 @@ def end(partition: Partition, ask: Ask) -> None:
     if not partition.disruption.leave_by:
         partition.timers.cancel(partition.name, "", TIMER)
     partition.disruption.overdue.pop(ask, None)
-    partition.disruption.timed_out.pop(ask, None)
+    partition.disruption.going.pop(ask, None)
     ask.evict_cause = ask.evicted_by = ask.evicted_for = None
     ask.overdue = False
 

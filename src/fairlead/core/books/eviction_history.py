@@ -42,14 +42,16 @@ class Disruption:
         """What was told to stop for others, in order, and when it should have left at the latest."""
         self.overdue: dict[Ask, None] = {}
         """What has not left in its time."""
-        self.timed_out: dict[Ask, None] = {}
-        """Of gangs that waited long enough, and too small placeholders: what was told to go, and for nothing else. Its
-        room is not counted on, but it does go.
+        self.going: dict[Ask, None] = {}
+        """What was told to go for another reason than to make room: its room is not counted on, but it does go. What
+        takes the place of a placeholder has that room.
         """
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
         self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
         """Of (preemptor, node): how often in vain, at which capacity, and when last."""
+        self._in_vain: dict[str, int] = {}
+        """On how many nodes of each preemptor."""
         self._times: dict[str, deque[int]] = {}
         """By queue with a budget of evictions, the times of the evictions of the last hour."""
 
@@ -89,7 +91,10 @@ class Disruption:
 
     def has_history(self, preemptor: Ask) -> bool:
         """Whether work was stopped for it before, or in vain: then it is not like its equals."""
-        return bool(self._fruitless) or work_name(preemptor) in self._pairs
+        if not (self._pairs or self._in_vain):
+            return False
+        name = work_name(preemptor)
+        return name in self._pairs or name in self._in_vain
 
     def was_stopped_for(self, preemptor: Ask, victim: Ask) -> bool:
         """Whether the one was stopped for the other, and nothing new has come since."""
@@ -112,12 +117,24 @@ class Disruption:
         None stands for room anywhere that was given up because something did not leave in its time.
         """
         if len(self._fruitless) >= REMEMBERED_MAX:
-            del self._fruitless[next(iter(self._fruitless))]
+            self._forget_fruitless(next(iter(self._fruitless)))
         key = (work_name(preemptor), node.id if node is not None else "")
-        times, capacity, _ = self._fruitless.pop(key, (0, self.capacity, now_ms))
+        times, capacity, _ = self._fruitless.get(key, (0, self.capacity, now_ms))
         times = times + 1 if capacity == self.capacity else 1
-        self._fruitless[key] = (times, self.capacity, now_ms)
+        self._forget_fruitless(key)
+        self._remember_fruitless(key, (times, self.capacity, now_ms))
         return times == FRUITLESS_MAX
+
+    def _remember_fruitless(self, key: tuple[str, str], last: tuple[int, int, int]) -> None:
+        self._fruitless[key] = last
+        self._in_vain[key[0]] = self._in_vain.get(key[0], 0) + 1
+
+    def _forget_fruitless(self, key: tuple[str, str]) -> None:
+        if self._fruitless.pop(key, None) is None:
+            return
+        self._in_vain[key[0]] -= 1
+        if not self._in_vain[key[0]]:
+            del self._in_vain[key[0]]
 
     def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
         """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
@@ -129,7 +146,7 @@ class Disruption:
         if times < FRUITLESS_MAX or capacity != self.capacity:
             return None
         if until_ms <= now_ms:
-            del self._fruitless[key]
+            self._forget_fruitless(key)
             return None
         return until_ms
 
@@ -169,9 +186,11 @@ class Disruption:
         memory.news, memory.capacity, memory.spared_at = plain["news"], plain["capacity"], plain.get("spared_at", -1)
         for preemptor, victim, news, told in plain["pairs"]:
             memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
-        memory._fruitless = {(a, n): (times, capacity, last) for a, n, times, capacity, last in plain["fruitless"]}
+        for preemptor, node, times, capacity, last_ms in plain["fruitless"]:
+            memory._remember_fruitless((preemptor, node), (times, capacity, last_ms))
         memory._times = {path: deque(times) for path, times in plain["times"]}
         memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
         memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}
-        memory.timed_out = {ask: None for ask in asks.values() if ask.evict_cause is Cause.TIMEOUT}
+        others = (None, Cause.PREEMPTED_BY_SCHEDULER)
+        memory.going = {a: None for a in asks.values() if a.evict_cause not in others and a.replaces is None}
         return memory

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Items
 
 
 def may_be_owed(queue: Queue) -> bool:
@@ -68,6 +69,13 @@ def _find_below(queue: Queue, counts: bool) -> None:
     for child in queue.children.values():
         _find_below(child, counts)
     queue.owes = counts and (queue.guaranteed is not None or any(child.owes for child in queue.children.values()))
+
+
+def may_count(leaf: Queue, items: Items) -> bool:
+    """Whether some guarantee on the way from a leaf to the root counts, and is about something of this amount."""
+    if not leaf.under_guarantee:
+        return False
+    return any(name in (queue.guaranteed or {}) for queue in leaf.lineage for name, amount in items if amount > 0)
 
 
 def owed_leaves(queue: Queue) -> Iterator[Queue]:

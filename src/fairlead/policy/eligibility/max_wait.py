@@ -190,7 +190,7 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
             nominate.nominate(partition, ask, aside, leaving, gathers=not leaving)
     elif held is not None:
         if not wanted:
-            nominate.withdraw(partition, ask)
+            nominate.lose(partition, ask)
         elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
             nominate.nominate(partition, ask, elsewhere, (), gathers=True)
     elif wanted:

@@ -66,6 +66,8 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     if event.capacity.as_dict() == node.total:
         return  # What is reported again is no change: what was stopped in vain is no better for it.
     partition.nodes.resize(node, event.capacity)
+    for ask in [a for a in node.held if a.held_on is node and not node.fits_total(a.items)]:
+        nominate.lose(partition, ask)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
 

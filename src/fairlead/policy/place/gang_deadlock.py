@@ -118,7 +118,7 @@ def _give_way(partition: Partition, later: Application, first: Application) -> N
     name = f"{first.id}/{_lacking(first)[0].key}"
     gangs.give_way(later, first)
     for ask in later.waiting_asks():
-        nominate.withdraw(partition, ask)
+        nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
     for ask in later.standing():
         text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"

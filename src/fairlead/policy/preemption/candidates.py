@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.budgets import violated
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import is_spared, least_above, protected_ms, within_guarantees
+from fairlead.policy.preemption.protection import (
+    is_spared,
+    least_above,
+    overdrawn,
+    protected_ms,
+    within,
+    within_guarantees,
+)
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -109,6 +116,7 @@ class Candidates:
         everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
         found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
         found.sort(key=lambda a: self._importance(a, now), reverse=True)
+        found = within(overdrawn(self.partition, found), found)
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
         far = self._far[among_own] = []

@@ -22,7 +22,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
-from fairlead.policy.preemption.protection import spare
+from fairlead.policy.preemption.protection import overdrawn, unspared, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
     by_node,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Items
     from fairlead.policy.preemption.queue_snapshot import Remaining
 
@@ -70,19 +71,21 @@ class Verdict(Enum):
 def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
     snapshots = QueueSnapshots(ask.app.queue)
+    _count_those_to_come(partition, ask, snapshots)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
-    found = spare(partition, ask, [*idle_candidates(partition, ask), *candidates(partition, ask, snapshots)])
+    found = unspared(partition, ask, [*idle_candidates(partition, ask), *candidates(partition, ask, snapshots)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
-    choice = _choose_node(partition, ask, found, snapshots, nodes_tried)
+    most = overdrawn(partition, found)
+    choice = _choose_node(partition, ask, found, most, snapshots, nodes_tried)
     if choice is None:
         return None
     chosen = list(choice.victims)
     victims = _as_many_as_needed(partition, ask, choice.node, chosen)
     if not victims:
-        more = _more_victims(snapshots, ask, found, chosen)
+        more = _more_victims(snapshots, ask, found, chosen, most)
         victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
     if not victims:
         return None
@@ -101,6 +104,17 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
             snapshots.remove(snapshots.of(payer(running)), running.items)
     left = snapshots.ask_queue.remaining()
     return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
+
+
+def _count_those_to_come(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
+    """Others of its queues for which work was stopped use the guarantee as soon as that has left."""
+    found = [n.ask for n in partition.nominations.of.values() if not n.gathers]
+    for node in partition.nodes.nodes.values() if partition.reservations else ():
+        found += [holder for holder in node.reservations if holder.preempt_triggered]
+    for other in found:
+        for queue in other.app.queue.lineage if other is not ask else ():
+            if queue in ask.app.queue.lineage:
+                add_to(snapshots.of(queue).used, other.items)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
@@ -160,8 +174,14 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
 
 def _choose_node(
-    partition: Partition, ask: Ask, found: Iterable[Ask], snapshots: QueueSnapshots, nodes_tried: bool
+    partition: Partition,
+    ask: Ask,
+    found: Iterable[Ask],
+    most: dict[Queue, int],
+    snapshots: QueueSnapshots,
+    nodes_tried: bool,
 ) -> Plan | None:
+    """`most`: so much may be stopped of these queues and below."""
     if not nodes_tried:
         nodes = partition.nodes.nodes.values()
         with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
@@ -179,7 +199,8 @@ def _choose_node(
     for is_avoided, count, node_id, node in sorted(worth_a_look):
         if best is not None and (is_avoided or best.rank < (0, count, node_id)):
             break
-        choice = _victims_on(partition, node, ask, sorted(may_go[node], key=preference), snapshots)
+        on_node = within(dict(most), sorted(may_go[node], key=preference))
+        choice = _victims_on(partition, node, ask, on_node, snapshots)
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best
@@ -249,14 +270,17 @@ def _victims_on(
 # -- the queue ----------------------------------------------------------------------------------------------------
 
 
-def _more_victims(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask]) -> list[Ask]:
+def _more_victims(
+    snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask], chosen: list[Ask], most: dict[Queue, int]
+) -> list[Ask]:
     """Victims anywhere else, for a queue whose maximum still has no room."""
     mine = snapshots.ask_queue
     for victim in chosen:
         snapshots.remove(snapshots.of(payer(victim)), victim.items)
     have = set(chosen)
     more: list[Ask] = []
-    for victim in sorted((v for v in found if v not in have), key=preference):
+    others = sorted((v for v in found if v not in have), key=preference)
+    for victim in within(dict(most), [*chosen, *others])[len(chosen) :]:
         before = mine.remaining()
         verdict = _judge(snapshots, ask, victim)
         if verdict is Verdict.ENOUGH:

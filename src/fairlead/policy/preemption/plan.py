@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
     from fairlead.policy.order.victim_index import Level, Need, Stoppable
 
 NODES_MAX = 64
@@ -221,16 +222,13 @@ class Search:
         """The same, with work that is within a guarantee of the ask's own queues, or without."""
         candidates = self.candidates.on(node, among_own)
         chosen = self._reprieved(node, bounds, leaving, candidates)
-        over = overdrawn(self.partition, chosen) if chosen else {}
-        if not over:
-            return chosen
-        # A queue would lose more than it may: only so many of its lowest are candidates at all.
-        fewer = within(over, reversed(candidates))
-        _put_back(bounds, chosen or ())
-        chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
-        if chosen and overdrawn(self.partition, chosen):
+        most: dict[Queue, int] = {}
+        while chosen and (over := overdrawn(self.partition, chosen)):
+            # These queues would lose more than they may: only so many of their lowest are candidates at all.
+            most |= over
             _put_back(bounds, chosen)
-            return None
+            fewer = within(dict(most), reversed(candidates))
+            chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
         return chosen
 
     def _reprieved(

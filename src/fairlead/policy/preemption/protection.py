@@ -64,7 +64,7 @@ def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
 
 def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
     """Those of some candidates that may be stopped: not spared, and of each queue no more, the preferred, than may."""
-    found = [v for v in victims if not is_spared(partition, preemptor, v)]
+    found = unspared(partition, preemptor, victims)
     left = overdrawn(partition, found)
     if not left:
         return found
@@ -72,8 +72,15 @@ def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]
     return [victim for victim in found if victim in kept]
 
 
+def unspared(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
+    """The same, however much their queues may lose."""
+    return [v for v in victims if not is_spared(partition, preemptor, v)]
+
+
 def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     """As many of the first of these as their queues may lose; what is `left` is used up by them."""
+    if not left:
+        return list(victims)
     kept: list[Ask] = []
     for victim in victims:
         capped = [queue for queue in victim.app.queue.lineage if queue in left]
@@ -132,7 +139,7 @@ def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
     used, gone = queue.allocated, queue.preempting
     above = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in (queue.guaranteed or {}).items()}
     told = partition.disruption
-    others = {**told.leave_by, **told.timed_out, **dict.fromkeys((*told.overdue, *partition.idle.every()))}
+    others = {**told.leave_by, **told.going, **dict.fromkeys((*told.overdue, *partition.idle.every()))}
     for ask in others:
         if queue in payer(ask).lineage and not counts_as_gone(ask):
             for name, amount in ask.items:

@@ -11,28 +11,31 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate
 from fairlead.core.model.resources import add_to, fits_in, take_from
+from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.victims import reluctance, stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.model.resources import Book
 
 
 def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None:
     """Tell work on `node` to stop until `ask`, which is reserved there, fits; once for each ask. Where that is not
     enough, what is kept there for others goes too: they would be stopped as soon as they had started.
     """
-    if ask.preempt_triggered or (fits_in(ask.items, node.free) and partition.nodes.suits(ask, node)):
+    if ask.preempt_triggered or _will_fit(partition, ask, node):
         return
     nominees = [each for each in node.held if each.nomination is not None]
-    victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees)
+    victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees, leaves=False)
     message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
     for victim in victims:
         if victim in nominees:
-            nominate.withdraw(partition, victim)
+            nominate.lose(partition, victim)
         else:
             stop_for(partition, ask, victim, "required-node", message)
+            victim.evicted_for = ask
     ask.preempt_triggered = bool(victims)
 
 
@@ -45,7 +48,7 @@ def take_kept_room(partition: Partition, ask: Ask, node: Node) -> bool:
     nominees.sort(key=lambda a: (a.priority, -a.seq))
     taken = _enough_of(partition, ask, node, nominees)
     for nominee in taken:
-        nominate.withdraw(partition, nominee)
+        nominate.lose(partition, nominee)
     return bool(taken)
 
 
@@ -57,23 +60,52 @@ def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> boo
         return False
     # What else is promised room there starts in this call too, or gives way like the newcomer.
     newcomers = (newcomer, *(each for each in node.held if each is not newcomer))
-    if fits_in(ask.items, _room_beside(node, newcomers)) and partition.nodes.suits(ask, node):
+    if _will_fit(partition, ask, node, newcomers):
         return False
     victims = _victims(partition, ask, node, newcomers)
     # What started earlier in the same millisecond counts as of this call: it is spared once too often.
     return any(victim is newcomer or victim.allocated_ms == partition.now_ms for victim in victims)
 
 
-def _room_beside(node: Node, newcomers: Collection[Ask]) -> dict[str, int]:
+def _will_fit(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> bool:
+    """Whether it fits as things are, beside the `newcomers`, or once what was told to stop has left."""
+    if fits_in(ask.items, _room_beside(node, ask, newcomers, ())) and partition.nodes.suits(ask, node):
+        return True
+    leaving = _leaving(node)
+    if not leaving or not fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)):
+        return False
+    return partition.nodes.suits(ask, node, leaving)
+
+
+def _leaving(node: Node) -> list[Ask]:
+    """What was told to stop on the node, and whose room is counted on."""
+    return [each for each in node.allocations if leaves_for_others(each)]
+
+
+def _room_beside(node: Node, ask: Ask, newcomers: Collection[Ask], leaving: Collection[Ask]) -> Book:
+    """What the node has for the ask beside the newcomers, with what those leave that were told to stop, but for what
+    others need of that which require the node too.
+    """
     free = dict(node.free)
     for each in newcomers:
         if each not in node.held:  # What is held for it is not free in any case.
             take_from(free, each.items)
+    left: Book = {}
+    for each in leaving:
+        add_to(left, each.items)
+    for other in node.reservations if left else ():
+        if other is not ask and other.preempt_triggered:
+            take_from(left, other.items)
+    add_to(free, tuple((name, amount) for name, amount in left.items() if amount > 0))
     return free
 
 
-def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> list[Ask]:
-    """What has to stop on the node, and of the `newcomers` as if these had started there, so that the ask fits."""
+def _victims(
+    partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = (), *, leaves: bool = True
+) -> list[Ask]:
+    """What has to stop on the node, and of the `newcomers` as if these had started there, so that the ask fits, beside
+    what `leaves` it anyway.
+    """
     names = {name for name, _ in ask.items}
     found = [
         a
@@ -84,21 +116,26 @@ def _victims(partition: Partition, ask: Ask, node: Node, newcomers: Collection[A
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
-    return _enough_of(partition, ask, node, found, newcomers)
+    return _enough_of(partition, ask, node, found, newcomers, _leaving(node) if leaves else ())
 
 
 def _enough_of(
-    partition: Partition, ask: Ask, node: Node, found: list[Ask], newcomers: Collection[Ask] = ()
+    partition: Partition,
+    ask: Ask,
+    node: Node,
+    found: list[Ask],
+    newcomers: Collection[Ask] = (),
+    leaving: Collection[Ask] = (),
 ) -> list[Ask]:
     """The first of these without which the ask fits; none when it does not without all of them. `newcomers`: as if
-    these had started there as well.
+    these had started there as well; `leaving`: as if these had left.
     """
-    free = _room_beside(node, newcomers)
+    free = _room_beside(node, ask, newcomers, leaving)
     taken: list[Ask] = []
     for victim in found:
         add_to(free, victim.items)
         taken.append(victim)
-        gone = [each for each in taken if each.held_on is node or each not in newcomers]
+        gone = [*leaving, *(each for each in taken if each.held_on is node or each not in newcomers)]
         if fits_in(ask.items, free) and partition.nodes.suits(ask, node, gone):
             return taken
     return []

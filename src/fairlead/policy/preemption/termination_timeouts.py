@@ -24,6 +24,7 @@ def on_timer(partition: Partition, _: str) -> None:
     for victim in terminating.late(partition):
         assert victim.node is not None
         terminating.give_up(partition, victim)
+        partition.nodes.reserved_again |= dict.fromkeys(victim.node.reservations)
         for_whom = victim.evicted_by[1] if victim.evicted_by is not None else ""
         partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
         if victim.evicted_for is not None:
