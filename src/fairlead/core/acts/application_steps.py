@@ -47,7 +47,7 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         queue.count_running(-1)
     elif after in LIVE and before not in LIVE:
         queue.count_running(1)
-    if after in LIVE:
+    if after in LIVE or after is State.COMPLETING:
         leave_accepted(app)
     partition.timers.cancel(partition.name, app.id, TIMER)
     if app.awaited_by or app.gives_way_to is not None:
@@ -165,6 +165,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
         partition.timers.cancel(partition.name, app.id, gangs.TIMER)
         after = _awaited(app)
         if after is not None:
+            leave_accepted(app)
             advance(partition, app, after)
             return
     if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):

@@ -1,0 +1,108 @@
+"""Faults in the life of asks and applications that a reading found: gangs, held asks, states that follow each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from invariants.books import check_books
+
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+ONE_AT_A_TIME = QueueSpec(name="a", max_applications=1)
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
+    """With these leaves and nodes of so many cores; `more` is of the cluster."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or (QueueSpec(name="a"),))
+    part = PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule))
+    s = Scheduler(ClusterSpec(partitions=(part,), **more))
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def application(s: Scheduler, name: str, now: int = 0, **more: Any) -> None:
+    s.handle(AddApplication(ApplicationSpec(**{"id": name, "queue": "root.a"} | more)), now)
+
+
+def ask(s: Scheduler, app: str, key: str, count: int, now: int = 0, **more: Any) -> list[Decision]:
+    return s.handle(AddAsks((AskSpec(application=app, key=key, resources=cores(count), **more),)), now)
+
+
+def submit(s: Scheduler, key: str, count: int, now: int = 0, **more: Any) -> list[Decision]:
+    """One application with one ask of the same name; what is said of it."""
+    application(s, key, now)
+    return ask(s, key, key, count, now, **more)
+
+
+def gang(s: Scheduler, name: str, *sizes: int, style: str = "Soft") -> None:
+    """A gang that has two seconds, with placeholders of these sizes: `h0`, `h1`, …"""
+    application(s, name, placeholder_ask=cores(sum(sizes)), placeholder_timeout_ms=2_000, gang_style=style)
+    for i, size in enumerate(sizes):
+        ask(s, name, f"h{i}", size, task_group="t", placeholder=True)
+    s.schedule(0)
+
+
+def gone(s: Scheduler, app: str, *keys: str, now: int, cause: Cause = Cause.TIMEOUT) -> list[Decision]:
+    return [d for key in keys for d in s.handle(Release(app, key, cause), now)]
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def state(s: Scheduler, app: str) -> str:
+    return str(s.cluster.partitions["default"].applications[app].state)
+
+
+# -- gangs whose time is over ---------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_starts_over_waits_for_a_place_like_others() -> None:
+    s = cluster(ONE_AT_A_TIME, nodes={"n1": 3})
+    gang(s, "g", 1, 1, 1, 1)
+    s.schedule(2_000)
+    ask(s, "g", "real", 1, 2_001, task_group="t")
+    submit(s, "other", 1, 2_001)
+    gone(s, "g", "h0", "h1", "h2", now=2_002)
+    assert state(s, "g") == "Accepted"
+    assert started(s.schedule(2_003)) == ["real@n1"]  # It is older; of the two one may run.
+    check_books(s)
+
+
+def test_a_gang_that_starts_over_with_nothing_is_in_the_way_of_nobody() -> None:
+    s = cluster(ONE_AT_A_TIME, nodes={"n1": 3})
+    gang(s, "g", 1, 1, 1, 1)
+    s.schedule(2_000)
+    submit(s, "other", 1, 2_001)
+    gone(s, "g", "h0", "h1", "h2", now=2_002)
+    assert state(s, "g") == "Accepted"
+    assert started(s.schedule(2_003)) == ["other@n1"]
+    ask(s, "g", "real", 1, 2_004)
+    assert started(s.schedule(2_004)) == []
+    check_books(s)
+
+
+def test_a_gang_all_of_whose_placeholders_ended_gives_its_place_to_run_back() -> None:
+    s = cluster(ONE_AT_A_TIME, nodes={"n1": 2})
+    gang(s, "g", 1, 1, 1)
+    submit(s, "other", 1, 1)
+    gone(s, "g", "h2", "h0", "h1", now=2, cause=Cause.FINISHED)
+    assert state(s, "g") == "Completing"
+    assert started(s.schedule(3)) == ["other@n1"]
