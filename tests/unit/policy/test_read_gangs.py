@@ -6,7 +6,7 @@ from typing import Any
 
 from invariants.books import check_books
 
-from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -17,6 +17,7 @@ from fairlead.core.model.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    RetrySpec,
 )
 from fairlead.scheduler import Scheduler
 
@@ -106,3 +107,31 @@ def test_a_gang_all_of_whose_placeholders_ended_gives_its_place_to_run_back() ->
     gone(s, "g", "h2", "h0", "h1", now=2, cause=Cause.FINISHED)
     assert state(s, "g") == "Completing"
     assert started(s.schedule(3)) == ["other@n1"]
+
+
+def test_a_gang_that_starts_over_runs_once_the_last_of_its_placeholders_is_gone() -> None:
+    """Not only when what it started meanwhile has ended: until then it would get no further attempts."""
+    s = cluster(nodes={"n1": 4})
+    gang(s, "g", 1, 1, 1, 9)
+    s.schedule(2_000)
+    ask(s, "g", "plain", 1, 2_001, retry=RetrySpec(limit=1))
+    assert started(s.schedule(2_001)) == ["plain@n1"]
+    gone(s, "g", "h0", "h1", now=2_002)
+    assert state(s, "g") == "Resuming"
+    gone(s, "g", "h2", now=2_003)
+    assert state(s, "g") == "Running"
+    check_books(s)
+    gone(s, "g", "plain", now=2_004, cause=Cause.INTERRUPTED)
+    assert started(s.schedule(2_005)) == ["plain#2@n1"]
+
+
+def test_placeholders_that_come_while_a_gang_starts_over_have_their_time_too() -> None:
+    s = cluster(nodes={"n1": 4})
+    gang(s, "g", 1, 1, 1, 9)
+    s.schedule(2_000)
+    ask(s, "g", "new", 1, 2_001, task_group="t", placeholder=True)
+    assert started(s.schedule(2_001)) == ["new@n1"]
+    gone(s, "g", "h0", "h1", "h2", now=2_002)
+    assert state(s, "g") == "Accepted"
+    check_books(s)
+    assert [d.key for d in s.schedule(4_002) if isinstance(d, Evict)] == ["new"]

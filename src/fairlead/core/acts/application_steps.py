@@ -163,11 +163,14 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     if not app.placeholder_count:
         app.placeholder_due_ms = None
         partition.timers.cancel(partition.name, app.id, gangs.TIMER)
-        after = _awaited(app)
-        if after is not None:
+    after = _awaited(app)
+    if after is not None:
+        if not app.allocations:
             leave_accepted(app)
-            advance(partition, app, after)
-            return
+        advance(partition, app, after)
+        if app.allocations > app.placeholder_count:
+            begin(partition, app)  # It starts over, and something of it has started meanwhile.
+        return
     if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):
         _give_place_back(partition, app)
         return
@@ -199,8 +202,12 @@ def _give_place_back(partition: Partition, app: Application) -> None:
 
 
 def _awaited(app: Application) -> Step | None:
-    """The step that was waiting for the last allocation to go, if it is gone."""
-    if app.allocations:
+    """The step that was waiting for the last allocation to go, if it is gone. Starting over waits for what it was told
+    to give back alone: other asks of it may start meanwhile.
+    """
+    if app.state is State.RESUMING and any(ask.evict_cause is not None for ask in app.allocated_asks()):
+        return None
+    if app.allocations and app.state is not State.RESUMING:
         return None
     if app.state is State.FAILING:
         return Step.FAIL
