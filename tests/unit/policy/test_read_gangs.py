@@ -6,7 +6,8 @@ from typing import Any
 
 from invariants.books import check_books
 
-from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -135,3 +136,19 @@ def test_placeholders_that_come_while_a_gang_starts_over_have_their_time_too() -
     assert state(s, "g") == "Accepted"
     check_books(s)
     assert [d.key for d in s.schedule(4_002) if isinstance(d, Evict)] == ["new"]
+
+
+def test_nothing_starts_any_more_in_a_gang_that_fails_and_what_is_held_is_told() -> None:
+    s = cluster(nodes={"n1": 4})
+    gang(s, "g", 1, 1, 1, 9, style="Hard")
+    ask(s, "g", "soon", 1, 1, conditions=Conditions(begin_ms=2_500))
+    ask(s, "g", "later", 1, 1, conditions=Conditions(begin_ms=9_000))
+    dropped = [d.key for d in s.schedule(2_000) if isinstance(d, Released)]
+    assert dropped == ["h3", "soon", "later"]
+    assert state(s, "g") == "Failing"
+    refused = [d for d in ask(s, "g", "new", 1, 2_001) if isinstance(d, AskRejected)]
+    assert [d.reason.sentence() for d in refused] == ["application g is failing and takes nothing new"]
+    assert started(s.schedule(2_500)) == []
+    gone(s, "g", "h0", "h1", "h2", now=2_501)
+    assert "g" not in s.cluster.partitions["default"].applications
+    check_books(s)

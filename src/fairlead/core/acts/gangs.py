@@ -248,7 +248,7 @@ def time_out(partition: Partition, app: Application) -> None:
     application_steps.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         give_up(partition, ask)
-        _say_dropped(partition, ask)
+        _say_dropped(partition, app, ask.key)
     for ask in app.allocated_asks():
         if ask.evict_cause is None:
             allocations.evict(
@@ -256,12 +256,16 @@ def time_out(partition: Partition, app: Application) -> None:
             )
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
-        _say_dropped(partition, ask)
+        _say_dropped(partition, app, ask.key)
+    if app.state is State.FAILING:
+        for held in partition.held_asks.of(app.id):
+            partition.held_asks.take(app.id, held.spec.key)
+            _say_dropped(partition, app, held.spec.key)
 
 
-def _say_dropped(partition: Partition, ask: Ask) -> None:
+def _say_dropped(partition: Partition, app: Application, key: str) -> None:
     text = "the gang did not come together in time"
-    partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
+    partition.out.append(Released(app.id, key, "", Cause.TIMEOUT, text, partition.name))
 
 
 def release_placeholders(partition: Partition, app: Application) -> None:

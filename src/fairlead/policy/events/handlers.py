@@ -159,8 +159,11 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
     """Why this ask cannot be taken in, or nothing."""
-    if spec.application not in partition.applications:
+    app = partition.applications.get(spec.application)
+    if app is None:
         return f"failed to find application {spec.application}"
+    if app.state is State.FAILING and not spec.node and spec.key not in app.asks:
+        return f"application {app.id} is failing and takes nothing new"
     if spec.node and spec.node not in partition.nodes.nodes:
         return f"failed to find node {spec.node}"
     if not spec.resources:
