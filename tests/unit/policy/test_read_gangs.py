@@ -152,3 +152,18 @@ def test_nothing_starts_any_more_in_a_gang_that_fails_and_what_is_held_is_told()
     gone(s, "g", "h0", "h1", "h2", now=2_501)
     assert "g" not in s.cluster.partitions["default"].applications
     check_books(s)
+
+
+# -- what is held ---------------------------------------------------------------------------------------------------
+
+
+def test_what_a_time_out_frees_of_an_application_with_a_bound_is_used_at_once() -> None:
+    """And so also after a restart."""
+    s = cluster(nodes={"n1": 4})
+    application(s, "g", placeholder_ask=cores(9), placeholder_timeout_ms=2_000, at_once=3)
+    for i, size in enumerate((1, 1, 7)):
+        ask(s, "g", f"h{i}", size, task_group="t", placeholder=True)
+    ask(s, "g", "plain", 1)
+    s.schedule(0)
+    assert started(s.schedule(2_000)) == ["plain@n1"]
+    check_books(s)
