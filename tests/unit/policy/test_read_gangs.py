@@ -9,6 +9,7 @@ from invariants.books import check_books
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -167,3 +168,14 @@ def test_what_a_time_out_frees_of_an_application_with_a_bound_is_used_at_once() 
     s.schedule(0)
     assert started(s.schedule(2_000)) == ["plain@n1"]
     check_books(s)
+
+
+# -- why it waits ---------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_is_not_whole_counts_in_the_reason_of_those_that_wait_for_its_place() -> None:
+    s = cluster(ONE_AT_A_TIME, nodes={"n1": 3})
+    gang(s, "g", 1, 1, 9)
+    submit(s, "other", 1)
+    s.schedule(0)
+    assert s.why("other", "other") == ApplicationsAtMax("root.a", 1, 1)

@@ -93,7 +93,7 @@ def _may_not_run(ask: Ask) -> Reason | None:
         if count < most:
             to = awaited(closed.promised, closed.allocating_accepted, app)
             return reasons.ApplicationsPromised("queue", "", closed.path, count, most, tuple(a.id for a in to))
-        return reasons.ApplicationsAtMax(closed.path, closed.running, most)
+        return reasons.ApplicationsAtMax(closed.path, count, most)
     ceiling = closing_ceiling(app)
     return limit_applications(ceiling, app) if ceiling is not None else None
 
