@@ -10,7 +10,7 @@ from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -19,6 +19,7 @@ from fairlead.core.model.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    QuotaSpec,
     RetrySpec,
 )
 from fairlead.scheduler import Scheduler
@@ -179,3 +180,20 @@ def test_a_gang_that_is_not_whole_counts_in_the_reason_of_those_that_wait_for_it
     submit(s, "other", 1)
     s.schedule(0)
     assert s.why("other", "other") == ApplicationsAtMax("root.a", 1, 1)
+
+
+# -- another size ---------------------------------------------------------------------------------------------------
+
+QUOTA = QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 4_000}))
+
+
+def test_what_is_under_way_to_the_place_of_a_placeholder_grows_beyond_no_quota() -> None:
+    s = cluster(nodes={"n1": 20}, quotas=(QUOTA,))
+    application(s, "g", placeholder_ask=cores(2))
+    ask(s, "g", "h", 2, task_group="t", placeholder=True)
+    s.schedule(0)
+    ask(s, "g", "real", 2, 1, task_group="t")
+    s.schedule(1)
+    assert [d.key for d in ask(s, "g", "real", 12, 2, task_group="t") if isinstance(d, AskRejected)] == ["real"]
+    assert started(gone(s, "g", "h", now=3, cause=Cause.PLACEHOLDER_REPLACED)) == ["real@n1"]
+    check_books(s)

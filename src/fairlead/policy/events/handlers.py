@@ -116,7 +116,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
-        if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+        if known.node is None and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
         partition.note_change()
