@@ -8,7 +8,7 @@ from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, ChangeAsk, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -197,3 +197,14 @@ def test_what_is_under_way_to_the_place_of_a_placeholder_grows_beyond_no_quota()
     assert [d.key for d in ask(s, "g", "real", 12, 2, task_group="t") if isinstance(d, AskRejected)] == ["real"]
     assert started(gone(s, "g", "h", now=3, cause=Cause.PLACEHOLDER_REPLACED)) == ["real@n1"]
     check_books(s)
+
+
+def test_a_further_attempt_that_grows_while_it_is_held_back_is_asked_about_its_quotas() -> None:
+    s = cluster(nodes={"n1": 20}, quotas=(QUOTA,))
+    submit(s, "x", 4, retry=RetrySpec(limit=3, backoff_ms=1_000))
+    s.schedule(0)
+    gone(s, "x", "x", now=1, cause=Cause.INTERRUPTED)
+    s.handle(ChangeAsk("x", "x#2", cores(12), None, "ann"), 2)
+    said = s.schedule(1_001)
+    assert [d.key for d in said if isinstance(d, AskRejected)] == ["x#2"]
+    assert started(said) == []
