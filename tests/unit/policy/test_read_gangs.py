@@ -6,7 +6,7 @@ from typing import Any
 
 from invariants.books import check_books
 
-from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, ChangeAsk, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
@@ -22,6 +22,7 @@ from fairlead.core.model.specs import (
     QuotaSpec,
     RetrySpec,
 )
+from fairlead.policy.events.held import following
 from fairlead.scheduler import Scheduler
 
 ONE_AT_A_TIME = QueueSpec(name="a", max_applications=1)
@@ -208,3 +209,16 @@ def test_a_further_attempt_that_grows_while_it_is_held_back_is_asked_about_its_q
     said = s.schedule(1_001)
     assert [d.key for d in said if isinstance(d, AskRejected)] == ["x#2"]
     assert started(said) == []
+
+
+def test_a_further_attempt_takes_the_name_of_nothing_that_is_held() -> None:
+    s = cluster(nodes={"n1": 4})
+    submit(s, "k", 1, retry=RetrySpec(limit=3))
+    s.schedule(0)
+    ask(s, "k", "k#2", 2, 1, conditions=Conditions(after=(Dependency(application="other"),)))
+    said = gone(s, "k", "k", now=2, cause=Cause.INTERRUPTED)
+    assert [d.key for d in said if isinstance(d, AskRejected)] == ["k"]
+    follows = following(s.cluster.partitions["default"], "other", Outcome.OK)
+    assert [(event.application, event.key) for event in follows] == [("k", "k#2")]
+    s.handle(follows[0], 3)
+    assert started(s.schedule(3)) == ["k#2@n1"]
