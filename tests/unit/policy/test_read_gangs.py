@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
-from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, Released
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, ChangeAsk, Release
+from fairlead.core.model.decisions import Allocated, ApplicationChanged, AskRejected, Decision, Evict, Released
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, ChangeAsk, Configure, Release
 from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -222,3 +223,39 @@ def test_a_further_attempt_takes_the_name_of_nothing_that_is_held() -> None:
     assert [(event.application, event.key) for event in follows] == [("k", "k#2")]
     s.handle(follows[0], 3)
     assert started(s.schedule(3)) == ["k#2@n1"]
+
+
+# -- a partition that is removed ------------------------------------------------------------------------------------
+
+
+def with_gpu() -> Scheduler:
+    """A partition `gpu` beside the first one, with three cores."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=tuple(PartitionSpec(name=name, root=root) for name in ("default", "gpu"))))
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(3), partition="gpu")), 0)
+    return s
+
+
+def without_gpu(s: Scheduler, now: int) -> list[Decision]:
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    return s.handle(Configure(ClusterSpec(partitions=(PartitionSpec(name="default", root=root),))), now)
+
+
+def test_what_is_held_is_told_that_its_partition_is_removed() -> None:
+    s = with_gpu()
+    application(s, "x", partition="gpu")
+    spec = AskSpec(application="x", key="k", resources=cores(1), conditions=Conditions(begin_ms=5_000))
+    s.handle(AddAsks((spec,), "gpu"), 0)
+    assert [d.key for d in without_gpu(s, 1) if isinstance(d, AskRejected)] == ["k"]
+
+
+def test_a_gang_that_starts_over_fails_with_its_partition_like_others() -> None:
+    s = with_gpu()
+    application(s, "g", partition="gpu", placeholder_ask=cores(4), placeholder_timeout_ms=2_000)
+    member = AskSpec(application="g", key="", resources=cores(1), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(member, key=f"h{i}") for i in range(4)), "gpu"), 0)
+    s.schedule(0)
+    s.schedule(2_000)
+    assert str(s.cluster.partitions["gpu"].applications["g"].state) == "Resuming"
+    said = without_gpu(s, 2_001)
+    assert [(d.id, d.state) for d in said if isinstance(d, ApplicationChanged)][-1] == ("g", "Failed")

@@ -153,12 +153,12 @@ def _fail(partition: Partition, app: Application) -> None:
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         partition.out.append(AskRejected(app.id, ask.key, reason, partition.name))
+    for held in partition.held_asks.of(app.id):
+        partition.out.append(AskRejected(app.id, held.spec.key, reason, partition.name))
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
-        step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
-        if (app.state, step) not in TRANSITIONS:
-            application_steps.forget(partition, app)
-            return
+        # What starts over is accepted again before; what completes does that.
+        step = next(step for step in (Step.FAIL, Step.COMPLETE, Step.RUN) if (app.state, step) in TRANSITIONS)
         application_steps.advance(partition, app, step, PARTITION_REMOVED)
 
 
