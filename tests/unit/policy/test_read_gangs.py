@@ -259,3 +259,24 @@ def test_a_gang_that_starts_over_fails_with_its_partition_like_others() -> None:
     assert str(s.cluster.partitions["gpu"].applications["g"].state) == "Resuming"
     said = without_gpu(s, 2_001)
     assert [(d.id, d.state) for d in said if isinstance(d, ApplicationChanged)][-1] == ("g", "Failed")
+
+
+# -- gangs that hold each other -------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_gave_way_comes_back_whole_though_fewer_may_be_in_line_at_once() -> None:
+    s = cluster(QueueSpec(name="a"), QueueSpec(name="b"), nodes={"n1": 4})
+    application(s, "older", placeholder_ask=cores(3))
+    application(s, "younger", queue="root.b", placeholder_ask=cores(3), at_once=2)
+    for app in ("older", "younger"):
+        for i in range(3):
+            ask(s, app, f"{app}{i}", 1, task_group="t", placeholder=True)
+    evicted = [d.key for d in s.schedule(0) if isinstance(d, Evict)]
+    assert evicted == ["younger0", "younger1"]
+    gone(s, "younger", *evicted, now=1, cause=Cause.PREEMPTED_BY_SCHEDULER)
+    s.schedule(1)
+    assert state(s, "older") == "Running"
+    gone(s, "older", "older0", "older1", "older2", now=2, cause=Cause.FINISHED)
+    s.schedule(2)
+    assert state(s, "younger") == "Running"
+    check_books(s)
