@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
+from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, ApplicationChanged, AskRejected, Decision, Evict, Released
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, ChangeAsk, Configure, Release
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    ChangeAsk,
+    Configure,
+    LabelNode,
+    Release,
+    SetWindow,
+)
 from fairlead.core.model.reasons import ApplicationsAtMax
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -22,6 +34,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     QuotaSpec,
     RetrySpec,
+    WindowSpec,
 )
 from fairlead.policy.events.held import following
 from fairlead.scheduler import Scheduler
@@ -280,3 +293,21 @@ def test_a_gang_that_gave_way_comes_back_whole_though_fewer_may_be_in_line_at_on
     s.schedule(2)
     assert state(s, "younger") == "Running"
     check_books(s)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_what_is_under_way_to_the_place_of_a_placeholder_starts_in_no_window(elsewhere: bool) -> None:
+    s = cluster(nodes={"n1": 1, "n2": 1})
+    s.handle(LabelNode("n2", {"disk": "ssd"}), 0)
+    application(s, "g", placeholder_ask=cores(1))
+    ask(s, "g", "h", 1, task_group="t", placeholder=True)
+    assert started(s.schedule(0)) == ["h@n1"]
+    where = Constraints(selector=(Requirement("disk", "In", ("ssd",)),)) if elsewhere else Constraints()
+    ask(s, "g", "real", 1, 1, task_group="t", where=where)
+    assert [d.key for d in s.schedule(1) if isinstance(d, Evict)] == ["h"]
+    window = WindowSpec(name="w", starts_ms=100, length_ms=1_000, nodes=("n2" if elsewhere else "n1",))
+    s.handle(SetWindow(window), 2)
+    assert started(gone(s, "g", "h", now=200, cause=Cause.PLACEHOLDER_REPLACED)) == []
+    check_books(s)
+    assert started(s.schedule(201)) == ([] if elsewhere else ["real@n2"])
+    assert started(s.schedule(1_100)) == (["real@n2"] if elsewhere else [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.acts import allocations, gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.books.windows import TIMER, occurrence
 from fairlead.core.model.constraints import HOSTNAME
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
@@ -34,6 +34,8 @@ def look(partition: Partition) -> None:
                 shapes.regroup(partition, ask)
                 _give_up_what_is_closed(partition, ask)
                 changed = True
+        for ask in [a for a in app.asks.values() if a.replaces is not None] if app.swapping else ():
+            _wait_again_if_closed(partition, ask)
     if changed:
         partition.books_version += 1
         partition.reserving.look_again()
@@ -79,6 +81,17 @@ def _open(partition: Partition, spec: WindowSpec) -> None:
 def _stop(partition: Partition, ask: Ask, spec: WindowSpec) -> None:
     message = f"window {spec.name} has begun" + (f": {spec.why}" if spec.why else "")
     allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, rule="window", message=message)
+
+
+def _wait_again_if_closed(partition: Partition, ask: Ask) -> None:
+    """An ask under way to a placeholder's place waits again, if a window keeps it away from there now."""
+    placeholder = ask.replaces
+    if placeholder is None or ask.spec.placeholder:
+        return
+    node = ask.bound_for or placeholder.node
+    assert node is not None
+    if not is_selected(partition.admission.windows.narrow(partition, ask), node.labels):
+        gangs.wait_again(partition, ask)
 
 
 def _give_up_what_is_closed(partition: Partition, ask: Ask) -> None:
