@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, shapes, waiting_asks
+from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -194,9 +194,7 @@ def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
 def give_up(partition: Partition, ask: Ask) -> None:
     """The ask under way is withdrawn; its placeholder goes all the same."""
     _part(partition, ask)
-    del ask.app.asks[ask.key]
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
+    waiting_asks.forget_ask(partition, ask)
 
 
 def _part(partition: Partition, ask: Ask) -> None:
