@@ -28,6 +28,7 @@ from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -70,9 +71,10 @@ def submit(s: Scheduler, key: str, count: int, now: int = 0, **more: Any) -> lis
     return ask(s, key, key, count, now, **more)
 
 
-def gang(s: Scheduler, name: str, *sizes: int, style: str = "Soft") -> None:
+def gang(s: Scheduler, name: str, *sizes: int, style: str = "Soft", **more: Any) -> None:
     """A gang that has two seconds, with placeholders of these sizes: `h0`, `h1`, …"""
-    application(s, name, placeholder_ask=cores(sum(sizes)), placeholder_timeout_ms=2_000, gang_style=style)
+    more |= {"placeholder_ask": cores(sum(sizes)), "placeholder_timeout_ms": 2_000, "gang_style": style}
+    application(s, name, **more)
     for i, size in enumerate(sizes):
         ask(s, name, f"h{i}", size, task_group="t", placeholder=True)
     s.schedule(0)
@@ -311,3 +313,16 @@ def test_what_is_under_way_to_the_place_of_a_placeholder_starts_in_no_window(els
     check_books(s)
     assert started(s.schedule(201)) == ([] if elsewhere else ["real@n2"])
     assert started(s.schedule(1_100)) == (["real@n2"] if elsewhere else [])
+
+
+def test_a_gang_that_starts_over_counts_for_its_user_no_more_than_for_its_queue() -> None:
+    limit = LimitSpec(users=("u",), max_applications=1)
+    s = cluster(QueueSpec(name="a", limits=(limit,)), nodes={"n1": 3})
+    gang(s, "g", 1, 1, 1, 9, user="u")
+    s.schedule(2_000)
+    ask(s, "g", "large", 9, 2_001)
+    application(s, "other", 2_001, user="u")
+    ask(s, "other", "other", 1, 2_001)
+    gone(s, "g", "h0", "h1", "h2", now=2_002)
+    assert started(s.schedule(2_003)) == ["other@n1"]
+    check_books(s)

@@ -166,6 +166,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     after = _awaited(app)
     if after is not None:
         if not app.allocations:
+            _untrack(app)
             leave_accepted(app)
         advance(partition, app, after)
         if app.allocations > app.placeholder_count:
@@ -192,13 +193,18 @@ def _give_place_back(partition: Partition, app: Application) -> None:
     gave_way = app.gives_way_to is not None
     if not gave_way and not (app.state in LIVE and not app.has_ordinary_work()):
         return
-    app.tracked = False
-    if app.allowance is not None:
-        app.allowance.strike_off(app.id)
+    _untrack(app)
     if gave_way:
         leave_accepted(app)
     else:
         advance(partition, app, Step.REQUEUE)
+
+
+def _untrack(app: Application) -> None:
+    """Nothing of it runs, and it waits for a place like others: it does not count for its user and group."""
+    app.tracked = False
+    if app.allowance is not None:
+        app.allowance.strike_off(app.id)
 
 
 def _awaited(app: Application) -> Step | None:
