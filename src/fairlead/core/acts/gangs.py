@@ -243,7 +243,8 @@ def time_out(partition: Partition, app: Application) -> None:
         return
     if app.state is not State.ACCEPTED:
         return
-    application_steps.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
+    fails = app.spec.gang_style == "Hard"
+    application_steps.advance(partition, app, Step.FAIL if fails else Step.RESUME, TIMED_OUT)
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         give_up(partition, ask)
         _say_dropped(partition, app, ask.key)
@@ -255,7 +256,7 @@ def time_out(partition: Partition, app: Application) -> None:
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         _say_dropped(partition, app, ask.key)
-    if app.state is State.FAILING:
+    if fails:
         for held in partition.held_asks.of(app.id):
             partition.held_asks.take(app.id, held.spec.key)
             _say_dropped(partition, app, held.spec.key)
