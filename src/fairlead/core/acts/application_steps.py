@@ -47,7 +47,7 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         queue.count_running(-1)
     elif after in LIVE and before not in LIVE:
         queue.count_running(1)
-    if after in LIVE:
+    if after in LIVE or after is State.COMPLETING:
         leave_accepted(app)
     partition.timers.cancel(partition.name, app.id, TIMER)
     if app.awaited_by or app.gives_way_to is not None:
@@ -163,10 +163,15 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     if not app.placeholder_count:
         app.placeholder_due_ms = None
         partition.timers.cancel(partition.name, app.id, gangs.TIMER)
-        after = _awaited(app)
-        if after is not None:
-            advance(partition, app, after)
-            return
+    after = _awaited(app)
+    if after is not None:
+        if not app.allocations:
+            _untrack(app)
+            leave_accepted(app)
+        advance(partition, app, after)
+        if app.allocations > app.placeholder_count:
+            begin(partition, app)  # It starts over, and something of it has started meanwhile.
+        return
     if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):
         _give_place_back(partition, app)
         return
@@ -192,9 +197,7 @@ def _give_place_back(partition: Partition, app: Application) -> None:
 
 def wait_for_place(partition: Partition, app: Application) -> None:
     """An application of which nothing runs waits for a place as if it had not run."""
-    app.tracked = False
-    if app.allowance is not None:
-        app.allowance.strike_off(app.id)
+    _untrack(app)
     if app.state in LIVE:
         advance(partition, app, Step.REQUEUE)
     else:
@@ -202,9 +205,20 @@ def wait_for_place(partition: Partition, app: Application) -> None:
         application_limits.look_again(app)
 
 
+def _untrack(app: Application) -> None:
+    """Nothing of it runs, and it waits for a place like others: it does not count for its user and group."""
+    app.tracked = False
+    if app.allowance is not None:
+        app.allowance.strike_off(app.id)
+
+
 def _awaited(app: Application) -> Step | None:
-    """The step that was waiting for the last allocation to go, if it is gone."""
-    if app.allocations:
+    """The step that was waiting for the last allocation to go, if it is gone. Starting over waits for what it was told
+    to give back alone: other asks of it may start meanwhile.
+    """
+    if app.state is State.RESUMING and any(ask.evict_cause is not None for ask in app.allocated_asks()):
+        return None
+    if app.allocations and app.state is not State.RESUMING:
         return None
     if app.state is State.FAILING:
         return Step.FAIL

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, shapes, waiting_asks
+from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -194,9 +194,7 @@ def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
 def give_up(partition: Partition, ask: Ask) -> None:
     """The ask under way is withdrawn; its placeholder goes all the same."""
     _part(partition, ask)
-    del ask.app.asks[ask.key]
-    partition.admission.leave(ask)
-    shapes.part(partition, ask.spec.where)
+    waiting_asks.forget_ask(partition, ask)
 
 
 def _part(partition: Partition, ask: Ask) -> None:
@@ -247,10 +245,11 @@ def time_out(partition: Partition, app: Application) -> None:
         return
     if app.state is not State.ACCEPTED:
         return
-    application_steps.advance(partition, app, Step.FAIL if app.spec.gang_style == "Hard" else Step.RESUME, TIMED_OUT)
+    fails = app.spec.gang_style == "Hard"
+    application_steps.advance(partition, app, Step.FAIL if fails else Step.RESUME, TIMED_OUT)
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         give_up(partition, ask)
-        _say_dropped(partition, ask)
+        _say_dropped(partition, app, ask.key)
     for ask in app.allocated_asks():
         if ask.evict_cause is None:
             allocations.evict(
@@ -258,12 +257,16 @@ def time_out(partition: Partition, app: Application) -> None:
             )
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
-        _say_dropped(partition, ask)
+        _say_dropped(partition, app, ask.key)
+    if fails:
+        for held in partition.held_asks.of(app.id):
+            partition.held_asks.take(app.id, held.spec.key)
+            _say_dropped(partition, app, held.spec.key)
 
 
-def _say_dropped(partition: Partition, ask: Ask) -> None:
+def _say_dropped(partition: Partition, app: Application, key: str) -> None:
     text = "the gang did not come together in time"
-    partition.out.append(Released(ask.app.id, ask.key, "", Cause.TIMEOUT, text, partition.name))
+    partition.out.append(Released(app.id, key, "", Cause.TIMEOUT, text, partition.name))
 
 
 def release_placeholders(partition: Partition, app: Application) -> None:

@@ -183,10 +183,8 @@ def _fail(partition: Partition, app: Application) -> None:
         partition.out.append(AskRejected(app.id, held.spec.key, reason, partition.name))
     app.message = PARTITION_REMOVED
     while app.state not in ENDED:
-        step = Step.FAIL if (app.state, Step.FAIL) in TRANSITIONS else Step.COMPLETE
-        if (app.state, step) not in TRANSITIONS:
-            application_steps.forget(partition, app)
-            return
+        # What starts over is accepted again before; what completes does that.
+        step = next(step for step in (Step.FAIL, Step.COMPLETE, Step.RUN) if (app.state, step) in TRANSITIONS)
         application_steps.advance(partition, app, step, PARTITION_REMOVED)
 
 

@@ -116,7 +116,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
-        if known.pending and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+        if known.node is None and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
         partition.note_change()
@@ -159,8 +159,11 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
     """Why this ask cannot be taken in, or nothing."""
-    if spec.application not in partition.applications:
+    app = partition.applications.get(spec.application)
+    if app is None:
         return f"failed to find application {spec.application}"
+    if app.state is State.FAILING and not spec.node and spec.key not in app.asks:
+        return f"application {app.id} is failing and takes nothing new"
     if spec.node and spec.node not in partition.nodes.nodes:
         return f"failed to find node {spec.node}"
     if not spec.resources:

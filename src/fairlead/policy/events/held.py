@@ -41,7 +41,7 @@ def enter_if_met(partition: Partition, app: Application, key: str) -> None:
     held = partition.held_asks.get(app.id, key)
     if held is None or not held.conditions.met(partition.now_ms):
         return
-    if app.spec.at_once:
+    if app.spec.at_once and not held.spec.placeholder:  # A gang that gave way comes back as a whole.
         partition.held_asks.await_turn(app.id, held)
         enter_next(partition, app)
     else:

@@ -17,11 +17,12 @@ from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
+from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import ApplicationsAtMax, Reason, Refused
-from fairlead.core.model.resources import amount_flaw
+from fairlead.core.model.resources import amount_flaw, fits_in
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.eligibility.limits import queue_full
 from fairlead.policy.events.admission import why_not_larger
@@ -141,6 +142,9 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
     held = partition.held_asks.get(event.application, event.key)
     ask = partition.find_ask(event.application, event.key)
     if held is not None:
+        if not fits_in(event.resources.items, held.spec.resources.as_dict()):
+            # A further attempt is not asked about its quotas when it enters; one that has grown is.
+            held.spec = replace(held.spec, conditions=MET)
         held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
     elif ask is not None:
         ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)

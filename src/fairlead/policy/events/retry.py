@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Retried
+from fairlead.core.model.decisions import AskRejected, Retried
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.reasons import Refused
 from fairlead.policy.events import held
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
     else:
         spec = next_spec(ask.spec, ask.priority, cause)
         due_ms = partition.now_ms + backoff_ms(ask.spec, cause)
+    if partition.held_asks.get(ask.app.id, spec.key) is not None:
+        why = Refused(f"attempt {spec.attempt} of {spec.first_key} cannot be made: another ask of that name is held")
+        partition.out.append(AskRejected(ask.app.id, ask.key, why, partition.name))
+        return None
     held.hold(partition, ask.app, spec, Conditions(begin_ms=due_ms))
     partition.out.append(Retried(ask.app.id, ask.key, spec.key, spec.attempt, due_ms, partition.name))
     return spec

@@ -64,3 +64,5 @@ def fire_due(cluster: Cluster, now_ms: int) -> None:
             partition.note_change()
             if rule := ON_DUE.get(timer.kind):
                 rule(partition, timer.subject)
+            if partition.held_asks.freed:
+                held.enter_freed(partition)
