@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
 """States in which an application takes no further asks."""
 FAILED = frozenset({"Failing", "Failed"})
+STARTS_MAX = 1_000
+"""After so many starts that were all cut short a task is not submitted again: it would never get through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

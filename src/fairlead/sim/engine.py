@@ -10,7 +10,7 @@ what comes, then the scheduler runs, again and again until nothing it stopped ha
 What an engine does that a place with real work does too: it tells of ends, confirms stops (at once, or after the ask's
 grace), and gives a gang its real asks once its placeholders stand. Work that was stopped or lost comes back by the
 scheduler's own retry if its ask has one; otherwise its owner submits it again, as an ask `KEY#2`, unless `resubmit` is
-off. A task that reaches its declared time limit is cut off there.
+off or it never gets through (`STARTS_MAX`). A task that reaches its declared time limit is cut off there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import ENDED, FAILED, Attempt, Gang, Reasons, Settings, Standstill, placeholders
+from fairlead.sim.attempts import ENDED, FAILED, STARTS_MAX, Attempt, Gang, Reasons, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.jobs import LOST, Fault, Job, Upcoming, in_order
 from fairlead.sim.lines import Account
@@ -250,7 +250,8 @@ class Engine(VirtualTime):
         if self._comes_back(id_, attempt):
             return
         ask = attempt.ask
-        if ask.retry is not None or not self.settings.resubmit or ask.application not in self._queue_of:
+        is_submitted_again = self.settings.resubmit and ask.retry is None and attempt.tries < STARTS_MAX
+        if not is_submitted_again or ask.application not in self._queue_of:
             self._over(attempt, Fate.GIVEN_UP)
             return
         tries = attempt.tries + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from fairlead.config import ConfigurationError, load_file, load_text
 from fairlead.config.load import not_yet
 from fairlead.core.model.quantities import is_bytes, people_call
 from fairlead.core.model.specs import ClusterSpec
-from fairlead.sim.attempts import Settings
+from fairlead.sim.attempts import STARTS_MAX, Settings
 from fairlead.sim.columns import Columns, End
 from fairlead.sim.engine import Engine
 from fairlead.sim.figures import courses_of, figures_of, wait_curve
@@ -123,13 +124,20 @@ def run_trial(
     with rare_collections():
         engine.run(until_ms, tick)
     outcome = outcome_of(engine, spec)
-    doubts = () if trial.source.is_journal else _hardly_used(outcome)
+    doubts = [*(() if trial.source.is_journal else _hardly_used(outcome)), *_never_through(engine.columns)]
     return (
         {"name": trial.name, "workload": workload.name, "notes": [*workload.notes, *doubts]}
         | outcome
         | ({"periods": by_period(engine.columns, trial.period_ms)} if trial.period_ms is not None else {})
         | {"cpu_s": round(time.process_time() - began, 2)}
     )
+
+
+def _never_through(columns: Columns) -> Iterator[str]:
+    count = sum(1 for starts in Counter(columns.run_task).values() if starts >= STARTS_MAX)
+    if count:
+        tasks = "task" if count == 1 else "tasks"
+        yield f"given up after {STARTS_MAX:,} starts: {count:,} {tasks}; nodes go, or work is stopped, before the end"
 
 
 HARDLY = 0.001

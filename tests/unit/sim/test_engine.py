@@ -18,7 +18,7 @@ from fairlead.core.model.reasons import ClusterFull
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import Reasons, Settings
+from fairlead.sim.attempts import STARTS_MAX, Reasons, Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.engine import Engine, Refused
 from fairlead.sim.jobs import BACK, LOST, Fault, Job, OutOfOrder, Task, drawn
@@ -205,6 +205,14 @@ def test_a_lost_node_takes_its_work_and_brings_back_room() -> None:
     engine = simulated(job("one"), faults=faults)
     assert runs(engine.columns) == [("one", "n", 0, 4, "LOST"), ("one", "n", 9, 19, "FINISHED")]
     assert [(at, sign) for at, _, _, sign in engine.columns.capacity] == [(0, 1), (4000, -1), (9000, 1)]
+
+
+def test_what_takes_longer_than_its_node_lasts_is_given_up() -> None:
+    """Else a simulation had no end, and kept each of its starts."""
+    endless = (Fault(i * 3000, "n", LOST if i % 2 else BACK) for i in range(1, 10**9))
+    engine = simulated(job("long"), job("short", at_s=1, runs_s=1), faults=endless)
+    assert [Fate(fate).name for fate in engine.columns.fate] == ["GIVEN_UP", "COMPLETED"]
+    assert len(engine.columns.run_task) == STARTS_MAX + 1
 
 
 def test_faults_without_end_do_not_keep_it_going() -> None:
