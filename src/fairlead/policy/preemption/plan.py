@@ -137,8 +137,6 @@ class Search:
             for node in level:
                 if node in looked_at or (node in avoided) is not wanted:
                     continue
-                if self.ask.required_node and node.id != self.ask.required_node:
-                    continue
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break
                 looked_at.add(node)
@@ -151,6 +149,10 @@ class Search:
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
+        if self.ask.required_node:
+            node = self.partition.nodes.nodes.get(self.ask.required_node)
+            yield (), [node] if node is not None else []
+            return
         table.keep_up(self.partition)
         needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
         for bound in self._bounds:
@@ -166,7 +168,7 @@ class Search:
     def on_node(self, node: Node) -> Plan | None:
         """The plan for this node, or None when the ask would not fit there."""
         ask = self.ask
-        if not node.is_open or not node.fits_total(ask.items):
+        if not node.takes(ask) or node.reservations or not node.fits_total(ask.items):
             return None
         if self.candidates.has_history and self._is_barred(node):
             return None

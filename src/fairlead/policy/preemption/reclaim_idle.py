@@ -200,7 +200,7 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
-        if not node.schedulable or any(holder is not ask for holder in node.reservations):
+        if not node.takes(ask) or any(holder is not ask for holder in node.reservations):
             continue
         if not node.fits_total(ask.items) or ask.required_node not in ("", node.id):
             continue

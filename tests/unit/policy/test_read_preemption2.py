@@ -1,0 +1,129 @@
+"""Faults that a further reading along one theme found: what stops work, for whom, and what becomes of it meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Nominated, Release
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
+from fairlead.scheduler import Scheduler
+
+SOON = {"preemption.delay": "1s"}
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def guaranteed(name: str, count: int, **more: Any) -> QueueSpec:
+    return QueueSpec(name=name, guaranteed=Limits({"vcore": count * 1000}), **more)
+
+
+def queue_file(rule: str, *queues: QueueSpec) -> ClusterSpec:
+    leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    return ClusterSpec(partitions=(PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule)),))
+
+
+def cluster(rule: str, *queues: QueueSpec, nodes: dict[str, int]) -> Scheduler:
+    """With these leaves (default: a and b) and nodes of so many cores."""
+    s = Scheduler(queue_file(rule, *queues))
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> None:
+    """One application with one ask of the same name."""
+    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
+    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def stopped(decisions: list[Decision]) -> list[str]:
+    return [d.key for d in decisions if isinstance(d, Evict)]
+
+
+def over_time(s: Scheduler, now: int, until: int) -> list[Decision]:
+    """What is decided when the scheduler is called whenever it wants to be."""
+    said = s.schedule(now)
+    while (due := s.next_wakeup_ms()) is not None and due <= until:
+        said += s.schedule(due)
+    return said
+
+
+def gone(s: Scheduler, key: str, now: int) -> None:
+    s.handle(Release(key, key, Cause.PREEMPTED_BY_SCHEDULER), now)
+
+
+# -- a drained node -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+@pytest.mark.parametrize("idle", [False, True])
+def test_on_a_drained_node_work_is_stopped_for_what_requires_that_node(rule: str, idle: bool) -> None:
+    """It would start there if there were room."""
+    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    submit(s, "v", 4, queue="root.b", node="n1", idle=idle)
+    s.handle(DrainNode("n1"), 0)
+    submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.schedule(1)) == ["v"]
+    check_books(s)
+    assert Scheduler.load(s.dump()).schedule(2) == s.schedule(2)
+    gone(s, "v", 3)
+    assert "daemon@n1" in started(s.schedule(3))
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_requires_a_node_keeps_the_room_that_is_made_for_it_there_when_that_is_drained(rule: str) -> None:
+    s = cluster(rule, nodes={"n1": 4})
+    submit(s, "v", 4, queue="root.b", node="n1")
+    submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.schedule(1)) == ["v"]
+    s.handle(DrainNode("n1"), 2)
+    assert stopped(s.schedule(2)) == []
+    check_books(s)
+    gone(s, "v", 3)
+    assert started(s.schedule(3)) == ["daemon@n1"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_requires_a_drained_node_is_nominated_there_by_report(rule: str) -> None:
+    s = cluster(rule, nodes={"n1": 4})
+    submit(s, "v", 4, queue="root.b", node="n1")
+    s.handle(DrainNode("n1"), 0)
+    submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
+    assert stopped(s.handle(Nominated("daemon", "daemon", "n1"), 1)) == ["v"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_what_requires_a_drained_node_gives_up_a_placeholder_elsewhere_for_it(rule: str) -> None:
+    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(1), "task_group": "t"}
+    s.handle(AddAsks((AskSpec(key="p", placeholder=True, node="n2", **of_gang),)), 0)
+    s.handle(DrainNode("n1"), 0)
+    s.handle(AddAsks((AskSpec(key="real", tags={TAG_REQUIRED_NODE: "n1"}, **of_gang),)), 1)
+    assert stopped(s.schedule(1)) == ["p"]
+    check_books(s)
+    assert started(s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 2)) == ["real@n1"]
+    check_books(s)
