@@ -127,3 +127,23 @@ def test_what_requires_a_drained_node_gives_up_a_placeholder_elsewhere_for_it(ru
     check_books(s)
     assert started(s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 2)) == ["real@n1"]
     check_books(s)
+
+
+# -- so many evictions within the hour ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_of_idle_work_of_another_group_that_may_lose_only_so_much_that_goes_which_makes_room(rule: str) -> None:
+    group = {"resource.group": "true"}
+    lender = guaranteed("g", 8, parent=True, properties=group, queues=(QueueSpec(name="a"),))
+    once = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
+    borrower = QueueSpec(name="h", parent=True, properties=group, queues=(once,))
+    s = cluster(rule, lender, borrower, nodes={"n1": 4, "n2": 4})
+    submit(s, "large", 4, 0, "root.h.b", node="n2", idle=True)
+    submit(s, "small", 2, 1, "root.h.b", node="n1", idle=True)
+    submit(s, "newest", 2, 2, "root.h.b", node="n1", idle=True)
+    submit(s, "w", 4, 3, "root.g.a")
+    assert stopped(over_time(s, 3, 2_000)) == ["large"]
+    check_books(s)
+    submit(s, "w2", 4, 2_001, "root.g.a")
+    assert stopped(over_time(s, 2_001, 9_000)) == []
