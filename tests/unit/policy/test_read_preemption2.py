@@ -8,7 +8,16 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Nominated, Release
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    DrainNode,
+    Nominated,
+    Release,
+    RemoveNode,
+)
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
@@ -147,3 +156,49 @@ def test_of_idle_work_of_another_group_that_may_lose_only_so_much_that_goes_whic
     check_books(s)
     submit(s, "w2", 4, 2_001, "root.g.a")
     assert stopped(over_time(s, 2_001, 9_000)) == []
+
+
+# -- what is kept is lost -------------------------------------------------------------------------------------------
+
+
+def test_work_that_was_stopped_for_a_node_that_is_lost_may_be_late_without_more_being_stopped() -> None:
+    s = cluster(
+        "guarantee", guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}
+    )
+    for number in (1, 2, 3):
+        submit(s, f"v{number}", 4, queue="root.b", node=f"n{number}")
+    submit(s, "w", 4)
+    assert stopped(over_time(s, 0, 49_999)) == ["v1"]
+    s.handle(DrainNode("n1"), 50_000)
+    assert stopped(over_time(s, 50_000, 80_000)) == ["v2"]
+    check_books(s)
+    again = Scheduler.load(s.dump())
+    assert stopped(over_time(s, 80_000, 130_000)) == []
+    assert stopped(over_time(again, 80_000, 130_000)) == []
+    check_books(s)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_ask_whose_swap_comes_to_nothing_may_have_others_stopped_again(restarts: bool) -> None:
+    """Work was stopped for it before it found a placeholder; of that it has nothing any more."""
+    s = cluster(
+        "guarantee", guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}
+    )
+    for number in (1, 3):
+        submit(s, f"v{number}", 4, queue="root.b", node=f"n{number}")
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(4), "task_group": "t"}
+    s.handle(DrainNode("n2"), 0)
+    s.handle(AddAsks((AskSpec(key="real", **of_gang),)), 0)
+    assert stopped(over_time(s, 0, 2_000)) == ["v1"]
+    s.handle(AddAsks((AskSpec(key="p", placeholder=True, node="n2", **of_gang),)), 2_001)
+    assert stopped(s.schedule(2_001)) == ["p"]
+    check_books(s)
+    if restarts:
+        s = Scheduler.load(s.dump())
+    s.handle(RemoveNode("n2"), 2_002)
+    s.handle(DrainNode("n1"), 2_002)
+    check_books(s)
+    assert stopped(over_time(s, 2_002, 30_000)) == ["v3"]
+    assert stopped(over_time(s, 30_001, 95_000)) == []
+    check_books(s)
