@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.model.constraints import HOSTNAME, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -14,6 +15,7 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     DrainNode,
+    Leaving,
     Nominated,
     Release,
     RemoveNode,
@@ -32,6 +34,7 @@ from fairlead.core.model.specs import (
 from fairlead.scheduler import Scheduler
 
 SOON = {"preemption.delay": "1s"}
+ON_N1 = Constraints(selector=(Requirement(HOSTNAME, "In", ("n1",)),))
 
 
 def cores(count: int) -> Resources:
@@ -202,3 +205,44 @@ def test_an_ask_whose_swap_comes_to_nothing_may_have_others_stopped_again(restar
     assert stopped(over_time(s, 2_002, 30_000)) == ["v3"]
     assert stopped(over_time(s, 30_001, 95_000)) == []
     check_books(s)
+
+
+# -- what does not count for a guarantee ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "both"])
+@pytest.mark.parametrize("how", ["withdrawn", "overdue"])
+def test_what_goes_for_whatever_reason_does_not_count_as_staying_for_the_guarantee_of_its_queue(
+    rule: str, how: str
+) -> None:
+    s = cluster(rule, guaranteed("a", 4, properties=SOON), guaranteed("b", 2), nodes={"n1": 4})
+    submit(s, "goes", 2, queue="root.b", node="n1")
+    submit(s, "stays", 2, queue="root.b", node="n1")
+    s.handle(Leaving("goes", "goes", Cause.STOPPED_BY_RM if how == "withdrawn" else Cause.PREEMPTED_BY_SCHEDULER), 0)
+    later = 0 if how == "withdrawn" else 100_000
+    s.schedule(later)
+    submit(s, "w", 2, later)
+    check_books(s)
+    assert stopped(over_time(Scheduler.load(s.dump()), later, later + 30_000)) == []
+    assert stopped(over_time(s, later, later + 30_000)) == []
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "both"])
+def test_idle_work_does_not_make_other_work_of_its_group_one_that_is_above_a_guarantee(rule: str) -> None:
+    group = {"resource.group": "true"}
+    theirs = guaranteed("h", 4, parent=True, properties=group, queues=(QueueSpec(name="b"),))
+    s = cluster(rule, guaranteed("a", 4, properties=SOON), theirs, nodes={"n1": 4, "n2": 4})
+    submit(s, "idle", 4, queue="root.h.b", node="n2", idle=True)
+    submit(s, "promised", 4, queue="root.h.b", node="n1")
+    submit(s, "w", 4, 1, where=ON_N1)
+    assert stopped(over_time(s, 1, 30_000)) == []
+
+
+def test_by_guarantee_idle_work_of_its_group_does_not_use_up_what_an_ask_is_guaranteed() -> None:
+    group = {"resource.group": "true"}
+    mine = guaranteed("h", 4, parent=True, properties=group | SOON, queues=(QueueSpec(name="b"),))
+    s = cluster("guarantee", mine, QueueSpec(name="a"), nodes={"n1": 4, "n2": 4})
+    submit(s, "idle", 4, queue="root.h.b", node="n2", idle=True)
+    submit(s, "other", 4, queue="root.a", node="n1")
+    submit(s, "w", 4, 1, "root.h.b", where=ON_N1)
+    assert stopped(over_time(s, 1, 30_000)) == ["other"]
