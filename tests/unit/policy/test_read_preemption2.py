@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import HOSTNAME, Constraints, Requirement
+from fairlead.core.model.constraints import HOSTNAME, NO_EXECUTE, Constraints, Requirement, Taint
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
@@ -15,6 +15,7 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     DrainNode,
+    LabelNode,
     Leaving,
     Nominated,
     Release,
@@ -246,3 +247,28 @@ def test_by_guarantee_idle_work_of_its_group_does_not_use_up_what_an_ask_is_guar
     submit(s, "other", 4, queue="root.a", node="n1")
     submit(s, "w", 4, 1, "root.h.b", where=ON_N1)
     assert stopped(over_time(s, 1, 30_000)) == ["other"]
+
+
+# -- bounds on what may be lost -------------------------------------------------------------------------------------
+
+
+def test_one_larger_work_goes_where_lower_smaller_work_uses_up_what_a_guarantee_leaves() -> None:
+    s = cluster("both", QueueSpec(name="a"), guaranteed("b", 2), nodes={"n1": 3, "n2": 2})
+    submit(s, "small", 1, queue="root.b", node="n1")
+    submit(s, "large", 2, queue="root.b", node="n1", priority=1)
+    submit(s, "elsewhere", 1, queue="root.b", node="n2", priority=9)
+    submit(s, "w", 2, 1, priority=5)
+    assert stopped(s.schedule(1)) == ["large"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_one_larger_work_goes_where_its_queue_may_lose_only_one(rule: str) -> None:
+    once = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
+    s = cluster(rule, guaranteed("a", 2, properties=SOON), once, nodes={"n1": 4})
+    submit(s, "large", 2, 0, queue="root.b", node="n1", priority=2)
+    submit(s, "mid", 1, 1, queue="root.b", node="n1", priority=1)
+    submit(s, "small", 1, 2, queue="root.b", node="n1")
+    submit(s, "w", 2, 3, priority=5)
+    assert stopped(over_time(s, 3, 2_000)) == ["large"]
+    check_books(s)

@@ -217,6 +217,11 @@ def _choose_node(
             break
         on_node = within(dict(most), sorted(may_go[node], key=preference))
         choice = _victims_on(partition, node, ask, on_node, snapshots)
+        for one in may_go[node] if choice is None and len(on_node) < len(may_go[node]) else ():
+            # Those that are preferred use up what its queue may lose, and are not enough.
+            alone = _victims_on(partition, node, ask, within(dict(most), [one]), snapshots)
+            if alone is not None and (choice is None or preference(one) < preference(choice.victims[0])):
+                choice = alone
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best

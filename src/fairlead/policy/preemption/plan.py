@@ -223,6 +223,7 @@ class Search:
     ) -> dict[Ask, None] | None:
         """The same, with work that is within a guarantee of the ask's own queues, or without."""
         candidates = self.candidates.on(node, among_own)
+        passed_over = self.candidates.passed_over
         chosen = self._reprieved(node, bounds, leaving, candidates)
         most: dict[Queue, int] = {}
         while chosen and (over := overdrawn(self.partition, chosen)):
@@ -231,7 +232,19 @@ class Search:
             _put_back(bounds, chosen)
             fewer = within(dict(most), reversed(candidates))
             chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
-        return chosen
+            passed_over = [*passed_over, *(v for v in candidates if v not in fewer)]
+        return chosen if chosen is not None else self._one_of(passed_over, node, bounds, leaving, among_own)
+
+    def _one_of(
+        self, work: list[Ask], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
+    ) -> dict[Ask, None] | None:
+        """The lowest of these that is enough by itself: what is lower uses up what its queue may lose, and is not."""
+        for victim in sorted(work, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)):
+            chosen = self._reprieved(node, bounds, leaving, [victim])
+            if chosen and self.candidates.may_go_alone(victim, among_own):
+                return chosen
+            _put_back(bounds, chosen or ())
+        return None
 
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
