@@ -272,3 +272,17 @@ def test_one_larger_work_goes_where_its_queue_may_lose_only_one(rule: str) -> No
     submit(s, "w", 2, 3, priority=5)
     assert stopped(over_time(s, 3, 2_000)) == ["large"]
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_work_that_is_reported_on_a_node_with_a_taint_is_told_to_go_as_if_the_taint_came_later(rule: str) -> None:
+    sick = LabelNode("n1", {}, (Taint("sick", "", NO_EXECUTE),))
+    first, later = cluster(rule, nodes={"n1": 4}), cluster(rule, nodes={"n1": 4})
+    submit(first, "v", 2, node="n1")
+    assert stopped(first.handle(sick, 0)) == ["v"]
+    later.handle(sick, 0)
+    later.handle(AddApplication(ApplicationSpec(id="v", queue="root.a")), 0)
+    spec = AskSpec(application="v", key="v", resources=cores(2), node="n1")
+    assert stopped(later.handle(AddAsks((spec,)), 0)) == ["v"]
+    assert stopped(later.handle(AddAsks((spec,)), 0)) == []
+    check_books(later)
