@@ -135,10 +135,10 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
     """
     app = ask.app
-    nominate.withdraw(partition, ask)
+    nominate.lose(partition, ask)
+    reserve_node.unreserve(partition, ask)  # While it waits: should the swap fail, others may be stopped for it again.
     waiting_asks.dequeue(partition, ask)
     app.queue.add_pending(ask.items, -1)
-    reserve_node.unreserve(partition, ask)
     ask.replaces, placeholder.replaces = placeholder, ask
     app.swapping += 1
     if node is not placeholder.node:

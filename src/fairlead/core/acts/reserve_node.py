@@ -46,6 +46,8 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     partition.books_version += 1
     partition.nodes.gained(node)
     partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))
+    if ask.preempt_triggered:
+        forget_victims(partition, ask)
     if not ask.pending:
         return
     if ask.preempt_triggered:
@@ -55,6 +57,13 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     if ask.batch is not None:
         partition.nodes.seeks(ask.batch.demand, ask.created_ms)
     ask.app.queue.touch_app(ask.app)
+
+
+def forget_victims(partition: Partition, ask: Ask) -> None:
+    """What was stopped for a plan that an ask gives up is no concern of the next one, be it late."""
+    for victim in (*partition.disruption.leave_by, *partition.disruption.overdue):
+        if victim.evicted_for is ask:
+            victim.evicted_for = None
 
 
 def watch(partition: Partition, ask: Ask, above: Queue | Ceiling | Shape) -> None:

@@ -87,6 +87,10 @@ class Node:
         """Whether it takes ordinary new work."""
         return self.schedulable and not self.reservations
 
+    def takes(self, ask: Ask) -> bool:
+        """Whether this ask may come, for whomever it is set aside; what requires the node may when it is drained."""
+        return self.schedulable or ask.required_node == self.id
+
     @property
     def is_common(self) -> bool:
         """Whether it takes ordinary new work that tolerates nothing."""

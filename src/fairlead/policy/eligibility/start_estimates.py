@@ -130,7 +130,7 @@ class _Future:
 
     def _takes(self, node: Node) -> bool:
         ask = self._ask
-        if not node.schedulable or (ask.required_node and ask.required_node != node.id):
+        if not node.takes(ask) or (ask.required_node and ask.required_node != node.id):
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False

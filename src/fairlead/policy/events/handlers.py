@@ -123,7 +123,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         resize(partition, known, spec)
     if spec.node and known.pending:
         partition.note_change()
-        allocations.restore(partition, known, partition.nodes.nodes[spec.node])
+        _restore(partition, known, spec.node)
 
 
 def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec | None:
@@ -152,9 +152,16 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     elif spec.node:
         ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
         partition.note_change()
-        allocations.restore(partition, ask, partition.nodes.nodes[spec.node])
+        _restore(partition, ask, spec.node)
     else:
         waiting_asks.new_ask(partition, app, spec)
+
+
+def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
+    """What is reported as running is taken over; where a taint of the node lets nothing of it run, it has to go."""
+    node = partition.nodes.nodes[node_id]
+    allocations.restore(partition, ask, node)
+    node_events.evict_intolerant(partition, node, (ask,))
 
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:

@@ -35,6 +35,7 @@ from fairlead.policy.place.gang import suits
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
 
 
@@ -144,7 +145,7 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     for ask, placeholder in gangs.under_way_to(node):
         if not suits(partition, ask, node, placeholder):
             gangs.wait_again(partition, ask)
-    _evict_intolerant(partition, node)
+    evict_intolerant(partition, node, node.allocations)
 
 
 def report_images(partition: Partition, event: events.ReportImages) -> None:
@@ -164,12 +165,13 @@ def _taints_flaw(taints: Iterable[Taint]) -> str:
     return next((bad for bad in map(taint_flaw, taints) if bad), "")
 
 
-def _evict_intolerant(partition: Partition, node: Node) -> None:
+def evict_intolerant(partition: Partition, node: Node, work: Iterable[Ask]) -> None:
+    """Tell those of some work on a node to go that do not tolerate a `NoExecute` taint that it has."""
     taints = node.spec.taints
     named = ", ".join(f"{t.key}={t.value}" if t.value else t.key for t in taints if t.effect == NO_EXECUTE)
     if not named:
         return
-    for ask in list(node.allocations):
+    for ask in list(work):
         if ask.evict_cause is None and must_leave(taints, ask.spec.where.tolerations):
             message = f"node {node.id} has a {NO_EXECUTE} taint that it does not tolerate: {named}"
             allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, rule="taint", message=message)

@@ -33,7 +33,9 @@ def nominated(partition: Partition, event: Nominated) -> None:
     """
     ask = partition.find_ask(event.application, event.key)
     node = partition.nodes.nodes.get(event.node)
-    if ask is None or node is None or not ask.pending or ask.held_on is not None or not node.is_open:
+    if ask is None or node is None or not ask.pending or ask.held_on is not None:
+        return
+    if not node.takes(ask) or node.reservations:
         return
     if ask.required_node not in ("", node.id):
         return

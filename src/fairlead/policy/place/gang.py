@@ -108,6 +108,6 @@ def _other_node(partition: Partition, ask: Ask) -> Node | None:
     if not ask.required_node:
         return partition.nodes.first_for(ask.shape, ask)
     node = partition.nodes.nodes.get(ask.required_node)
-    if node is None or not node.is_open or not fits_in(ask.items, node.free):
+    if node is None or node.reservations or not fits_in(ask.items, node.free):
         return None
     return node if partition.nodes.suits(ask, node) else None

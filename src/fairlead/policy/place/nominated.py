@@ -54,7 +54,7 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     if not _may_run(partition, ask):
         return None
     node = nomination.node
-    if node.schedulable and _has_room(node, ask) and _suits(partition, ask, node):
+    if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
         return node
     shape = ask.shape
     assert shape is not None

@@ -54,6 +54,8 @@ class Candidates:
         self.budgets_left = budgets_left
         self.young_seq = NONE_YOUNG
         """When the first of the work started that was passed over because it is young."""
+        self.passed_over: list[Ask] = []
+        """What guarantees kept `on` from naming, the last time: lower work uses up what its queue may lose."""
         self.has_history = partition.disruption.has_history(ask)
         own = [q for q in ask.app.queue.lineage if q.owes and q.guaranteed]
         rooms = {queue: _room_within(queue, ask) for queue in own}
@@ -85,12 +87,23 @@ class Candidates:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
         found.sort(key=lambda a: self._importance(a, now))
         if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
+            kept = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
+            named = dict.fromkeys(kept)
+            self.passed_over = [a for a in found if a not in named]
+            found = kept
         if self.budgets_left and found:
             budgets = self.partition.admission.budgets
             broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
             found.sort(key=lambda a: not broken[a])
         return found
+
+    def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
+        """Whether its queues could lose it where they lose nothing else."""
+        if self.ask.app.queue.lineage[-1].owes:
+            unguarded = self._unguarded(among_own)
+            if not within_guarantees(self.partition, [victim], unguarded, self._above):
+                return False
+        return not overdrawn(self.partition, [victim])
 
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""

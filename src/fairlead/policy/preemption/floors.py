@@ -140,7 +140,7 @@ class Floors:
         """
         found = self._of_shape.get(shape)
         if found is None:
-            found = self._lowest_that_helps(shape.items, {})
+            found = NOBODY if self._is_drained(shape) else self._lowest_that_helps(shape.items, {})
             if self._least_kept < found:
                 found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._kept)))
             self._of_shape[shape] = found
@@ -159,7 +159,12 @@ class Floors:
             return False
         if any(is_stronger(ask, other) for other in self.partition.nominations):
             return False
-        return not self._has_room_beyond_guarantees(shape)
+        return not (self._is_drained(shape) or self._has_room_beyond_guarantees(shape))
+
+    def _is_drained(self, shape: Shape) -> bool:
+        """Whether it requires a node that is drained: of those the table says nothing."""
+        node = self.partition.nodes.nodes.get(shape.required_node) if shape.required_node else None
+        return node is not None and not node.schedulable
 
     def _has_room_beyond_guarantees(self, shape: Shape) -> bool:
         found = self._beyond.get(shape)

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reserve_node import RESERVATION_MS
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, counts_as_gone
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
@@ -71,6 +71,8 @@ class Verdict(Enum):
 def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
     snapshots = QueueSnapshots(ask.app.queue)
+    _count_off_idle_work(partition, snapshots)
+    _count_off_what_goes(partition, ask, snapshots)
     _count_those_to_come(partition, ask, snapshots)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
@@ -99,11 +101,25 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
     snapshots = QueueSnapshots(ask.app.queue)
     for queue in ask.app.queue.lineage:
         add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, (ask,)).items()))
-    for running in partition.idle.every():
-        if running.evict_cause is None:
-            snapshots.remove(snapshots.of(payer(running)), running.items)
+    _count_off_idle_work(partition, snapshots)
     left = snapshots.ask_queue.remaining()
     return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
+
+
+def _count_off_idle_work(partition: Partition, snapshots: QueueSnapshots) -> None:
+    """It counts towards no guarantee."""
+    for running in partition.idle.every():
+        if not counts_as_gone(running):
+            for queue in payer(running).lineage:
+                take_from(snapshots.of(queue).used, running.items)
+
+
+def _count_off_what_goes(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
+    """What was told to go, whoever told it to and be it late, does not stay for queues that could lose work."""
+    for going in (*partition.disruption.going, *partition.disruption.overdue):
+        for queue in going.app.queue.lineage if not going.spec.idle else ():
+            if queue not in ask.app.queue.lineage:
+                take_from(snapshots.of(queue).used, going.items)
 
 
 def _count_those_to_come(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
@@ -136,7 +152,8 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
         return True
     snapshots.add(mine, ask.items)
     for victim in found:
-        snapshots.remove(snapshots.of(payer(victim)), victim.items)
+        if not victim.spec.idle:
+            snapshots.remove(snapshots.of(victim.app.queue), victim.items)
     short = _is_short(mine.remaining(), ask.items)
     snapshots.undo()
     return not short
@@ -149,10 +166,9 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
     What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
     does not, there is no use in looking further. Idle work is in no guarantee: it goes and charges none.
     """
-    theirs, mine = snapshots.of(payer(victim)), snapshots.ask_queue
     if victim.spec.idle:
-        snapshots.remove(theirs, victim.items)
         return Verdict.TAKEN
+    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
     left = theirs.remaining()
     if left is not None and not _is_short(left, ask.items):
         return Verdict.SPARED
@@ -201,6 +217,11 @@ def _choose_node(
             break
         on_node = within(dict(most), sorted(may_go[node], key=preference))
         choice = _victims_on(partition, node, ask, on_node, snapshots)
+        for one in may_go[node] if choice is None and len(on_node) < len(may_go[node]) else ():
+            # Those that are preferred use up what its queue may lose, and are not enough.
+            alone = _victims_on(partition, node, ask, within(dict(most), [one]), snapshots)
+            if alone is not None and (choice is None or preference(one) < preference(choice.victims[0])):
+                choice = alone
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best
@@ -276,7 +297,8 @@ def _more_victims(
     """Victims anywhere else, for a queue whose maximum still has no room."""
     mine = snapshots.ask_queue
     for victim in chosen:
-        snapshots.remove(snapshots.of(payer(victim)), victim.items)
+        if not victim.spec.idle:
+            snapshots.remove(snapshots.of(victim.app.queue), victim.items)
     have = set(chosen)
     more: list[Ask] = []
     others = sorted((v for v in found if v not in have), key=preference)

@@ -137,8 +137,6 @@ class Search:
             for node in level:
                 if node in looked_at or (node in avoided) is not wanted:
                     continue
-                if self.ask.required_node and node.id != self.ask.required_node:
-                    continue
                 if found is not None and len(looked_at) >= NODES_MAX:
                     break
                 looked_at.add(node)
@@ -151,6 +149,10 @@ class Search:
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
+        if self.ask.required_node:
+            node = self.partition.nodes.nodes.get(self.ask.required_node)
+            yield (), [node] if node is not None else []
+            return
         table.keep_up(self.partition)
         needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
         for bound in self._bounds:
@@ -166,7 +168,7 @@ class Search:
     def on_node(self, node: Node) -> Plan | None:
         """The plan for this node, or None when the ask would not fit there."""
         ask = self.ask
-        if not node.is_open or not node.fits_total(ask.items):
+        if not node.takes(ask) or node.reservations or not node.fits_total(ask.items):
             return None
         if self.candidates.has_history and self._is_barred(node):
             return None
@@ -221,6 +223,7 @@ class Search:
     ) -> dict[Ask, None] | None:
         """The same, with work that is within a guarantee of the ask's own queues, or without."""
         candidates = self.candidates.on(node, among_own)
+        passed_over = self.candidates.passed_over
         chosen = self._reprieved(node, bounds, leaving, candidates)
         most: dict[Queue, int] = {}
         while chosen and (over := overdrawn(self.partition, chosen)):
@@ -229,7 +232,19 @@ class Search:
             _put_back(bounds, chosen)
             fewer = within(dict(most), reversed(candidates))
             chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
-        return chosen
+            passed_over = [*passed_over, *(v for v in candidates if v not in fewer)]
+        return chosen if chosen is not None else self._one_of(passed_over, node, bounds, leaving, among_own)
+
+    def _one_of(
+        self, work: list[Ask], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
+    ) -> dict[Ask, None] | None:
+        """The lowest of these that is enough by itself: what is lower uses up what its queue may lose, and is not."""
+        for victim in sorted(work, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)):
+            chosen = self._reprieved(node, bounds, leaving, [victim])
+            if chosen and self.candidates.may_go_alone(victim, among_own):
+                return chosen
+            _put_back(bounds, chosen or ())
+        return None
 
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]

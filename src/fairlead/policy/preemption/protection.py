@@ -16,7 +16,6 @@ from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.eviction_history import work_name
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import LoopBroken
-from fairlead.policy.preemption.victims import preference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -62,18 +61,8 @@ def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
     return {queue: most for queue, most in left.items() if counts[queue] > most}
 
 
-def spare(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
-    """Those of some candidates that may be stopped: not spared, and of each queue no more, the preferred, than may."""
-    found = unspared(partition, preemptor, victims)
-    left = overdrawn(partition, found)
-    if not left:
-        return found
-    kept = set(within(left, sorted(found, key=preference)))
-    return [victim for victim in found if victim in kept]
-
-
 def unspared(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
-    """The same, however much their queues may lose."""
+    """Those of some candidates that may be stopped, as far as they alone are concerned."""
     return [v for v in victims if not is_spared(partition, preemptor, v)]
 
 

@@ -29,9 +29,9 @@ from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
-from fairlead.policy.preemption.protection import spare
+from fairlead.policy.preemption.protection import overdrawn, unspared, within
 from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
-from fairlead.policy.preemption.victims import by_node, fewest, missing_on, stop_for
+from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -161,11 +161,11 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     group = group_of(ask.app.queue)
     running = [a for a in partition.idle.every() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
-    plan = _best(partition, ask, own)
+    plan = _best(partition, ask, own, [])
     if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
         fence = search_root(ask.app.queue)
         others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
-        plan = _best(partition, ask, own + spare(partition, ask, others))
+        plan = _best(partition, ask, own, unspared(partition, ask, others))
     return plan
 
 
@@ -179,7 +179,8 @@ def _is_open(running: Ask, fence: Queue) -> bool:
     return fence in leaf.lineage and leaf.properties.preemption_policy != "disabled" and not running.required_node
 
 
-def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
+def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
+    found, of_others = own + others, dict.fromkeys(others)
     leaving = by_node(a for a in partition.idle.every() if leaves_for_others(a))
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
@@ -188,7 +189,7 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
         stoppable, gone = may_go.get(node, []), tuple(leaving.get(node, ()))
         needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
-        victims = cheapest(needs, found if above else stoppable)
+        victims = _cheapest_of(partition, needs, found if above else stoppable, of_others)
         enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
@@ -200,7 +201,7 @@ def _best(partition: Partition, ask: Ask, found: list[Ask]) -> Plan | None:
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
-        if not node.schedulable or any(holder is not ask for holder in node.reservations):
+        if not node.takes(ask) or any(holder is not ask for holder in node.reservations):
             continue
         if not node.fits_total(ask.items) or ask.required_node not in ("", node.id):
             continue
@@ -230,6 +231,22 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
         else:
             needs.append((missing, pool))
     return needs
+
+
+def _cheapest_of(
+    partition: Partition, needs: list[Need], candidates: list[Ask], others: dict[Ask, None]
+) -> tuple[Ask, ...]:
+    """The cheapest of these, but of the `others` no more than their queues may lose within the hour: where that would
+    be more, only so many, the preferred, are candidates at all.
+    """
+    victims = cheapest(needs, candidates)
+    most: dict[Queue, int] = {}
+    while over := overdrawn(partition, (victim for victim in victims if victim in others)):
+        most |= over
+        kept = set(within(dict(most), sorted((c for c in candidates if c in others), key=preference)))
+        candidates = [c for c in candidates if c in kept or c not in others]
+        victims = cheapest(needs, candidates)
+    return victims
 
 
 def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:

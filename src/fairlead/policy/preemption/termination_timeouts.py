@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import terminating, waiting_asks
+from fairlead.core.acts import reserve_node, terminating, waiting_asks
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.model.decisions import LoopBroken, Overdue
 from fairlead.policy.eligibility.attempt_times import NEVER_MS
@@ -48,19 +48,14 @@ def on_look_again(partition: Partition, _: str) -> None:
 
 
 def _let_try_again(partition: Partition, ask: Ask) -> None:
-    """An ask that had work stopped by guarantee may have other work stopped, if it keeps a node.
-
-    What else was stopped for the plan that it gives up is no concern of the next one.
-    """
+    """An ask that had work stopped by guarantee may have other work stopped, if it keeps a node."""
     node = ask.reserved_on
     if node is None or not ask.preempt_triggered:
         return
     if partition.disruption.barred_until(ask, None, partition.now_ms) is not None:
         return
     moves_on(partition, ask, node)
-    for victim in (*partition.disruption.leave_by, *partition.disruption.overdue):
-        if victim.evicted_for is ask:
-            victim.evicted_for = None
+    reserve_node.forget_victims(partition, ask)
     ask.app.may_preempt_again(ask)
     ask.app.queue.touch_app(ask.app)
 

@@ -127,9 +127,10 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
         stop_for(partition, ask, victim, "guarantee", message)
-        victim.evicted_for = ask
         partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
         reserve_node.unreserve(partition, ask)
         reserve_node.reserve(partition, ask, node)
     ask.preempt_triggered = True
+    for victim in plan.victims:
+        victim.evicted_for = ask
