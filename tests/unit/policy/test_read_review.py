@@ -1,0 +1,98 @@
+"""Faults that a reading of the mends of earlier readings found: cells that a mend left out, and two that disagreed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+
+from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    MoveApplication,
+)
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+    RuleSpec,
+)
+from fairlead.scheduler import Scheduler
+from fairlead.service.yunikorn import app_shapes
+
+RULES = ("guarantee", "priority", "both")
+LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
+BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "1h"}
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": count * 1000})
+
+
+def file(*queues: QueueSpec, rule: str = "guarantee", rules: tuple[RuleSpec, ...] = ()) -> ClusterSpec:
+    """A queue file with these queues (default: leaves a and b)."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
+    part = PartitionSpec(root=root, placement_rules=rules, preemption=PreemptionSpec(rule=rule))
+    return ClusterSpec(partitions=(part,))
+
+
+def cluster(spec: ClusterSpec, **nodes: int) -> Scheduler:
+    s = Scheduler(spec)
+    for name, count in nodes.items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
+    return s
+
+
+def application(s: Scheduler, name: str, queue: str = "root.a", now: int = 0, **more: Any) -> None:
+    s.handle(AddApplication(ApplicationSpec(id=name, queue=queue, **more)), now)
+
+
+def ask(s: Scheduler, name: str, key: str, count: int = 1, now: int = 0, **more: Any) -> list[Decision]:
+    return s.handle(AddAsks((AskSpec(application=name, key=key, resources=cores(count), **more),)), now)
+
+
+def restarted(s: Scheduler) -> Scheduler:
+    return Scheduler.load(json.loads(json.dumps(s.dump())))
+
+
+def started(decisions: list[Decision]) -> list[str]:
+    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
+
+
+def stopped(decisions: list[Decision]) -> list[str]:
+    return [d.key for d in decisions if isinstance(d, Evict)]
+
+
+# -- rest -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_nothing_is_expected_or_shown_to_rest_where_there_is_no_backoff_any_more(moves: bool) -> None:
+    """It does not rest there, since the queue file changed or it was moved: the start was expected after the rest."""
+    s = cluster(file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=4, n2=4)
+    application(s, "y", "root.b")
+    for key in ("one", "two"):
+        ask(s, "y", key, 3, time_limit_ms=10_000)
+    s.schedule(0)
+    application(s, "x", now=1)
+    for key in ("k1", "k2"):
+        ask(s, "x", key, 2, 1, allow_preempt_other=False)
+    assert s.schedule(1) == []
+    part = s.cluster.partitions["default"]
+    assert s.expected_start_ms("x", "k1") == 3_600_001
+    assert "backoffDeadline" in app_shapes.application(part.applications["x"], part, app_shapes.Why(part))
+    s.handle(MoveApplication("x", "root.b") if moves else Configure(file()), 2)
+    assert s.schedule(2) == []
+    assert s.expected_start_ms("x", "k1") == 10_000
+    assert "backoffDeadline" not in app_shapes.application(part.applications["x"], part, app_shapes.Why(part))
+    check_books(s)
