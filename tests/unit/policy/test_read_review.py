@@ -13,8 +13,10 @@ from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
+    Cause,
     Configure,
     MoveApplication,
+    Release,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -95,4 +97,28 @@ def test_nothing_is_expected_or_shown_to_rest_where_there_is_no_backoff_any_more
     assert s.schedule(2) == []
     assert s.expected_start_ms("x", "k1") == 10_000
     assert "backoffDeadline" not in app_shapes.application(part.applications["x"], part, app_shapes.Why(part))
+    check_books(s)
+
+
+# -- gangs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_too(restarts: bool) -> None:
+    """They came meanwhile, and something that was told to go took longer than they have: they stood there for ever."""
+    s = cluster(file(), n1=4)
+    application(s, "g", placeholder_ask=cores(12), placeholder_timeout_ms=2_000)
+    for i, size in enumerate((1, 1, 1, 9)):
+        ask(s, "g", f"h{i}", size, placeholder=True, task_group="t")
+    s.schedule(0)
+    assert stopped(s.schedule(2_000)) == ["h0", "h1", "h2"]
+    ask(s, "g", "new", 1, 2_001, placeholder=True, task_group="t")
+    assert started(s.schedule(2_001)) == ["new@n1"]
+    if restarts:
+        s = restarted(s)
+    assert stopped(s.schedule(4_001)) == ["new"]
+    for key in ("h0", "h1", "h2", "new"):
+        assert str(s.cluster.partitions["default"].applications["g"].state) == "Resuming"
+        s.handle(Release("g", key, Cause.TIMEOUT), 5_000)
+    assert str(s.cluster.partitions["default"].applications["g"].state) == "Accepted"
     check_books(s)

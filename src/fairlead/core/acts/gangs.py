@@ -17,7 +17,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
-from fairlead.core.model.lifecycle import LIVE, State, Step
+from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.resources import Resources, add_to
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
@@ -236,14 +236,12 @@ def leave_node(partition: Partition, node: Node) -> None:
 def time_out(partition: Partition, app: Application) -> None:
     """The placeholders have waited long enough.
 
-    An application that runs goes on without them. One that never got its gang together loses all it has: it starts
-    over with plain asks (`Soft`), or it fails (`Hard`).
+    An application that runs, or starts over already, goes on without them. One that never got its gang together loses
+    all it has: it starts over with plain asks (`Soft`), or it fails (`Hard`).
     """
     app.placeholder_due_ms = None
-    if app.state in LIVE or app.state is State.COMPLETING:
-        release_placeholders(partition, app)
-        return
     if app.state is not State.ACCEPTED:
+        release_placeholders(partition, app)
         return
     fails = app.spec.gang_style == "Hard"
     application_steps.advance(partition, app, Step.FAIL if fails else Step.RESUME, TIMED_OUT)
