@@ -122,3 +122,32 @@ def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_t
         s.handle(Release("g", key, Cause.TIMEOUT), 5_000)
     assert str(s.cluster.partitions["default"].applications["g"].state) == "Accepted"
     check_books(s)
+
+
+# -- guarantees -----------------------------------------------------------------------------------------------------
+
+
+def namespace(what: str, count: int) -> dict[str, str]:
+    """The tag of a namespace that has a `quota` of, or is `guaranteed`, so many cores."""
+    return {f"namespace.resource{what}": json.dumps({"resources": {"vcore": {"value": count * 1000}}})}
+
+
+@pytest.mark.parametrize("takes_away", [False, True])
+def test_what_started_within_a_guarantee_that_tags_took_away_is_not_spared_for_it(takes_away: bool) -> None:
+    """As where a new queue file or a move takes it away. A smaller one is one still."""
+    any_queue = (RuleSpec(name="provided", create=True),)
+    s = cluster(file(QueueSpec(name="rest"), rule="both", rules=any_queue), n1=2)
+    application(s, "first", "root.rest")
+    ask(s, "first", "first", 2, priority=5)
+    s.schedule(0)
+    application(s, "high", "root.rest", 1)
+    ask(s, "high", "high", 2, 1, priority=5)
+    application(s, "low", "root.lab", 1, user="u", tags=namespace("guaranteed", 2))
+    ask(s, "low", "low", 2, 1)
+    s.schedule(1)
+    s.handle(Release("first", "first", Cause.PREEMPTED_BY_SCHEDULER), 2)
+    assert started(s.schedule(2)) == ["low@n1"]
+    tags = namespace("quota", 9) if takes_away else namespace("guaranteed", 1)
+    application(s, "more", "root.lab", 3, user="u", tags=tags)
+    assert stopped(s.schedule(3)) == (["low"] if takes_away else [])
+    check_books(s)
