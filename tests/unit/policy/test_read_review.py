@@ -17,6 +17,7 @@ from fairlead.core.model.events import (
     Configure,
     MoveApplication,
     Release,
+    ReserveAsk,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -150,4 +151,31 @@ def test_what_started_within_a_guarantee_that_tags_took_away_is_not_spared_for_i
     tags = namespace("quota", 9) if takes_away else namespace("guaranteed", 1)
     application(s, "more", "root.lab", 3, user="u", tags=tags)
     assert stopped(s.schedule(3)) == (["low"] if takes_away else [])
+    check_books(s)
+
+
+# -- turns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_waits_for_a_turn_gives_up_its_place_as_soon_as_that_turn_needs_it(rule: str) -> None:
+    """Also when other work took the last place within the same call: it did so after the next event, or a restart."""
+    group = QueueSpec(name="p", parent=True, max_applications=2, queues=LEAVES)
+    s = cluster(file(group, QueueSpec(name="c"), rule=rule), n1=4, n2=1)
+    application(s, "big", "root.c")
+    ask(s, "big", "big", 3, node="n1")
+    application(s, "x", "root.p.a")
+    ask(s, "x", "x0")
+    assert len(started(s.schedule(0))) == 1
+    application(s, "turn", "root.p.a", 1)
+    ask(s, "turn", "turn", 4, 1, priority=1, allow_preempt_other=False)
+    s.handle(ReserveAsk("turn", "turn", True, "ann"), 1)
+    ask(s, "x", "x1", 1, 2)
+    s.handle(Release("x", "x0", Cause.FINISHED), 3)
+    assert started(s.schedule(3)) == []
+    application(s, "z", "root.p.b", 4)
+    ask(s, "z", "z", 1, 4)
+    assert len(started(s.schedule(4))) == 1
+    assert str(s.cluster.partitions["default"].applications["x"].state) == "Accepted"
+    assert restarted(s).schedule(4) == s.schedule(4) == []
     check_books(s)
