@@ -18,9 +18,11 @@ from fairlead.core.model.events import (
     MoveApplication,
     Release,
     ReserveAsk,
+    UpdateNode,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -123,6 +125,27 @@ def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_t
         s.handle(Release("g", key, Cause.TIMEOUT), 5_000)
     assert str(s.cluster.partitions["default"].applications["g"].state) == "Accepted"
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_under_way_to_a_node_that_becomes_too_small_for_it_waits_again(rule: str) -> None:
+    """As what is nominated there, and as on a drained node: it started there, on more than the node had."""
+    s = cluster(file(rule=rule), n1=2, n2=4)
+    application(s, "g")
+    of_gang: dict[str, Any] = {"task_group": "t"}
+    ask(s, "g", "p", 2, placeholder=True, tags={TAG_REQUIRED_NODE: "n1"}, **of_gang)
+    assert started(s.schedule(0)) == ["p@n1"]
+    ask(s, "g", "real", 2, 1, tags={TAG_REQUIRED_NODE: "n2"}, **of_gang)
+    assert stopped(s.schedule(1)) == ["p"]
+    s.handle(UpdateNode("n2", cores(3)), 2)
+    assert s.cluster.partitions["default"].nodes.nodes["n2"].held
+    s.handle(UpdateNode("n2", cores(1)), 3)
+    said = s.schedule(3)
+    said += s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 4)
+    assert started([*said, *s.schedule(4)]) == []
+    check_books(s)
+    s.handle(UpdateNode("n2", cores(2)), 5)
+    assert started(s.schedule(5)) == ["real@n2"]
 
 
 # -- guarantees -----------------------------------------------------------------------------------------------------
