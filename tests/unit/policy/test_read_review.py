@@ -127,6 +127,24 @@ def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_t
     check_books(s)
 
 
+@pytest.mark.parametrize("sizes", [(1, 2), (1, 1)])
+def test_a_gang_that_became_whole_while_it_started_over_runs(sizes: tuple[int, int]) -> None:
+    """As one does that becomes whole later: it lost all of it again."""
+    s = cluster(file(), n1=4)
+    application(s, "g", placeholder_ask=cores(3), placeholder_timeout_ms=2_000)
+    for i, size in enumerate((1, 9)):
+        ask(s, "g", f"h{i}", size, placeholder=True, task_group="t")
+    s.schedule(0)
+    assert stopped(s.schedule(2_000)) == ["h0"]
+    for i, size in enumerate(sizes):
+        ask(s, "g", f"new{i}", size, 2_001, placeholder=True, task_group="t")
+    assert len(started(s.schedule(2_001))) == 2
+    s.handle(Release("g", "h0", Cause.TIMEOUT), 2_002)
+    is_whole = sum(sizes) == 3
+    assert str(s.cluster.partitions["default"].applications["g"].state) == ("Running" if is_whole else "Accepted")
+    check_books(s)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_what_is_under_way_to_a_node_that_becomes_too_small_for_it_waits_again(rule: str) -> None:
     """As what is nominated there, and as on a drained node: it started there, on more than the node had."""

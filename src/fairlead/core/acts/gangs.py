@@ -63,20 +63,22 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
-        if app.spec.placeholder_ask and app.spec.placeholder_ask == _amount_of_standing(app):
+        if is_whole(app):
             application_steps.begin(partition, app)
         else:
             application_steps.join_accepted(app)
 
 
-def _amount_of_standing(app: Application) -> Resources:
-    """What its placeholders hold together. One that was told to go does not count any more: with it the gang would run
-    with a member missing.
+def is_whole(app: Application) -> bool:
+    """Whether its placeholders hold together what it said. One that was told to go does not count any more: with it the
+    gang would run with a member missing.
     """
+    if not app.spec.placeholder_ask:
+        return False
     book: dict[str, int] = {}
     for ask in app.standing():
         add_to(book, ask.items)
-    return Resources(book)
+    return app.spec.placeholder_ask == Resources(book)
 
 
 def placeholder_told_to_go(ask: Ask) -> None:
