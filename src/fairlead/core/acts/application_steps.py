@@ -216,12 +216,10 @@ def _awaited(app: Application) -> Step | None:
     """The step that was waiting for the last allocation to go, if it is gone. Starting over waits for what it was told
     to give back alone: other asks of it may start meanwhile.
     """
-    if app.state is State.RESUMING and any(ask.evict_cause is not None for ask in app.allocated_asks()):
-        return None
-    if app.allocations and app.state is not State.RESUMING:
+    if app.state is State.RESUMING:
+        return None if any(ask.evict_cause is not None for ask in app.asks.values()) else Step.RUN
+    if app.allocations:
         return None
     if app.state is State.FAILING:
         return Step.FAIL
-    if app.state is State.RESUMING:
-        return Step.RUN
     return Step.COMPLETE if app.closing else None
