@@ -15,13 +15,16 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     Configure,
+    Event,
     MoveApplication,
     Release,
+    RemoveNode,
     ReserveAsk,
     UpdateNode,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
+    TAG_FOREIGN,
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
@@ -164,6 +167,30 @@ def test_what_is_under_way_to_a_node_that_becomes_too_small_for_it_waits_again(r
     check_books(s)
     s.handle(UpdateNode("n2", cores(2)), 5)
     assert started(s.schedule(5)) == ["real@n2"]
+
+
+@pytest.mark.parametrize("end", [Release("g", "p", Cause.PLACEHOLDER_REPLACED), RemoveNode("n1")])
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_is_under_way_to_another_node_starts_there_only_where_it_still_has_room(grows: bool, end: Event) -> None:
+    """Other schedulers know nothing of room that is kept. It started on more than the node had."""
+    s = cluster(file(), n1=2, n2=4)
+    application(s, "y", "root.b")
+    ask(s, "y", "runs", 1, node="n2")
+    application(s, "g")
+    ask(s, "g", "p", 2, placeholder=True, task_group="t", tags={TAG_REQUIRED_NODE: "n1"})
+    assert started(s.schedule(0)) == ["p@n1"]
+    ask(s, "g", "real", 2, 1, task_group="t", tags={TAG_REQUIRED_NODE: "n2"})
+    assert stopped(s.schedule(1)) == ["p"]
+    if grows:
+        ask(s, "y", "runs", 3, 2)
+    else:
+        ask(s, "", "theirs", 2, 2, node="n2", tags={TAG_FOREIGN: "default"})
+    said = s.schedule(2)
+    said += s.handle(end, 3)
+    assert started([*said, *s.schedule(3)]) == []
+    check_books(s)
+    s.handle(Release("y", "runs", Cause.FINISHED), 4)
+    assert started(s.schedule(4)) == ["real@n2"]
 
 
 # -- guarantees -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
-from fairlead.core.model.resources import Resources, add_to
+from fairlead.core.model.resources import Resources, add_to, fits_in
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 if TYPE_CHECKING:
@@ -157,6 +157,14 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     )
 
 
+def can_start(placeholder: Ask) -> bool:
+    """Whether what takes the place of this placeholder has room where it goes. Another node may have become smaller
+    since, or work may have been reported or grown there, as on any where room is kept.
+    """
+    ask = placeholder.replaces
+    return ask is not None and (ask.bound_for is None or fits_in(ask.items, ask.bound_for.available))
+
+
 def end_swap(partition: Partition, placeholder: Ask) -> None:
     """The placeholder is gone and the ask that replaces it runs."""
     ask, app = placeholder.replaces, placeholder.app
@@ -217,13 +225,13 @@ def leave_node(partition: Partition, node: Node) -> None:
     """A node is about to be removed: carry through or call off the swaps that touch it.
 
     Placeholder here and the ask bound for another node: the swap is done. The ask bound for this node: it waits again.
-    Swaps in place are called off when their placeholders end.
+    Swaps in place, and those for which there is no room, are called off when their placeholders end.
     """
     for ask in [a for a in node.held if a.bound_for is node]:
         wait_again(partition, ask)
     for placeholder in [a for a in node.allocations if a.spec.placeholder and a.replaces is not None]:
         assert placeholder.replaces is not None
-        if placeholder.replaces.bound_for is not None:
+        if placeholder.replaces.bound_for is not None and can_start(placeholder):
             end_swap(partition, placeholder)
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"

@@ -28,7 +28,7 @@ from fairlead.core.model.decisions import NodeAccepted, NodeRejected
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import must_leave, taint_flaw
 from fairlead.core.model.reasons import Refused
-from fairlead.core.model.resources import amount_flaw, fits_in, take_from
+from fairlead.core.model.resources import amount_flaw
 from fairlead.policy.events import held, retry
 from fairlead.policy.place.gang import suits
 
@@ -66,15 +66,8 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     if event.capacity.as_dict() == node.total:
         return  # What is reported again is no change: what was stopped in vain is no better for it.
     partition.nodes.resize(node, event.capacity)
-    left = dict(node.available)
-    for ask in list(node.held):
-        if ask.bound_for is not node:
-            if not node.fits_total(ask.items):
-                nominate.lose(partition, ask)
-        elif fits_in(ask.items, left):
-            take_from(left, ask.items)
-        else:
-            gangs.wait_again(partition, ask)
+    for ask in [a for a in node.held if a.held_on is node and not node.fits_total(a.items)]:
+        nominate.lose(partition, ask)
     infeasible.widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
 
