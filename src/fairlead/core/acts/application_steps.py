@@ -169,8 +169,8 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
             _untrack(app)
             leave_accepted(app)
         advance(partition, app, after)
-        if app.allocations > app.placeholder_count:
-            begin(partition, app)  # It starts over, and something of it has started meanwhile.
+        if app.allocations > app.placeholder_count or (app.state is State.ACCEPTED and gangs.is_whole(app)):
+            begin(partition, app)  # It starts over, and something of it, or all of a gang, has started meanwhile.
         return
     if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):
         _give_place_back(partition, app)
@@ -216,12 +216,10 @@ def _awaited(app: Application) -> Step | None:
     """The step that was waiting for the last allocation to go, if it is gone. Starting over waits for what it was told
     to give back alone: other asks of it may start meanwhile.
     """
-    if app.state is State.RESUMING and any(ask.evict_cause is not None for ask in app.allocated_asks()):
-        return None
-    if app.allocations and app.state is not State.RESUMING:
+    if app.state is State.RESUMING:
+        return None if any(ask.evict_cause is not None for ask in app.asks.values()) else Step.RUN
+    if app.allocations:
         return None
     if app.state is State.FAILING:
         return Step.FAIL
-    if app.state is State.RESUMING:
-        return Step.RUN
     return Step.COMPLETE if app.closing else None

@@ -17,8 +17,8 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
-from fairlead.core.model.lifecycle import LIVE, State, Step
-from fairlead.core.model.resources import Resources, add_to
+from fairlead.core.model.lifecycle import State, Step
+from fairlead.core.model.resources import Resources, add_to, fits_in
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 if TYPE_CHECKING:
@@ -63,20 +63,22 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
-        if app.spec.placeholder_ask and app.spec.placeholder_ask == _amount_of_standing(app):
+        if is_whole(app):
             application_steps.begin(partition, app)
         else:
             application_steps.join_accepted(app)
 
 
-def _amount_of_standing(app: Application) -> Resources:
-    """What its placeholders hold together. One that was told to go does not count any more: with it the gang would run
-    with a member missing.
+def is_whole(app: Application) -> bool:
+    """Whether its placeholders hold together what it said. One that was told to go does not count any more: with it the
+    gang would run with a member missing.
     """
+    if not app.spec.placeholder_ask:
+        return False
     book: dict[str, int] = {}
     for ask in app.standing():
         add_to(book, ask.items)
-    return Resources(book)
+    return app.spec.placeholder_ask == Resources(book)
 
 
 def placeholder_told_to_go(ask: Ask) -> None:
@@ -155,6 +157,14 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     )
 
 
+def can_start(placeholder: Ask) -> bool:
+    """Whether what takes the place of this placeholder has room where it goes. Another node may have become smaller
+    since, or work may have been reported or grown there, as on any where room is kept.
+    """
+    ask = placeholder.replaces
+    return ask is not None and (ask.bound_for is None or fits_in(ask.items, ask.bound_for.available))
+
+
 def end_swap(partition: Partition, placeholder: Ask) -> None:
     """The placeholder is gone and the ask that replaces it runs."""
     ask, app = placeholder.replaces, placeholder.app
@@ -215,13 +225,13 @@ def leave_node(partition: Partition, node: Node) -> None:
     """A node is about to be removed: carry through or call off the swaps that touch it.
 
     Placeholder here and the ask bound for another node: the swap is done. The ask bound for this node: it waits again.
-    Swaps in place are called off when their placeholders end.
+    Swaps in place, and those for which there is no room, are called off when their placeholders end.
     """
     for ask in [a for a in node.held if a.bound_for is node]:
         wait_again(partition, ask)
     for placeholder in [a for a in node.allocations if a.spec.placeholder and a.replaces is not None]:
         assert placeholder.replaces is not None
-        if placeholder.replaces.bound_for is not None:
+        if placeholder.replaces.bound_for is not None and can_start(placeholder):
             end_swap(partition, placeholder)
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"
@@ -236,14 +246,12 @@ def leave_node(partition: Partition, node: Node) -> None:
 def time_out(partition: Partition, app: Application) -> None:
     """The placeholders have waited long enough.
 
-    An application that runs goes on without them. One that never got its gang together loses all it has: it starts
-    over with plain asks (`Soft`), or it fails (`Hard`).
+    An application that runs, or starts over already, goes on without them. One that never got its gang together loses
+    all it has: it starts over with plain asks (`Soft`), or it fails (`Hard`).
     """
     app.placeholder_due_ms = None
-    if app.state in LIVE or app.state is State.COMPLETING:
-        release_placeholders(partition, app)
-        return
     if app.state is not State.ACCEPTED:
+        release_placeholders(partition, app)
         return
     fails = app.spec.gang_style == "Hard"
     application_steps.advance(partition, app, Step.FAIL if fails else Step.RESUME, TIMED_OUT)

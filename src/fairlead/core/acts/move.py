@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import application_steps, queue_removal, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.books.guarantees import may_count
+from fairlead.core.books.guarantees import forget_owed
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.resources import Book, add_to, take_from
@@ -38,11 +38,11 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     # In order of arrival, as they are after a restart: some rules go through them in this order.
     leaf.applications = dict(sorted(leaf.applications.items(), key=lambda item: item[1].seq))
     _bring(app, leaf)
+    forget_owed(app)
     for ask in app.allocated_asks():
         # What may be stopped on a node goes by the queue that the work is in.
         assert ask.node is not None
         partition.nodes.since_search[ask.node] = None
-        ask.started_owed = ask.started_owed and may_count(leaf, ask.items)
     for ask in app.asks.values():
         partition.admission.enter(ask)
     if partition.trackers is not None:

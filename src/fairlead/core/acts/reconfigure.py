@@ -26,7 +26,7 @@ from fairlead.core.acts import (
 from fairlead.core.acts.limit_groups import limits_changed
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.books.guarantees import find_guarantees, find_owed, may_count
+from fairlead.core.books.guarantees import find_guarantees, find_owed, forget_owed
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
 from fairlead.core.model.decisions import AskRejected, Configured, DeclarationChanged
@@ -106,8 +106,7 @@ def _set_order(partition: Partition) -> None:
     by_rank = partition.spec.preemption.rule != "guarantee"
     find_guarantees(partition.root, partition.spec.preemption.rule == "both")
     for app in partition.applications.values():
-        for ask in app.asks.values():
-            ask.started_owed = ask.started_owed and may_count(app.queue, ask.items)
+        forget_owed(app)
     if partition.root.by_rank == by_rank:
         return
     if by_rank and partition.reservations:

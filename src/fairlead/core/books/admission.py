@@ -56,7 +56,7 @@ class Admission:
 
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
-        if self.budgets:
+        if self.budgets.counted:
             self.budgets.changed(ask)
 
     def resized(self, ask: Ask, old: Items, new: Items) -> None:

@@ -160,6 +160,10 @@ class Application:
         until_ms = self.backoff_until_ms
         return until_ms is not None and until_ms > now_ms and self.queue.properties.backoff_threshold > 0
 
+    def rest_ends_ms(self, now_ms: int) -> int | None:
+        """When its rest is over; None: it does not rest."""
+        return self.backoff_until_ms if self.rests(now_ms) else None
+
     def highest_priority(self) -> int:
         """The highest priority that waits, idle work apart."""
         return max(self.by_priority, default=NO_PRIORITY)

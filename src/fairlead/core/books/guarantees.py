@@ -14,6 +14,7 @@ from fairlead.core.books.applications import NO_PRIORITY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Items
 
@@ -76,6 +77,12 @@ def may_count(leaf: Queue, items: Items) -> bool:
     if not leaf.under_guarantee:
         return False
     return any(name in (queue.guaranteed or {}) for queue in leaf.lineage for name, amount in items if amount > 0)
+
+
+def forget_owed(app: Application) -> None:
+    """Its guarantees may be others now: what started within one that counts no more for it did not start so."""
+    for ask in app.asks.values():
+        ask.started_owed = ask.started_owed and may_count(app.queue, ask.items)
 
 
 def owed_leaves(queue: Queue) -> Iterator[Queue]:

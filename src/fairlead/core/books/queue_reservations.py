@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Queue
+    from fairlead.core.books import Ask, Ceiling, Queue
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Reserving:
         """Leaves in which some ask may have waited as long as it may."""
         self.bounded: dict[Queue, None] = {}
         """Leaves with `wait.max` in which something has waited."""
-        self.places_made: tuple[int, int] | None = None
+        self.places_made: tuple[int, int, list[Queue | Ceiling | None]] | None = None
         """The state of things in which places to run were last made for turns; never needed, only quicker."""
 
     def get(self, ask: Ask) -> Reservation | None:

@@ -53,7 +53,8 @@ def keep_turns(partition: Partition) -> None:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         del book.overdue[leaf]
         _give_turn(partition, leaf)
-    stamp = (partition.news, partition.room_stamp)
+    # Ordinary work that starts makes no room, but it may close a gate.
+    stamp = (partition.news, partition.room_stamp, [closed_gate(ask.app) for ask, _ in book.every()])
     if book.places_made != stamp:
         book.places_made = stamp
         for ask, _ in list(book.every()):

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import infeasible, queue_removal, room_changes
-from fairlead.core.books.guarantees import find_guarantees
+from fairlead.core.books.guarantees import find_guarantees, forget_owed
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
 
@@ -108,6 +108,9 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
     """Shares are measured anew, and what waited for the old limits is looked at again."""
     find_guarantees(leaf, partition.spec.preemption.rule == "both")
+    for app in leaf.applications.values():
+        forget_owed(app)
+    partition.note_change()  # It is more than the new work that it came with.
     leaf.share_terms = None
     leaf.touch()
     room_changes.wake_leaf(leaf)

@@ -127,8 +127,9 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     app, needed = ask.app, dict(ask.items)
     if (ceiling := full_ceiling(app, ask.items)) is not None:
         return limit_reached(ceiling, ask.items)
-    if app.backoff_until_ms is not None and app.rests(partition.now_ms) and not (ask.reserved_on or ask.spec.idle):
-        return reasons.BackedOff(app.backoff_until_ms, app.unschedulable)
+    rests_until_ms = app.rest_ends_ms(partition.now_ms)
+    if rests_until_ms is not None and not (ask.reserved_on or ask.spec.idle):
+        return reasons.BackedOff(rests_until_ms, app.unschedulable)
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return queue_full(full, ask.items)
