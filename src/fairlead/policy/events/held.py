@@ -136,6 +136,7 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
             _refuse(partition, event, text)
             return
         hold(partition, app, _drop(partition, ask), event.conditions)
+        enter_next(partition, app)  # In the place of its application.
         application_steps.complete_if_idle(partition, app)
     said = (event.who, event.why, partition.name)
     partition.out.append(ConditionsChanged(app.id, event.key, old, event.conditions, *said))
