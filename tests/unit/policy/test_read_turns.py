@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release, ReserveAsk, SetConditions
+from fairlead.core.model.constraints import VOLUME_LIMIT, Constraints
+from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, ReservationSwitched
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    DrainNode,
+    LabelNode,
+    Release,
+    ReserveAsk,
+    SetConditions,
+)
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -21,6 +34,8 @@ from fairlead.core.model.specs import (
     QueueSpec,
 )
 from fairlead.scheduler import Scheduler
+
+RULES = ("guarantee", "priority", "both")
 
 
 def cores(count: int) -> Resources:
@@ -99,4 +114,66 @@ def test_backfill_leaves_the_limit_of_a_user_to_all_whose_starts_are_expected() 
 def test_backfill_leaves_places_to_run_to_all_whose_starts_are_expected() -> None:
     s = two_turns(cluster(QueueSpec(name="a", properties=BACKFILL, max_applications=3), nodes={"n1": 8, "n2": 4}))
     assert started(s.schedule(10_000))[:2] == ["first@n1", "second@n1"]
+    check_books(s)
+
+
+# -- nodes that are drained, or take fewer volumes --------------------------------------------------------------------
+
+BOUNDED = QueueSpec(name="a", properties={"wait.max": "10s"})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_requires_a_drained_node_has_its_turn_kept_as_it_may_start_there(rule: str) -> None:
+    s = cluster(BOUNDED, nodes={"n1": 4, "n2": 4}, rule=rule)
+    submit(s, "run", 3, node="n1", priority=9)
+    s.handle(DrainNode("n1"), 0)
+    submit(s, "mine", 3, 1, tags={TAG_REQUIRED_NODE: "n1"})
+    s.schedule(1)
+    said = s.schedule(10_001)
+    assert [d.key for d in said if isinstance(d, ReservationSwitched)] == ["mine"]
+    submit(s, "later", 1, 10_002, tags={TAG_REQUIRED_NODE: "n1"})
+    assert started(s.schedule(10_002)) == []
+    s.handle(Release("run", "run", Cause.FINISHED), 10_003)
+    assert started(s.schedule(10_003)) == ["mine@n1", "later@n1"]
+    check_books(s)
+
+
+def test_what_requires_a_drained_node_is_expected_to_start_there() -> None:
+    s = cluster(nodes={"n1": 4})
+    submit(s, "run", 4, node="n1", priority=9, time_limit_ms=10_000)
+    s.handle(DrainNode("n1"), 0)
+    submit(s, "mine", 4, 1, tags={TAG_REQUIRED_NODE: "n1"})
+    s.schedule(1)
+    assert s.expected_start_ms("mine", "mine") == 10_000
+
+
+def test_no_node_stays_set_aside_for_what_has_more_volumes_than_it_takes_now() -> None:
+    s = cluster(nodes={})
+    two = {VOLUME_LIMIT + "csi": "2"}
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), attributes=two)), 0)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(3), attributes={VOLUME_LIMIT + "csi": "1"})), 0)
+    submit(s, "run", 4, node="n1", priority=9)
+    submit(s, "mine", 2, 1, where=Constraints(volumes=("a@csi", "b@csi")))
+    s.schedule(2_001)
+    mine = s.cluster.partitions["default"].applications["mine"].asks["mine"]
+    assert mine.reserved_on is not None
+    s.handle(LabelNode("n1", {VOLUME_LIMIT + "csi": "1"}, ()), 2_002)
+    s.schedule(2_002)
+    assert mine.reserved_on is None
+    s.handle(Release("run", "run", Cause.FINISHED), 2_003)
+    submit(s, "other", 4, 2_003)
+    assert started(s.schedule(2_003)) == ["other@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_turn_is_kept_for_what_has_more_volumes_than_any_node_takes(rule: str) -> None:
+    s = cluster(BOUNDED, nodes={}, rule=rule)
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), attributes={VOLUME_LIMIT + "csi": "1"})), 0)
+    submit(s, "mine", 2, 1, where=Constraints(volumes=("a@csi", "b@csi")))
+    assert s.schedule(10_001) == []
+    submit(s, "later", 1, 10_002)
+    assert started(s.schedule(10_002)) == ["later@n1"]
+    s.handle(LabelNode("n1", {VOLUME_LIMIT + "csi": "2"}, ()), 10_003)
+    assert started(s.schedule(10_003)) == ["mine@n1"]
     check_books(s)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, looked_at, matches
+from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
@@ -70,6 +71,8 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     if found == AFFINITY:
         is_known = all(term.topology_key in node.labels for term in where.affinity)
         return not is_known or not matches(all_of(where.affinity), labels)
+    if found == VOLUMES:
+        return is_beyond(where, node)
     return found in (SELECTOR, TAINT)
 
 
@@ -130,7 +133,8 @@ class _Future:
 
     def _takes(self, node: Node) -> bool:
         ask = self._ask
-        if not node.schedulable or (ask.required_node and ask.required_node != node.id):
+        # What requires a node starts there though it is drained.
+        if not node.schedulable if not ask.required_node else ask.required_node != node.id:
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
