@@ -20,6 +20,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.dump import dump_cluster
 from fairlead.core.snapshot.load import load_cluster
 from fairlead.policy.cycle import Cycle
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
@@ -192,11 +193,12 @@ class Scheduler:
     def expected_start_ms(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> int | None:
         """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.
 
-        None if it is unknown or runs, and where nobody can know: work without a limit is in the way.
+        None if it is unknown or runs, and where nobody can know: work without a limit is in the way, or it waits for
+        the turn of another.
         """
         part = self.cluster.partitions.get(partition)
         ask = part.find_ask(application, key) if part is not None else None
-        if part is None or ask is None or not ask.pending:
+        if part is None or ask is None or not ask.pending or waits_for_turn(part, ask):
             return None
         expected = expected_start(part, ask)
         return expected.start_ms if expected is not None else None

@@ -177,3 +177,18 @@ def test_no_turn_is_kept_for_what_has_more_volumes_than_any_node_takes(rule: str
     s.handle(LabelNode("n1", {VOLUME_LIMIT + "csi": "2"}, ()), 10_003)
     assert started(s.schedule(10_003)) == ["mine@n1"]
     check_books(s)
+
+
+# -- expected starts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_waits_for_the_turn_of_another_is_not_expected_to_start_now(rule: str) -> None:
+    s = cluster(nodes={"n1": 4}, rule=rule)
+    submit(s, "run", 1, allow_preempt_self=False, priority=9)
+    s.schedule(0)
+    submit(s, "head", 4, 1, priority=5, allow_preempt_other=False)
+    s.handle(ReserveAsk("head", "head", True, "ann"), 2)
+    submit(s, "behind", 1, 3)
+    assert started(s.schedule(3)) == []
+    assert s.expected_start_ms("behind", "behind") is None
