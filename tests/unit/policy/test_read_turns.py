@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,13 @@ from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import VOLUME_LIMIT, Constraints
-from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, ReservationSwitched
+from fairlead.core.model.decisions import (
+    Allocated,
+    ApplicationChanged,
+    ApplicationRejected,
+    Decision,
+    ReservationSwitched,
+)
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -32,7 +39,10 @@ from fairlead.core.model.specs import (
     PartitionSpec,
     PreemptionSpec,
     QueueSpec,
+    RuleSpec,
+    TemplateSpec,
 )
+from fairlead.policy.queue_choice.placement import foresee
 from fairlead.scheduler import Scheduler
 
 RULES = ("guarantee", "priority", "both")
@@ -192,3 +202,49 @@ def test_what_waits_for_the_turn_of_another_is_not_expected_to_start_now(rule: s
     submit(s, "behind", 1, 3)
     assert started(s.schedule(3)) == []
     assert s.expected_start_ms("behind", "behind") is None
+
+
+# -- what is foreseen of a gang ---------------------------------------------------------------------------------------
+
+
+def quota(count: int) -> dict[str, str]:
+    return {"namespace.resourcequota": json.dumps({"resources": {"vcore": {"value": count * 1000}}})}
+
+
+TWO = Limits({"vcore": 2000})
+BY_USE = TemplateSpec(properties={"application.sort.policy": "fair"})
+
+
+@pytest.mark.parametrize(
+    ("parent", "before", "tags", "is_taken"),
+    [
+        ({}, None, {}, True),
+        ({"max": TWO}, None, {}, False),
+        ({"child_template": TemplateSpec(max=TWO)}, None, {}, False),
+        ({"child_template": TemplateSpec(max=TWO)}, None, quota(8), True),
+        ({"child_template": BY_USE}, None, {}, False),
+        ({}, None, quota(2), False),
+        ({}, {}, quota(2), False),
+        ({}, quota(2), {}, False),
+        ({}, quota(2), quota(8), True),
+        ({"max": TWO}, {}, quota(8), False),
+    ],
+)
+def test_what_becomes_of_a_gang_is_foreseen_also_where_its_leaf_is_still_to_be_made(
+    parent: dict[str, Any], before: dict[str, str] | None, tags: dict[str, str], is_taken: bool
+) -> None:
+    """Its template, its maxima, the order of its applications and the quota of its namespace count."""
+    root = QueueSpec(
+        name="root", parent=True, submit_acl="*", queues=(QueueSpec(**{"name": "p", "parent": True} | parent),)
+    )
+    rules = (RuleSpec(name="provided", create=True),)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(name="default", root=root, placement_rules=rules),)))
+    to_new: dict[str, Any] = {"queue": "root.p.New", "user": "u"}
+    if before is not None:
+        s.handle(AddApplication(ApplicationSpec(id="before", tags=before, **to_new)), 0)
+    gang = ApplicationSpec(id="gang", placeholder_ask=cores(4), tags=tags, **to_new)
+    foreseen = foresee(s.cluster.partitions["default"], gang)
+    said = s.handle(AddApplication(gang), 0)
+    refused = [d.reason for d in said if isinstance(d, ApplicationRejected)]
+    assert refused == ([] if foreseen.refused is None else [foreseen.refused])
+    assert is_taken == (not refused)
