@@ -22,9 +22,11 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    Configure,
     DrainNode,
     LabelNode,
     Release,
+    RemoveApplication,
     ReserveAsk,
     SetConditions,
 )
@@ -248,3 +250,33 @@ def test_what_becomes_of_a_gang_is_foreseen_also_where_its_leaf_is_still_to_be_m
     refused = [d.reason for d in said if isinstance(d, ApplicationRejected)]
     assert refused == ([] if foreseen.refused is None else [foreseen.refused])
     assert is_taken == (not refused)
+
+
+# -- what is over -----------------------------------------------------------------------------------------------------
+
+
+def spec_of(*queues: QueueSpec, partitions: tuple[str, ...] = ("default",)) -> ClusterSpec:
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+    return ClusterSpec(partitions=tuple(PartitionSpec(name=name, root=root) for name in partitions))
+
+
+def test_nobody_wakes_up_for_what_was_held_and_is_withdrawn() -> None:
+    s = cluster(nodes={"n1": 4})
+    submit(s, "x", 1)
+    for key, begin_ms in (("first", 100), ("then", 200)):
+        spec = AskSpec(application="x", key=key, resources=cores(1), conditions=Conditions(begin_ms=begin_ms))
+        s.handle(AddAsks((spec,)), 0)
+    s.schedule(0)
+    s.handle(Release("x", "first", Cause.FINISHED), 1)
+    assert s.next_wakeup_ms() == 200
+    s.handle(Release("x", "then", Cause.FINISHED), 2)
+    assert s.next_wakeup_ms() is None
+
+
+def test_nobody_wakes_up_for_a_queue_with_a_bound_that_is_removed() -> None:
+    s = Scheduler(spec_of(QueueSpec(name="a", properties={"wait.max": "100h"}), QueueSpec(name="b")))
+    submit(s, "x", 1)
+    s.handle(RemoveApplication("x"), 1)
+    s.handle(Configure(spec_of(QueueSpec(name="b"))), 2)
+    s.schedule(20_000)
+    assert s.next_wakeup_ms() is None

@@ -252,7 +252,7 @@ def clean_queues(partition: Partition) -> None:
         if parent is None or not queue.is_leaving or queue.children or queue.applications:
             continue
         del parent.children[queue.name]
-        partition.reserving.forget(queue)
+        reserve_turn.forget(partition, queue)
         queue.stamp = 0
         queue_removal.queue_changed(partition, queue, "removed")
         if not parent.children:
