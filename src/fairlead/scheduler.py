@@ -151,6 +151,7 @@ class Scheduler:
 
         No decision about what waits or runs depends on it; only the notice that an ended one has expired does not come.
         """
+        self.cluster.keeps_history = False
         for partition in self.cluster.partitions.values():
             partition.keeps_history = False
 

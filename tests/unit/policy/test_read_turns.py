@@ -280,3 +280,12 @@ def test_nobody_wakes_up_for_a_queue_with_a_bound_that_is_removed() -> None:
     s.handle(Configure(spec_of(QueueSpec(name="b"))), 2)
     s.schedule(20_000)
     assert s.next_wakeup_ms() is None
+
+
+def test_no_history_is_kept_in_partitions_that_are_added_later_either() -> None:
+    s = Scheduler(spec_of(QueueSpec(name="a")))
+    s.forget_ended()
+    s.handle(Configure(spec_of(QueueSpec(name="a"), partitions=("default", "more"))), 1)
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.nowhere", user="u", partition="more")), 2)
+    assert not s.cluster.partitions["more"].rejected
+    assert s.next_wakeup_ms() is None

@@ -93,6 +93,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     root = Queue("root", None, cluster.next_seq(), leaf=False, managed=True)
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
+    partition.keeps_history = cluster.keeps_history
     cluster.partitions[spec.name] = partition
     queue_removal.queue_changed(partition, root, "added")
     _derive(root, spec.root)
