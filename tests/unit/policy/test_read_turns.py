@@ -15,6 +15,7 @@ from fairlead.core.model.decisions import (
     ApplicationChanged,
     ApplicationRejected,
     Decision,
+    Evict,
     ReservationSwitched,
 )
 from fairlead.core.model.events import (
@@ -289,3 +290,26 @@ def test_no_history_is_kept_in_partitions_that_are_added_later_either() -> None:
     s.handle(AddApplication(ApplicationSpec(id="x", queue="root.nowhere", user="u", partition="more")), 2)
     assert not s.cluster.partitions["more"].rejected
     assert s.next_wakeup_ms() is None
+
+
+# -- gangs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gang_of_which_a_placeholder_is_reported_as_running_gives_way_no_longer(rule: str) -> None:
+    """It holds room again; where the other lacks that it gives way once more."""
+    s = cluster(QueueSpec(name="a", max_applications=9), nodes={"n1": 4, "n2": 4}, rule=rule)
+    of_gang: dict[str, Any] = {"resources": cores(4), "placeholder": True, "task_group": "t"}
+    for now, (name, node) in enumerate((("old", "n1"), ("young", "n2"))):
+        s.handle(AddApplication(ApplicationSpec(id=name, queue="root.a")), now)
+        for key, there in ((f"{name}1", node), (f"{name}2", "")):
+            s.handle(AddAsks((AskSpec(application=name, key=key, node=there, **of_gang),)), now)
+    assert [d.key for d in s.schedule(2) if isinstance(d, Evict)] == ["young1"]
+    s.handle(Release("young", "young1", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    s.handle(AddAsks((AskSpec(application="young", key="young3", node="n2", **of_gang),)), 3)
+    check_books(s)
+    assert [d.key for d in s.schedule(4) if isinstance(d, Evict)] == ["young3"]
+    s.handle(Release("young", "young3", Cause.PREEMPTED_BY_SCHEDULER), 5)
+    check_books(s)
+    assert started(s.schedule(5)) == ["old2@n2"]
+    check_books(s)

@@ -59,6 +59,8 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
     app = ask.app
     app.task_group(ask.spec.task_group).standing[ask] = None
     look_again(partition, app)
+    if app.gives_way_to is not None:
+        part_ways(app)  # It was reported: the gang holds room again.
     if app.placeholder_due_ms is None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
