@@ -9,7 +9,7 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.constraints import VOLUME_LIMIT, Constraints
+from fairlead.core.model.constraints import VOLUME_LIMIT, Constraints, Requirement
 from fairlead.core.model.decisions import (
     Allocated,
     ApplicationChanged,
@@ -25,6 +25,7 @@ from fairlead.core.model.events import (
     Cause,
     Configure,
     DrainNode,
+    LabelAsk,
     LabelNode,
     Release,
     RemoveApplication,
@@ -133,6 +134,7 @@ def test_backfill_leaves_places_to_run_to_all_whose_starts_are_expected() -> Non
 # -- nodes that are drained, or take fewer volumes --------------------------------------------------------------------
 
 BOUNDED = QueueSpec(name="a", properties={"wait.max": "10s"})
+ON_80 = Constraints(ports=("TCP//80",))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -312,4 +314,33 @@ def test_a_gang_of_which_a_placeholder_is_reported_as_running_gives_way_no_longe
     s.handle(Release("young", "young3", Cause.PREEMPTED_BY_SCHEDULER), 5)
     check_books(s)
     assert started(s.schedule(5)) == ["old2@n2"]
+    check_books(s)
+
+
+def on(zone: str) -> Constraints:
+    return Constraints(selector=(Requirement("zone", "In", (zone,)),))
+
+
+@pytest.mark.parametrize(
+    ("labels", "where", "goes_on"),
+    [({"step": "two"}, Constraints(), True), ({}, on("z"), True), ({}, on("y"), False), ({"app": "x"}, ON_80, False)],
+    ids=["label", "still there", "elsewhere", "port"],
+)
+def test_what_is_under_way_to_the_place_of_a_placeholder_goes_on_when_it_gets_another_label(
+    labels: dict[str, str], where: Constraints, goes_on: bool
+) -> None:
+    """A second placeholder would be stopped for it."""
+    s = cluster(nodes={})
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4), attributes={"zone": "z"})), 0)
+    submit(s, "web", 1, node="n1", where=ON_80)
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
+    of_gang: dict[str, Any] = {"application": "g", "resources": cores(1), "task_group": "t"}
+    for key in ("p1", "p2"):
+        s.handle(AddAsks((AskSpec(key=key, node="n1", placeholder=True, **of_gang),)), 0)
+    s.handle(AddAsks((AskSpec(key="real", **of_gang),)), 1)
+    assert [d.key for d in s.schedule(1) if isinstance(d, Evict)] == ["p1"]
+    s.handle(LabelAsk("g", "real", labels, where), 2)
+    assert [d for d in s.schedule(2) if isinstance(d, Evict)] == []
+    said = s.handle(Release("g", "p1", Cause.PLACEHOLDER_REPLACED), 3)
+    assert started(said) == (["real@n1"] if goes_on else [])
     check_books(s)

@@ -185,6 +185,15 @@ def wait_again(partition: Partition, ask: Ask) -> None:
     waiting_asks.enqueue(partition, ask)
 
 
+def may_go_on(partition: Partition, ask: Ask) -> bool:
+    """Whether an ask under way, that is described anew, may still run in the place of its placeholder."""
+    placeholder = ask.replaces
+    assert placeholder is not None
+    ask.where = partition.admission.windows.narrow(partition, ask)
+    node = ask.bound_for or placeholder.node
+    return node is not None and partition.nodes.suits(ask, node, (placeholder,))
+
+
 def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
     """The asks that are going to take a placeholder's place and run on this node, each with its placeholder."""
     coming = [a for a in node.held if a.bound_for is node]
