@@ -344,3 +344,18 @@ def test_what_is_under_way_to_the_place_of_a_placeholder_goes_on_when_it_gets_an
     said = s.handle(Release("g", "p1", Cause.PLACEHOLDER_REPLACED), 3)
     assert started(said) == (["real@n1"] if goes_on else [])
     check_books(s)
+
+
+def test_what_rests_no_longer_as_its_queue_has_no_backoff_any_more_is_expected_to_start_before() -> None:
+    rests = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "1h"}
+    s = Scheduler(spec_of(QueueSpec(name="a", properties=rests)))
+    for name in ("n1", "n2"):
+        s.handle(AddNode(NodeSpec(id=name, capacity=cores(4))), 0)
+        submit(s, f"on-{name}", 3, node=name, time_limit_ms=10_000, priority=9)
+    s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a")), 1)
+    for key in ("k1", "k2"):
+        s.handle(AddAsks((AskSpec(application="x", key=key, resources=cores(2)),)), 1)
+    s.schedule(1)
+    assert s.expected_start_ms("x", "k1") == 3_600_001
+    s.handle(Configure(spec_of(QueueSpec(name="a"))), 2)
+    assert s.expected_start_ms("x", "k1") == 10_000

@@ -46,8 +46,8 @@ def expected_start(partition: Partition, ask: Ask) -> Expected | None:
     if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
         return None
     future, now_ms = _Future(partition, ask), partition.now_ms
-    rests_until_ms = ask.app.backoff_until_ms if ask.batch is not None and ask.reserved_on is None else None
-    earliest_ms = max(rests_until_ms or now_ms, now_ms)
+    rests = ask.app.rests(now_ms) and ask.batch is not None and ask.reserved_on is None
+    earliest_ms = ask.app.backoff_until_ms or now_ms if rests else now_ms
     node = future.first_node(partition.nodes.every())
     if node is not None:
         is_free = earliest_ms == now_ms or future.is_before_windows(earliest_ms, node)

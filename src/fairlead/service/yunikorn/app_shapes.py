@@ -31,7 +31,7 @@ def application(app: Application, part: Partition, why: Why) -> Plain:
     """An application."""
     waiting, running = app.waiting_asks(), app.allocated_asks()
     log = [filled({"time": at * MS, "applicationState": state.value}) for at, state in app.state_log]
-    resting = app.backoff_until_ms if (app.backoff_until_ms or 0) > part.now_ms else None
+    resting = app.backoff_until_ms if app.rests(part.now_ms) else None
     shown = {
         "applicationID": app.id,
         "usedResource": pruned(app.allocated),
