@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
+from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.model.events import AddApplication, AddAsks, Configure, Event
 from fairlead.core.model.reasons import Reason
@@ -199,7 +200,9 @@ class Scheduler:
         """
         part = self.cluster.partitions.get(partition)
         ask = part.find_ask(application, key) if part is not None else None
-        if part is None or ask is None or not ask.pending or waits_for_turn(part, ask):
+        if part is None or ask is None or not ask.pending:
+            return None
+        if part.reserving.within(payer(ask)) is not None if ask.spec.idle else waits_for_turn(part, ask):
             return None
         expected = expected_start(part, ask)
         return expected.start_ms if expected is not None else None

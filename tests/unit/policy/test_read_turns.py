@@ -359,3 +359,20 @@ def test_what_rests_no_longer_as_its_queue_has_no_backoff_any_more_is_expected_t
     assert s.expected_start_ms("x", "k1") == 3_600_001
     s.handle(Configure(spec_of(QueueSpec(name="a"))), 2)
     assert s.expected_start_ms("x", "k1") == 10_000
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_idle_work_is_expected_to_start_when_its_resource_group_has_room(rule: str) -> None:
+    """The maximum of its queue is not in its way; a turn that is kept in its group is."""
+    leaf = QueueSpec(name="a", max=Limits({"vcore": 2000}))
+    s = cluster(
+        QueueSpec(name="g", parent=True, properties={"resource.group": "true"}, queues=(leaf,)), nodes={"n1": 4}
+    )
+    submit(s, "stays", 2, queue="root.g.a", node="n1", priority=9)
+    submit(s, "ends", 2, queue="root.g.a", node="n1", priority=9, time_limit_ms=10_000)
+    submit(s, "idle", 2, 1, queue="root.g.a", idle=True)
+    assert s.schedule(1) == []
+    assert s.expected_start_ms("idle", "idle") == 10_000
+    submit(s, "head", 2, 1, queue="root.g.a")
+    s.handle(ReserveAsk("head", "head", True, "ann"), 2)
+    assert s.expected_start_ms("idle", "idle") is None

@@ -34,7 +34,7 @@ class Expected:
     free: Book
     """What is free on that node then, the ask itself not counted."""
     used: dict[Queue, Book]
-    """What is in use then, in the ask's queue and those above it."""
+    """What is in use then, in the ask's queue (of idle work: its resource group) and those above it."""
     gone: list[Ask]
     """What has ended by then."""
 
@@ -102,7 +102,7 @@ class _Future:
         self._partition = partition
         self._ask = ask
         self._free: dict[Node, Book] = {}
-        self._used = {queue: dict(queue.allocated) for queue in ask.app.queue.lineage}
+        self._used = {queue: dict(queue.allocated) for queue in payer(ask).lineage}
         self._gone: list[Ask] = []
         self._all = False
         """Its queues had room when nodes were last looked at: from then on only nodes that gain matter."""
