@@ -138,14 +138,18 @@ ON_80 = Constraints(ports=("TCP//80",))
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_what_requires_a_drained_node_has_its_turn_kept_as_it_may_start_there(rule: str) -> None:
+@pytest.mark.parametrize("time_limit_ms", [None, 60_000])
+def test_what_requires_a_drained_node_has_its_turn_kept_as_it_may_start_there(
+    time_limit_ms: int | None, rule: str
+) -> None:
     s = cluster(BOUNDED, nodes={"n1": 4, "n2": 4}, rule=rule)
-    submit(s, "run", 3, node="n1", priority=9)
+    submit(s, "run", 3, node="n1", priority=9, time_limit_ms=time_limit_ms)
     s.handle(DrainNode("n1"), 0)
     submit(s, "mine", 3, 1, tags={TAG_REQUIRED_NODE: "n1"})
     s.schedule(1)
     said = s.schedule(10_001)
     assert [d.key for d in said if isinstance(d, ReservationSwitched)] == ["mine"]
+    assert not s.cluster.partitions["default"].nominations  # No room gathers where no work goes.
     submit(s, "later", 1, 10_002, tags={TAG_REQUIRED_NODE: "n1"})
     assert started(s.schedule(10_002)) == []
     s.handle(Release("run", "run", Cause.FINISHED), 10_003)
@@ -365,9 +369,8 @@ def test_what_rests_no_longer_as_its_queue_has_no_backoff_any_more_is_expected_t
 def test_idle_work_is_expected_to_start_when_its_resource_group_has_room(rule: str) -> None:
     """The maximum of its queue is not in its way; a turn that is kept in its group is."""
     leaf = QueueSpec(name="a", max=Limits({"vcore": 2000}))
-    s = cluster(
-        QueueSpec(name="g", parent=True, properties={"resource.group": "true"}, queues=(leaf,)), nodes={"n1": 4}
-    )
+    group = QueueSpec(name="g", parent=True, properties={"resource.group": "true"}, queues=(leaf,))
+    s = cluster(group, nodes={"n1": 4}, rule=rule)
     submit(s, "stays", 2, queue="root.g.a", node="n1", priority=9)
     submit(s, "ends", 2, queue="root.g.a", node="n1", priority=9, time_limit_ms=10_000)
     submit(s, "idle", 2, 1, queue="root.g.a", idle=True)
@@ -376,3 +379,16 @@ def test_idle_work_is_expected_to_start_when_its_resource_group_has_room(rule: s
     submit(s, "head", 2, 1, queue="root.g.a")
     s.handle(ReserveAsk("head", "head", True, "ann"), 2)
     assert s.expected_start_ms("idle", "idle") is None
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_requires_a_drained_node_is_backfilled_there(rule: str) -> None:
+    s = cluster(QueueSpec(name="a", properties=BACKFILL), nodes={"n1": 8, "n2": 4}, rule=rule)
+    submit(s, "run", 8, node="n1", priority=9, time_limit_ms=10_000)
+    s.handle(DrainNode("n2"), 0)
+    submit(s, "head", 8, 1, priority=5)
+    s.handle(ReserveAsk("head", "head", True, "ann"), 2)
+    submit(s, "other", 1, 3, time_limit_ms=1_000)
+    submit(s, "mine", 1, 3, tags={TAG_REQUIRED_NODE: "n2"}, time_limit_ms=1_000)
+    assert started(s.schedule(3)) == ["mine@n2"]
+    check_books(s)
