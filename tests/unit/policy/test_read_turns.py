@@ -392,3 +392,30 @@ def test_what_requires_a_drained_node_is_backfilled_there(rule: str) -> None:
     submit(s, "mine", 1, 3, tags={TAG_REQUIRED_NODE: "n2"}, time_limit_ms=1_000)
     assert started(s.schedule(3)) == ["mine@n2"]
     check_books(s)
+
+
+# -- turns of several queues ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_waits_for_turns_in_two_queues_gives_up_the_places_to_run_that_these_need(rule: str) -> None:
+    """In each queue one of another user has the place of the one whose turn is kept in the other."""
+    limits = tuple(LimitSpec(users=(user,), max_applications=1) for user in ("u", "v"))
+    leaves = tuple(QueueSpec(name=name) for name in ("a", "b"))
+    s = cluster(QueueSpec(name="p", parent=True, limits=limits, queues=leaves), nodes={"n1": 4}, rule=rule)
+    for name, queue, user in (("x", "root.p.b", "u"), ("y", "root.p.a", "v")):
+        submit(s, name, 2, queue=queue, user=user)
+    assert len(started(s.schedule(0))) == 2
+    for name, queue, user in (("h", "root.p.a", "u"), ("k", "root.p.b", "v")):
+        submit(s, name, 2, 1, queue=queue, user=user, priority=5, allow_preempt_other=False)
+        s.handle(ReserveAsk(name, name, True, "ann"), 1)
+    for name in ("x", "y"):
+        s.handle(AddAsks((AskSpec(application=name, key=f"{name}2", resources=cores(2)),)), 2)
+    s.schedule(2)
+    for name in ("x", "y"):
+        s.handle(Release(name, name, Cause.FINISHED), 3)
+    assert sorted(started(s.schedule(3))) == ["h@n1", "k@n1"]
+    for name in ("h", "k"):
+        s.handle(Release(name, name, Cause.FINISHED), 4)
+    assert sorted(started(s.schedule(60_000))) == ["x2@n1", "y2@n1"]
+    check_books(s)

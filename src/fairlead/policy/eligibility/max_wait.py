@@ -151,10 +151,12 @@ def _make_place(partition: Partition, holder: Ask) -> None:
     """
     app = holder.app
     while app.gives_way_to is None and (closed := closed_gate(app)) is not None:
-        counted = (other for other in reversed(app.queue.applications.values()) if _counts(other, closed))
-        other = next((other for other in counted if _only_waits_for_turns(partition, other)), None)
-        if other is None:
+        # What waits for a turn is in a leaf where one is kept; a limit may be of several leaves.
+        counted = (other for leaf in partition.reserving.of for other in leaf.applications.values())
+        waiting = [each for each in counted if _counts(each, closed) and _only_waits_for_turns(partition, each)]
+        if not waiting:
             return
+        other = max(waiting, key=lambda each: each.seq)
         application_steps.wait_for_place(partition, other)
 
 
