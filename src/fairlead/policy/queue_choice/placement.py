@@ -31,7 +31,7 @@ from fairlead.policy.queue_choice.dynamic import (
 from fairlead.policy.queue_choice.rules import Applicant, RuleError, build_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fairlead.core.books.partition import Partition
 
@@ -196,7 +196,7 @@ def gang_obstacle(queue: Queue, spec: ApplicationSpec) -> Refused | None:
 
 
 def _why_not_gang(
-    spec: ApplicationSpec, path: str, sort_policy: str, maxima: list[Mapping[str, int] | None]
+    spec: ApplicationSpec, path: str, sort_policy: str, maxima: Sequence[Mapping[str, int] | None]
 ) -> Refused | None:
     gang = spec.placeholder_ask.items
     if not any(amount > 0 for _, amount in gang):
