@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
+from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.model.events import AddApplication, AddAsks, Configure, Event
 from fairlead.core.model.reasons import Reason
@@ -20,6 +21,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.dump import dump_cluster
 from fairlead.core.snapshot.load import load_cluster
 from fairlead.policy.cycle import Cycle
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import expected_start
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
@@ -150,6 +152,7 @@ class Scheduler:
 
         No decision about what waits or runs depends on it; only the notice that an ended one has expired does not come.
         """
+        self.cluster.keeps_history = False
         for partition in self.cluster.partitions.values():
             partition.keeps_history = False
 
@@ -192,11 +195,14 @@ class Scheduler:
     def expected_start_ms(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> int | None:
         """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.
 
-        None if it is unknown or runs, and where nobody can know: work without a limit is in the way.
+        None if it is unknown or runs, and where nobody can know: work without a limit is in the way, or it waits for
+        the turn of another.
         """
         part = self.cluster.partitions.get(partition)
         ask = part.find_ask(application, key) if part is not None else None
         if part is None or ask is None or not ask.pending:
+            return None
+        if part.reserving.within(payer(ask)) is not None if ask.spec.idle else waits_for_turn(part, ask):
             return None
         expected = expected_start(part, ask)
         return expected.start_ms if expected is not None else None

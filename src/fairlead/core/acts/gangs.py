@@ -59,6 +59,8 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
     app = ask.app
     app.task_group(ask.spec.task_group).standing[ask] = None
     look_again(partition, app)
+    if app.gives_way_to is not None:
+        part_ways(app)  # It was reported: the gang holds room again.
     if app.placeholder_due_ms is None:
         app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
         partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
@@ -191,6 +193,15 @@ def wait_again(partition: Partition, ask: Ask) -> None:
     """The swap comes to nothing (its placeholder or its node is lost): the ask waits again."""
     _part(partition, ask)
     waiting_asks.enqueue(partition, ask)
+
+
+def may_go_on(partition: Partition, ask: Ask) -> bool:
+    """Whether an ask under way, that is described anew, may still run in the place of its placeholder."""
+    placeholder = ask.replaces
+    assert placeholder is not None
+    ask.where = partition.admission.windows.narrow(partition, ask)
+    node = ask.bound_for or placeholder.node
+    return node is not None and partition.nodes.suits(ask, node, (placeholder,))
 
 
 def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:

@@ -93,6 +93,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     root = Queue("root", None, cluster.next_seq(), leaf=False, managed=True)
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
+    partition.keeps_history = cluster.keeps_history
     cluster.partitions[spec.name] = partition
     queue_removal.queue_changed(partition, root, "added")
     _derive(root, spec.root)
@@ -251,7 +252,7 @@ def clean_queues(partition: Partition) -> None:
         if parent is None or not queue.is_leaving or queue.children or queue.applications:
             continue
         del parent.children[queue.name]
-        partition.reserving.forget(queue)
+        reserve_turn.forget(partition, queue)
         queue.stamp = 0
         queue_removal.queue_changed(partition, queue, "removed")
         if not parent.children:

@@ -71,12 +71,18 @@ def watch_all(partition: Partition) -> None:
             end(partition, ask, why="its queue has no wait.max any more")
     for leaf in list(partition.reserving.bounded):
         if not leaf.properties.wait_max_ms:
-            partition.reserving.forget(leaf)
+            forget(partition, leaf)
     for app in partition.applications.values():
         if app.pending_count and app.queue.properties.wait_max_ms:
             for ask in app.waiting_asks():
                 if not ask.spec.idle:
                     watch(partition, ask)
+
+
+def forget(partition: Partition, leaf: Queue) -> None:
+    """A queue is removed, or has no `wait.max` any more: nobody has to look at it."""
+    partition.reserving.forget(leaf)
+    partition.timers.cancel(partition.name, leaf.path, TIMER)
 
 
 def on_timer(partition: Partition, path: str) -> None:

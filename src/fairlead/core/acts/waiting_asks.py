@@ -103,9 +103,11 @@ def take_out(partition: Partition, ask: Ask) -> None:
 def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays."""
     if not ask.pending:
-        # Under way to a placeholder's place: whether it may be there, and fits, is looked at from the start.
+        # Under way to a placeholder's place: of another size it waits again, and where it may not be there any more.
+        is_as_large = spec.resources == ask.spec.resources
         ask.spec, ask.items = spec, spec.resources.items
-        gangs.wait_again(partition, ask)
+        if not (is_as_large and gangs.may_go_on(partition, ask)):
+            gangs.wait_again(partition, ask)
         return
     kept = partition.reserving.take(ask)
     take_out(partition, ask)

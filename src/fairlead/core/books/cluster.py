@@ -24,6 +24,8 @@ class Cluster:
         self.started_ms = 0
         self.checksum = ""
         self.text = ""
+        self.keeps_history = True
+        """Whether partitions keep applications that have ended for a while."""
         self.last_seq = 0
         """The last number given out."""
 

@@ -7,6 +7,7 @@ node; a partition in which nothing has such volumes keeps nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,13 @@ def wake_sharing(table: NodeTable, volumes: Volumes) -> None:
     """These are attached somewhere, or no longer: what fits nowhere and uses them too is looked at again."""
     for shape in [s for s in table.unfit if any(volume in volumes for volume in s.where.volumes)]:
         table.clear_unfit(shape)
+
+
+def is_beyond(where: Constraints, node: Node) -> bool:
+    """Whether it has more volumes of some driver than the node takes, whatever leaves it."""
+    per_driver = Counter(map(driver_of, dict.fromkeys(where.volumes)))
+    limits = ((limit_of(node, driver), count) for driver, count in per_driver.items())
+    return any(limit is not None and count > limit for limit, count in limits)
 
 
 def driver_of(volume: str) -> str:

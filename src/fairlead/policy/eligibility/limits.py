@@ -14,6 +14,8 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached, QueueFull
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand, Obstacle
     from fairlead.core.books.queues import Queue
@@ -30,17 +32,20 @@ def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
     return closed_gate(app, yielding) is None
 
 
-def leaves_a_place(app: Application, other: Application) -> bool:
-    """Whether `other`, which does not run yet either, still has a place to run once `app` has begun."""
-    if app is other or app.state is not State.ACCEPTED or other.state is not State.ACCEPTED:
+def leaves_places(app: Application, others: Collection[Application]) -> bool:
+    """Whether those of `others` that do not run yet either still all have a place to run once `app` has begun."""
+    waiting = {other: None for other in others if other is not app and other.state is State.ACCEPTED}
+    if app.state is not State.ACCEPTED or not waiting:
         return True
     counts: list[tuple[Obstacle, int, int, dict[str, None]]]
-    counts = [(q, q.max_applications, begun(q, other), q.allocating_accepted) for q in app.queue.lineage]
-    counts += [(c, c.max_applications, c.begun(other), c.applications) for c in _ceilings(app)]
-    of_other: set[Obstacle] = {*other.queue.lineage, *_ceilings(other)}
+    counts = [(q, q.max_applications, begun(q), q.allocating_accepted) for q in app.queue.lineage]
+    counts += [(c, c.max_applications, c.begun(), c.applications) for c in _ceilings(app)]
     for place, most, count, counted in counts:
-        needs = most and place in of_other and app.id not in counted and other.id not in counted
-        if needs and count + (app not in place.promised) >= most:
+        if not most or app.id in counted:
+            continue
+        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in _ceilings(o))]
+        # What is promised a place is counted already.
+        if here and count + sum(each not in place.promised for each in (app, *here)) > most:
             return False
     return True
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import application_steps, nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
+from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import is_selected, is_tolerated
@@ -113,22 +114,33 @@ def _age(ask: Ask) -> tuple[int, int]:
 
 
 def could_ever_run(partition: Partition, ask: Ask) -> bool:
-    """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work."""
+    """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work. What
+    requires a node starts there though it is drained.
+    """
     ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
     maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
         return False
-    return any(_could_take(node, ask) for node in partition.nodes.nodes.values())
+    nodes = partition.nodes.nodes.values()
+    return any(
+        (node.schedulable or ask.required_node) and _could_hold(node, ask) and not is_beyond(ask.where, node)
+        for node in nodes
+    )
 
 
 def _could_take(node: Node, ask: Ask) -> bool:
+    """Whether room may gather for it there: not on a node that is drained."""
+    return node.schedulable and _could_hold(node, ask)
+
+
+def _could_hold(node: Node, ask: Ask) -> bool:
     if ask.required_node and ask.required_node != node.id:
         return False
     if ask.where is not ANYWHERE and not is_selected(ask.where, node.labels):
         return False  # It is not for this node, or a window is ahead.
     if node.keeps_away and not is_tolerated(node.spec.taints, ask.where.tolerations):
         return False
-    return node.schedulable and node.fits_total(ask.items)
+    return node.fits_total(ask.items)
 
 
 # -- a place to run -------------------------------------------------------------------------------------------------
@@ -140,10 +152,12 @@ def _make_place(partition: Partition, holder: Ask) -> None:
     """
     app = holder.app
     while app.gives_way_to is None and (closed := closed_gate(app)) is not None:
-        counted = (other for other in reversed(app.queue.applications.values()) if _counts(other, closed))
-        other = next((other for other in counted if _only_waits_for_turns(partition, other)), None)
-        if other is None:
+        # What waits for a turn is in a leaf where one is kept; a limit may be of several leaves.
+        counted = (other for leaf in partition.reserving.of for other in leaf.applications.values())
+        waiting = [each for each in counted if _counts(each, closed) and _only_waits_for_turns(partition, each)]
+        if not waiting:
             return
+        other = max(waiting, key=lambda each: each.seq)
         application_steps.wait_for_place(partition, other)
 
 
@@ -196,7 +210,7 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
             nominate.nominate(partition, ask, elsewhere, (), gathers=True)
     elif wanted:
         node = _node_for(partition, ask)
-        if node is not None and not _is_kept_off(partition, ask, node):
+        if node is not None and _could_take(node, ask) and not _is_kept_off(partition, ask, node):
             nominate.nominate(partition, ask, node, (), gathers=True)
 
 

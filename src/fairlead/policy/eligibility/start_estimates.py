@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, all_of, looked_at, matches
+from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
@@ -33,7 +34,7 @@ class Expected:
     free: Book
     """What is free on that node then, the ask itself not counted."""
     used: dict[Queue, Book]
-    """What is in use then, in the ask's queue and those above it."""
+    """What is in use then, in the ask's queue (of idle work: its resource group) and those above it."""
     gone: list[Ask]
     """What has ended by then."""
 
@@ -70,6 +71,8 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     if found == AFFINITY:
         is_known = all(term.topology_key in node.labels for term in where.affinity)
         return not is_known or not matches(all_of(where.affinity), labels)
+    if found == VOLUMES:
+        return is_beyond(where, node)
     return found in (SELECTOR, TAINT)
 
 
@@ -99,7 +102,7 @@ class _Future:
         self._partition = partition
         self._ask = ask
         self._free: dict[Node, Book] = {}
-        self._used = {queue: dict(queue.allocated) for queue in ask.app.queue.lineage}
+        self._used = {queue: dict(queue.allocated) for queue in payer(ask).lineage}
         self._gone: list[Ask] = []
         self._all = False
         """Its queues had room when nodes were last looked at: from then on only nodes that gain matter."""

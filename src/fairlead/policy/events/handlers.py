@@ -213,11 +213,11 @@ def release(partition: Partition, event: events.Release) -> None:
     if event.key:
         ask = app.asks.get(event.key)
         ended = [ask] if ask is not None else []
-        if ask is None and not (partition.held_asks and partition.held_asks.take(app.id, event.key)):
+        if ask is None and not held.withdraw(partition, app, event.key):
             return
     else:
         ended = app.allocated_asks()
-        partition.held_asks.drop(app.id)
+        held.withdraw_all(partition, app)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
     again = None
     if event.key and ended and ended[0].node is not None:

@@ -96,6 +96,20 @@ def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Rea
     return None
 
 
+def withdraw(partition: Partition, app: Application, key: str) -> bool:
+    """Whether an ask of this key was held: it no longer is."""
+    if not partition.held_asks or partition.held_asks.take(app.id, key) is None:
+        return False
+    _set_timer(partition, app)
+    return True
+
+
+def withdraw_all(partition: Partition, app: Application) -> None:
+    """Nothing of this application is held any longer."""
+    partition.held_asks.drop(app.id)
+    _set_timer(partition, app)
+
+
 def _set_timer_earlier(partition: Partition, app: Application, conditions: Conditions) -> None:
     due_ms = conditions.due_ms()
     if due_ms is not None and due_ms > partition.now_ms:
@@ -136,6 +150,7 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
             _refuse(partition, event, text)
             return
         hold(partition, app, _drop(partition, ask), event.conditions)
+        enter_next(partition, app)  # In the place of its application.
         application_steps.complete_if_idle(partition, app)
     said = (event.who, event.why, partition.name)
     partition.out.append(ConditionsChanged(app.id, event.key, old, event.conditions, *said))

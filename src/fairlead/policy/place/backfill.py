@@ -15,15 +15,15 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
-from fairlead.policy.eligibility.limits import full_ceiling, leaves_a_place, may_run
+from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
 from fairlead.policy.order.keys import application_key, ask_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books import Ask, Batch, Node, Partition, Queue
-    from fairlead.core.model.resources import Book
+    from fairlead.core.books import Ask, Batch, Ceiling, Node, Partition, Queue
+    from fairlead.core.model.resources import Book, Items
 
 
 def backfill_one(partition: Partition) -> Ask | None:
@@ -82,7 +82,8 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
     if not partition.nodes.sum_has_room(ask.items):
         return None
     for node in partition.nodes.every():
-        if not node.is_open or (ask.required_node and ask.required_node != node.id):
+        # What requires a node starts there though it is drained.
+        if node.reservations or (ask.required_node != node.id if ask.required_node else not node.schedulable):
             continue
         if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
             staying = [start for start in starts if not _ends_by(partition, ask, start[1].start_ms)]
@@ -111,10 +112,10 @@ def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> b
 
 def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:
     free = dict(node.free)
+    # Its application may stay when the ask has ended.
+    if not leaves_places(ask.app, [holder.app for holder, _ in starts]):
+        return False
     for holder, expected in starts:
-        # Its application may stay when the ask has ended.
-        if not leaves_a_place(ask.app, holder.app):
-            return False
         if _ends_by(partition, ask, expected.start_ms):
             # Room that gathers for it may be used until then.
             add_to(free, node.held.get(holder, ()))
@@ -135,13 +136,30 @@ def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected, starts
     total, left = _when_all_have_started(holder, expected, starts)
     if _is_full(expected, total, ask):
         return False
-    both = dict(holder.items)
-    add_to(both, ask.items)
-    items = tuple(both.items())
     mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    if holder.app.allowance is not None and any(c in mine and c.lacks(items) for c in holder.app.allowance.ceilings):
+    by_then = [other for other, start in starts if other is holder or start.start_ms <= expected.start_ms]
+    if any(_counts_for(c, holder) and _is_used_up(c, holder, by_then, ask) for c in mine):
         return False
     return node is not expected.node or fits_in(ask.items, left)
+
+
+def _counts_for(ceiling: Ceiling, ask: Ask) -> bool:
+    return ask.app.allowance is not None and ceiling in ask.app.allowance.ceilings
+
+
+def _is_used_up(ceiling: Ceiling, holder: Ask, by_then: list[Ask], ask: Ask) -> bool:
+    """Whether a limit has no room for it beside the holder and those that start by then and have room beside this."""
+    total = dict(holder.items)
+    for other in by_then:
+        if other is not holder and _counts_for(ceiling, other) and not ceiling.lacks(_sum(total, other)):
+            add_to(total, other.items)
+    return ceiling.lacks(_sum(total, ask))
+
+
+def _sum(total: Book, other: Ask) -> Items:
+    items = dict(total)
+    add_to(items, other.items)
+    return tuple(items.items())
 
 
 def _when_all_have_started(holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> tuple[Book, Book]:
@@ -163,6 +181,4 @@ def _when_all_have_started(holder: Ask, expected: Expected, starts: list[tuple[A
 
 def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
     """Whether some queue has no room for one more at the expected start, beside so much that starts by then."""
-    items = dict(total)
-    add_to(items, other.items)
-    return any(lacks(queue.max, used, tuple(items.items())) for queue, used in expected.used.items())
+    return any(lacks(queue.max, used, _sum(total, other)) for queue, used in expected.used.items())

@@ -93,16 +93,23 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
     if queue.managed or queue.path == RECOVERY_QUEUE:
         return
     apps = _positive_count(tags.get(TAG_MAX_APPLICATIONS, ""))
-    quota, guaranteed = (_limits(tags.get(tag, "")) for tag in (TAG_QUOTA, TAG_GUARANTEED))
+    new = stated_limits(tags)
     changed = bool(apps) and apps != queue.max_applications
     if apps:
         queue.max_applications = apps
-    if quota is not None or guaranteed is not None:
-        new = (quota.as_dict() if quota else None, guaranteed.as_dict() if guaranteed else None)
+    if new is not None:
         changed = changed or new != (queue.max, queue.guaranteed)
         queue.max, queue.guaranteed = new
     if changed:
         _limits_changed(partition, queue)
+
+
+def stated_limits(tags: Mapping[str, str]) -> tuple[dict[str, int] | None, dict[str, int] | None] | None:
+    """The maximum and the guarantee that tags state for a dynamic leaf; None: they state neither."""
+    quota, guaranteed = (_limits(tags.get(tag, "")) for tag in (TAG_QUOTA, TAG_GUARANTEED))
+    if quota is None and guaranteed is None:
+        return None
+    return (quota.as_dict() if quota else None, guaranteed.as_dict() if guaranteed else None)
 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:

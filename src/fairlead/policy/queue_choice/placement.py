@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import queue_removal
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.names import USER_NAME
+from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.reasons import Reason, Refused, SubmitDenied
 from fairlead.core.model.resources import lacks, pruned
-from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec
+from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec, TemplateSpec
 from fairlead.policy.queue_choice.acl import groups_of, may_submit
 from fairlead.policy.queue_choice.dynamic import (
     CannotCreate,
@@ -25,11 +26,12 @@ from fairlead.policy.queue_choice.dynamic import (
     create_path,
     create_recovery_queue,
     nearest,
+    stated_limits,
 )
 from fairlead.policy.queue_choice.rules import Applicant, RuleError, build_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fairlead.core.books.partition import Partition
 
@@ -166,33 +168,50 @@ def foresee(partition: Partition, spec: ApplicationSpec) -> Foreseen:
         for attempt in attempts(partition, _applicant(resolved)):
             tried.append(attempt)
             if attempt.obstacle is None:
-                if attempt.path != RECOVERY_QUEUE:
-                    check_creatable(partition, attempt.path)
-                queue = partition.root.find(attempt.path)
-                refused = gang_obstacle(queue, resolved) if queue is not None else None
+                refused = _foreseen_obstacle(partition, attempt.path.lower(), resolved)
                 return Foreseen(attempt.path.lower(), attempt.rule, tuple(tried), refused)
     except (RuleError, CannotCreate) as error:
         return Foreseen(tried=tuple(tried), refused=Refused(str(error)))
     return Foreseen(tried=tuple(tried), refused=Refused(_NO_RULE))
 
 
+def _foreseen_obstacle(partition: Partition, path: str, spec: ApplicationSpec) -> Refused | None:
+    """Why its gang could never run in the leaf that it would find, or make, there. Raises `CannotCreate`."""
+    if path == RECOVERY_QUEUE:
+        return None
+    queue, missing = check_creatable(partition, path)
+    policy, maxima = queue.properties.sort_policy, [above.max for above in queue.lineage[:-1]]
+    if missing:
+        template = queue.template or TemplateSpec()
+        policy = QueueProperties.of(template.properties, True).sort_policy
+        maxima.insert(0, template.max.as_dict() if template.max is not None and template.max.is_set else None)
+    if (missing or not queue.managed) and (stated := stated_limits(lower_names(spec.tags))) is not None:
+        maxima[0] = stated[0]
+    return _why_not_gang(spec, path, policy, maxima)
+
+
 def gang_obstacle(queue: Queue, spec: ApplicationSpec) -> Refused | None:
     """Why the application's gang can never run in `queue`; None when it can, or when there is no gang."""
+    return _why_not_gang(spec, queue.path, queue.properties.sort_policy, [above.max for above in queue.lineage[:-1]])
+
+
+def _why_not_gang(
+    spec: ApplicationSpec, path: str, sort_policy: str, maxima: Sequence[Mapping[str, int] | None]
+) -> Refused | None:
     gang = spec.placeholder_ask.items
     if not any(amount > 0 for _, amount in gang):
         return None
-    if queue.properties.sort_policy != "fifo":
-        text = f"queue {queue.path} cannot run application {spec.id} with task group request: unsupported sort type"
+    if sort_policy != "fifo":
+        text = f"queue {path} cannot run application {spec.id} with task group request: unsupported sort type"
         return Refused(text)
     room: dict[str, int] = {}
-    for above in queue.lineage:
-        if above.parent is not None:
-            for name, limit in (above.max or {}).items():
-                room[name] = min(limit, room.get(name, limit))
+    for most in maxima:
+        for name, limit in (most or {}).items():
+            room[name] = min(limit, room.get(name, limit))
     if not lacks(room, {}, gang):
         return None
     return Refused(
-        f"queue {queue.path} cannot fit application {spec.id}: task group request {pruned(dict(gang))} larger than max "
+        f"queue {path} cannot fit application {spec.id}: task group request {pruned(dict(gang))} larger than max "
         f"queue allocation {pruned(room)}"
     )
 
