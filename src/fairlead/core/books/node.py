@@ -89,7 +89,7 @@ class Node:
 
     def takes(self, ask: Ask) -> bool:
         """Whether this ask may come, for whomever it is set aside; what requires the node may when it is drained."""
-        return self.schedulable or ask.required_node == self.id
+        return ask.required_node == self.id if ask.required_node else self.schedulable
 
     @property
     def is_common(self) -> bool:

@@ -122,10 +122,7 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
     if any(lacks(most, {}, ask.items) for most in maxima):
         return False
     nodes = partition.nodes.nodes.values()
-    return any(
-        (node.schedulable or ask.required_node) and _could_hold(node, ask) and not is_beyond(ask.where, node)
-        for node in nodes
-    )
+    return any(node.takes(ask) and _could_hold(node, ask) and not is_beyond(ask.where, node) for node in nodes)
 
 
 def _could_take(node: Node, ask: Ask) -> bool:
@@ -134,7 +131,7 @@ def _could_take(node: Node, ask: Ask) -> bool:
 
 
 def _could_hold(node: Node, ask: Ask) -> bool:
-    if ask.required_node and ask.required_node != node.id:
+    if ask.required_node not in ("", node.id):
         return False
     if ask.where is not ANYWHERE and not is_selected(ask.where, node.labels):
         return False  # It is not for this node, or a window is ahead.

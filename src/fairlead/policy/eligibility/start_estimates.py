@@ -133,7 +133,7 @@ class _Future:
 
     def _takes(self, node: Node) -> bool:
         ask = self._ask
-        if not node.takes(ask) or (ask.required_node and ask.required_node != node.id):
+        if not node.takes(ask):
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False

@@ -37,8 +37,6 @@ def nominated(partition: Partition, event: Nominated) -> None:
         return
     if not node.takes(ask) or node.reservations:
         return
-    if ask.required_node not in ("", node.id):
-        return
     if ask.spec.idle:
         return  # It takes what others leave over when its turn comes: nothing is kept for it.
     leaving = tuple(a for a in node.allocations if a.evict_cause is not None)

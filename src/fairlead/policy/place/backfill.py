@@ -82,8 +82,7 @@ def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]
     if not partition.nodes.sum_has_room(ask.items):
         return None
     for node in partition.nodes.every():
-        # What requires a node starts there though it is drained.
-        if node.reservations or (ask.required_node != node.id if ask.required_node else not node.schedulable):
+        if node.reservations or not node.takes(ask):
             continue
         if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
             staying = [start for start in starts if not _ends_by(partition, ask, start[1].start_ms)]

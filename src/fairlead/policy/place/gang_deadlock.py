@@ -227,7 +227,7 @@ def _finds_room(
 ) -> bool:
     """Give the ask the first node with room, which has less of it then; whether there is one."""
     for node in partition.nodes.nodes.values():
-        if not node.schedulable or ask.required_node not in ("", node.id):
+        if not node.takes(ask):
             continue
         if node not in free:
             free[node] = cluster.free_on(node)

@@ -203,7 +203,7 @@ def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], 
     for node in partition.nodes.nodes.values():
         if not node.takes(ask) or any(holder is not ask for holder in node.reservations):
             continue
-        if not node.fits_total(ask.items) or ask.required_node not in ("", node.id):
+        if not node.fits_total(ask.items):
             continue
         if node in idle or (above and fits_in(ask.items, node.free)):
             yield node

@@ -111,7 +111,7 @@ def _window_ahead(partition: Partition, ask: Ask) -> Reason | None:
     """A window keeps it from every node that it could run on without."""
     if ask.where is ask.spec.where:
         return None
-    nodes = [n for n in partition.nodes.nodes.values() if n.takes(ask) and ask.required_node in ("", n.id)]
+    nodes = [n for n in partition.nodes.nodes.values() if n.takes(ask)]
     nodes = [n for n in nodes if is_selected(ask.spec.where, n.labels) and n.fits_total(ask.items)]
     if not nodes or any(is_selected(ask.where, n.labels) for n in nodes):
         return None
