@@ -9,13 +9,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
+
+_AWAKE_S = 0.1
+_SETTLES_S = 0.05
 
 
 class Interrupt:
@@ -32,6 +36,7 @@ class Interrupt:
         shown = ", ".join(self._keys[:3]) + (" and more" if len(self._keys) > 3 else "")
         text = f"\n{shown}: Enter to wait on, l to leave it running, c (or Ctrl-C) to cancel it: "
         try:
+            time.sleep(_SETTLES_S)  # A terminal throws away what is written while it deals with Ctrl-C.
             print(text, end="", file=sys.stderr, flush=True)
             answer = sys.stdin.readline()
         except KeyboardInterrupt:
@@ -73,7 +78,11 @@ def all_at_once(client: Client, calls: Sequence[Callable[[], object]], asked: In
             threading.Thread(target=make, args=(call,), daemon=True).start()
         left = len(calls)
         while left or not happened.empty():
-            what = happened.get()
+            try:
+                # A signal that comes just before this thread sleeps does not wake it.
+                what = happened.get(timeout=_AWAKE_S)
+            except Empty:
+                continue
             if what is None:
                 left -= 1
             elif what is not interrupted:

@@ -6,6 +6,7 @@ from scenarios.test_seeds import BEFORE, STEPS, after
 
 import fairlead
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.specs import PRIORITY_MIN
 from fairlead.sim.steps import ScheduleStep, events_of
 
 
@@ -46,7 +47,7 @@ def test_step_by_step() -> None:
             expected |= changed
             with service.books("rm") as scheduler:
                 queues = scheduler.cluster.partitions["default"].root.walk()
-                reported = {queue.path: queue.reported for queue in queues}
+                reported = {queue.path: max(queue.reported, PRIORITY_MIN) for queue in queues}
             assert {path: reported[path] for path in expected} == expected
         assert service.step() == 0
 
