@@ -50,6 +50,11 @@ class Person:
     def types(self, text: bytes) -> None:
         os.write(self.fd, text)
 
+    def interrupts(self) -> None:
+        """Ctrl-C, not within the microseconds between what is shown and the wait for an answer."""
+        time.sleep(0.2)
+        self.types(b"\x03")
+
     def answers(self, line: bytes) -> None:
         """Type it and wait until it was read: Ctrl-C throws away what was not."""
         self.types(line)
@@ -165,17 +170,17 @@ def test_waiting_is_explained_and_interrupts_ask(service: Service) -> None:
     for number, words in enumerate((("run",), ("submit", "--wait")), 1):
         person = service.person(*words, "--hold", "--", "true")
         person.sees(f"{number} waits: was put on hold by".encode())
-        person.types(b"\x03")
+        person.interrupts()
         person.sees(b"c (or Ctrl-C) to cancel it: ")
         person.answers(b"\n")
-        person.types(b"\x03")
+        person.interrupts()
         person.sees(b"c (or Ctrl-C) to cancel it: ")
-        person.types(b"\x03")
+        person.interrupts()
         person.sees(f"{number} cancelled: cancelled by".encode())
         assert person.leaves_with() == 4
     person = service.person("run", "--", "sh", "-c", "echo begun; sleep 60")
     person.sees(b"begun")
-    person.types(b"\x03")
+    person.interrupts()
     person.sees(b"to cancel it: ")
     person.types(b"l\n")
     assert person.leaves_with() == 128 + signal.SIGINT
@@ -186,11 +191,11 @@ def test_output_of_an_array_is_interrupted_with_a_question_too(service: Service)
     """As that of one job: Enter waits on, a second Ctrl-C cancels all of it."""
     person = service.person("submit", "--array", "1-2", "--wait", "--", "sh", "-c", "echo begun; sleep 60")
     person.sees(b"begun")
-    person.types(b"\x03")
+    person.interrupts()
     person.sees(b"c (or Ctrl-C) to cancel it: ")
     person.answers(b"\n")
-    person.types(b"\x03")
+    person.interrupts()
     person.sees(b"c (or Ctrl-C) to cancel it: ")
-    person.types(b"\x03")
+    person.interrupts()
     person.leaves_with()
     assert {job["state"] for job in service.jobs()} <= {"stopping", "cancelled"}
