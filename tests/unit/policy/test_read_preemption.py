@@ -385,6 +385,7 @@ def test_what_is_kept_on_a_node_is_taken_by_what_requires_it_only_where_there_is
 # -- cost -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.plain
 def test_what_was_in_vain_for_one_ask_does_not_have_each_of_the_others_searched_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
