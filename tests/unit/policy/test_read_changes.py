@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import application, ask, cores, on_nodes, queue_file, restarted, started, stopped
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched, Reserved
+from fairlead.core.model.decisions import AskRejected, ReservationSwitched, Reserved
 from fairlead.core.model.events import (
-    AddApplication,
     AddAsks,
     AddNode,
     Cause,
@@ -23,15 +23,11 @@ from fairlead.core.model.events import (
     SetBudget,
     SetWindow,
 )
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
-    ApplicationSpec,
     AskSpec,
     BudgetSpec,
-    ClusterSpec,
     NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     RuleSpec,
     TemplateSpec,
@@ -43,49 +39,11 @@ from fairlead.scheduler import Scheduler
 LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
 
 
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def file(*queues: QueueSpec, rule: str = "guarantee", rules: tuple[RuleSpec, ...] = (), **more: Any) -> ClusterSpec:
-    """A queue file with these leaves (default: a and b); `more` is of the cluster."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
-    part = PartitionSpec(root=root, placement_rules=rules, preemption=PreemptionSpec(rule=rule))
-    return ClusterSpec(partitions=(part,), **more)
-
-
-def cluster(spec: ClusterSpec, **nodes: int) -> Scheduler:
-    s = Scheduler(spec)
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def application(s: Scheduler, name: str, queue: str = "root.a", now: int = 0, **more: Any) -> None:
-    s.handle(AddApplication(ApplicationSpec(id=name, queue=queue, **more)), now)
-
-
-def ask(s: Scheduler, name: str, key: str, count: int = 1, now: int = 0, **more: Any) -> list[Decision]:
-    return s.handle(AddAsks((AskSpec(application=name, key=key, resources=cores(count), **more),)), now)
-
-
-def restarted(s: Scheduler) -> Scheduler:
-    return Scheduler.load(json.loads(json.dumps(s.dump())))
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
-
-
 # -- restarts -------------------------------------------------------------------------------------------------------
 
 
 def test_what_a_budget_has_left_by_report_gets_less_with_each_that_is_told_to_stop_also_after_a_restart() -> None:
-    s = cluster(file(rule="priority"), n1=2)
+    s = on_nodes(queue_file(rule="priority"), n1=2)
     application(s, "x")
     for key in ("one", "two"):
         ask(s, "x", key, labels={"app": "x"})
@@ -103,7 +61,7 @@ def test_what_a_budget_has_left_by_report_gets_less_with_each_that_is_told_to_st
 
 
 def test_those_that_wait_for_the_same_application_go_on_in_the_same_order_after_a_restart() -> None:
-    s = cluster(file(), n1=1)
+    s = on_nodes(queue_file(), n1=1)
     for name in ("awaited", "x", "y"):
         application(s, name)
     after = Conditions(after=(Dependency(application="awaited"),))
@@ -116,7 +74,7 @@ def test_those_that_wait_for_the_same_application_go_on_in_the_same_order_after_
 
 
 def test_a_restart_in_the_middle_of_a_call_changes_no_timer_of_an_attempt_to_preempt() -> None:
-    s = cluster(file(QueueSpec(name="a", guaranteed=Limits({"vcore": 1_000})), QueueSpec(name="b")), n1=1)
+    s = on_nodes(queue_file(QueueSpec(name="a", guaranteed=Limits({"vcore": 1_000})), QueueSpec(name="b")), n1=1)
     application(s, "x")
     ask(s, "x", "k")
     again = restarted(s)
@@ -132,7 +90,7 @@ BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.back
 def test_a_restart_changes_no_order_of_timers_that_are_due_at_the_same_time(queues: tuple[str, str]) -> None:
     """For attempts to preempt, set when what came is put in line: in order of arrival of the applications."""
     leaves = (QueueSpec(name=name, guaranteed=Limits({"vcore": 1_000})) for name in "ab")
-    s = cluster(file(*leaves), n1=1)
+    s = on_nodes(queue_file(*leaves), n1=1)
     for name, queue in zip("xy", queues, strict=True):
         application(s, name, f"root.{queue}")
     ask(s, "x", "full", 1, node="n1")
@@ -145,7 +103,7 @@ def test_a_restart_changes_no_order_of_timers_that_are_due_at_the_same_time(queu
 
 
 def test_nor_of_those_for_what_rests() -> None:
-    s = cluster(file(*(QueueSpec(name=name, properties=BACKOFF) for name in "ab")), n1=2, n2=2)
+    s = on_nodes(queue_file(*(QueueSpec(name=name, properties=BACKOFF) for name in "ab")), n1=2, n2=2)
     for name, queue in zip("xy", "ab", strict=True):
         application(s, name, f"root.{queue}")
     for name in ("y", "x"):
@@ -171,7 +129,7 @@ def stated(**vcore: int) -> dict[str, str]:
 
 def test_another_guarantee_of_a_dynamic_queue_changes_its_place_among_its_siblings_at_once() -> None:
     made = (RuleSpec(name="provided", create=True),)
-    s = cluster(file(QueueSpec(name="p", parent=True), rule="priority", rules=made), n1=3)
+    s = on_nodes(queue_file(QueueSpec(name="p", parent=True), rule="priority", rules=made), n1=3)
     application(s, "z", "root.p.z")
     ask(s, "z", "z", node="n1")
     for name, guaranteed in (("a", 2_000), ("b", 4_000)):
@@ -188,7 +146,7 @@ def test_another_guarantee_of_a_dynamic_queue_changes_its_place_among_its_siblin
 
 def test_another_maximum_of_a_dynamic_queue_has_what_waited_too_long_get_its_turn() -> None:
     parent = QueueSpec(name="p", parent=True, child_template=TemplateSpec(properties={"wait.max": "10s"}))
-    s = cluster(file(parent, rules=(RuleSpec(name="provided", create=True),)), n1=3)
+    s = on_nodes(queue_file(parent, rules=(RuleSpec(name="provided", create=True),)), n1=3)
     application(s, "z", "root.p.z")
     ask(s, "z", "z", node="n1")
     application(s, "a", "root.p.a", tags=stated(quota=2_000))
@@ -204,7 +162,7 @@ def test_another_maximum_of_a_dynamic_queue_has_what_waited_too_long_get_its_tur
 
 def resting() -> Scheduler:
     """An application rests because of what fits nowhere; another ask of it would fit."""
-    s = cluster(file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=2, n2=2)
+    s = on_nodes(queue_file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=2, n2=2)
     application(s, "x")
     ask(s, "x", "large", 3, priority=1)
     ask(s, "x", "next")
@@ -214,7 +172,7 @@ def resting() -> Scheduler:
 
 def test_nothing_rests_in_a_queue_that_has_no_backoff_any_more() -> None:
     s = resting()
-    s.handle(Configure(file()), 2)
+    s.handle(Configure(queue_file()), 2)
     assert started(s.schedule(2)) == ["next@n1"]
     check_books(s)
 
@@ -228,7 +186,7 @@ def test_nor_in_one_to_which_it_was_moved() -> None:
 
 def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> None:
     selector = (Requirement("app", "In", ("x",)),)
-    alone = file(rule="priority", budgets=(BudgetSpec(name="b", selector=selector, max_unavailable=1),))
+    alone = queue_file(rule="priority", budgets=(BudgetSpec(name="b", selector=selector, max_unavailable=1),))
     both = replace(alone, partitions=(*alone.partitions, replace(alone.partitions[0], name="gpu")))
     s = Scheduler(both)
 
@@ -250,7 +208,7 @@ def test_a_partition_that_comes_back_is_counted_for_budgets_from_the_start() -> 
 
 
 def test_what_is_held_is_told_that_its_partition_is_removed_like_what_waits() -> None:
-    alone = file()
+    alone = queue_file()
     s = Scheduler(replace(alone, partitions=(*alone.partitions, replace(alone.partitions[0], name="gpu"))))
     application(s, "x", partition="gpu")
     held = AskSpec(application="x", key="held", resources=cores(1), conditions=Conditions(held_by="ann"))
@@ -261,14 +219,14 @@ def test_what_is_held_is_told_that_its_partition_is_removed_like_what_waits() ->
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_no_node_stays_set_aside_when_rank_decides_from_now_on(rule: str) -> None:
-    s = cluster(file(), n1=4, n2=4, n3=4, n4=4)
+    s = on_nodes(queue_file(), n1=4, n2=4, n3=4, n4=4)
     application(s, "x")
     for number in range(1, 5):
         ask(s, "x", f"runs{number}", 3, node=f"n{number}", priority=20)
     ask(s, "x", "low", 4)
     s.schedule(0)
     assert [d.key for d in s.schedule(2_000) if isinstance(d, Reserved)] == ["low"]
-    s.handle(Configure(file(rule=rule)), 2_001)
+    s.handle(Configure(queue_file(rule=rule)), 2_001)
     for number in range(1, 5):
         ask(s, "x", f"high{number}", 1, 2_001, priority=9)
     assert len(started(s.schedule(2_001))) == 4
@@ -277,7 +235,7 @@ def test_no_node_stays_set_aside_when_rank_decides_from_now_on(rule: str) -> Non
 
 def test_room_that_others_were_stopped_for_is_kept_when_rank_decides_from_now_on() -> None:
     queues = (QueueSpec(name="a", guaranteed=Limits({"vcore": 4_000}), properties={"preemption.delay": "1ms"}),)
-    s = cluster(file(*queues, QueueSpec(name="b")), n1=4)
+    s = on_nodes(queue_file(*queues, QueueSpec(name="b")), n1=4)
     application(s, "y", "root.b")
     for number in range(2):
         ask(s, "y", f"runs{number}", 2)
@@ -285,7 +243,7 @@ def test_room_that_others_were_stopped_for_is_kept_when_rank_decides_from_now_on
     application(s, "x")
     ask(s, "x", "mine", 4)
     assert sorted(stopped(s.schedule(1))) == ["runs0", "runs1"]
-    s.handle(Configure(file(*queues, QueueSpec(name="b"), rule="both")), 2)
+    s.handle(Configure(queue_file(*queues, QueueSpec(name="b"), rule="both")), 2)
     check_books(s)
     for number in range(2):
         ask(s, "y", f"later{number}", 2, 3)
@@ -302,7 +260,7 @@ def test_room_that_others_were_stopped_for_is_kept_when_rank_decides_from_now_on
 def test_what_is_under_way_to_the_place_of_a_placeholder_does_not_run_into_a_window_that_came_into_reach(
     limit_ms: int | None,
 ) -> None:
-    s = cluster(file(), n1=2)
+    s = on_nodes(queue_file(), n1=2)
     application(s, "g")
     ask(s, "g", "p", 2, placeholder=True, task_group="t")
     s.schedule(0)

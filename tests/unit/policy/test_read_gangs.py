@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import application, ask, cluster, cores, started, submit
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.decisions import Allocated, ApplicationChanged, AskRejected, Decision, Evict, Released
+from fairlead.core.model.decisions import ApplicationChanged, AskRejected, Decision, Evict, Released
 from fairlead.core.model.events import (
-    AddApplication,
     AddAsks,
     AddNode,
     Cause,
@@ -23,15 +23,13 @@ from fairlead.core.model.events import (
     SetWindow,
 )
 from fairlead.core.model.reasons import ApplicationsAtMax
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
-    ApplicationSpec,
     AskSpec,
     ClusterSpec,
     LimitSpec,
     NodeSpec,
     PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     QuotaSpec,
     RetrySpec,
@@ -41,34 +39,6 @@ from fairlead.policy.events.held import following
 from fairlead.scheduler import Scheduler
 
 ONE_AT_A_TIME = QueueSpec(name="a", max_applications=1)
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
-    """With these leaves and nodes of so many cores; `more` is of the cluster."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or (QueueSpec(name="a"),))
-    part = PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule))
-    s = Scheduler(ClusterSpec(partitions=(part,), **more))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def application(s: Scheduler, name: str, now: int = 0, **more: Any) -> None:
-    s.handle(AddApplication(ApplicationSpec(**{"id": name, "queue": "root.a"} | more)), now)
-
-
-def ask(s: Scheduler, app: str, key: str, count: int, now: int = 0, **more: Any) -> list[Decision]:
-    return s.handle(AddAsks((AskSpec(application=app, key=key, resources=cores(count), **more),)), now)
-
-
-def submit(s: Scheduler, key: str, count: int, now: int = 0, **more: Any) -> list[Decision]:
-    """One application with one ask of the same name; what is said of it."""
-    application(s, key, now)
-    return ask(s, key, key, count, now, **more)
 
 
 def gang(s: Scheduler, name: str, *sizes: int, style: str = "Soft", **more: Any) -> None:
@@ -82,10 +52,6 @@ def gang(s: Scheduler, name: str, *sizes: int, style: str = "Soft", **more: Any)
 
 def gone(s: Scheduler, app: str, *keys: str, now: int, cause: Cause = Cause.TIMEOUT) -> list[Decision]:
     return [d for key in keys for d in s.handle(Release(app, key, cause), now)]
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
 
 
 def state(s: Scheduler, app: str) -> str:
@@ -256,14 +222,6 @@ def without_gpu(s: Scheduler, now: int) -> list[Decision]:
     return s.handle(Configure(ClusterSpec(partitions=(PartitionSpec(name="default", root=root),))), now)
 
 
-def test_what_is_held_is_told_that_its_partition_is_removed() -> None:
-    s = with_gpu()
-    application(s, "x", partition="gpu")
-    spec = AskSpec(application="x", key="k", resources=cores(1), conditions=Conditions(begin_ms=5_000))
-    s.handle(AddAsks((spec,), "gpu"), 0)
-    assert [d.key for d in without_gpu(s, 1) if isinstance(d, AskRejected)] == ["k"]
-
-
 def test_a_gang_that_starts_over_fails_with_its_partition_like_others() -> None:
     s = with_gpu()
     application(s, "g", partition="gpu", placeholder_ask=cores(4), placeholder_timeout_ms=2_000)
@@ -321,7 +279,7 @@ def test_a_gang_that_starts_over_counts_for_its_user_no_more_than_for_its_queue(
     gang(s, "g", 1, 1, 1, 9, user="u")
     s.schedule(2_000)
     ask(s, "g", "large", 9, 2_001)
-    application(s, "other", 2_001, user="u")
+    application(s, "other", now=2_001, user="u")
     ask(s, "other", "other", 1, 2_001)
     gone(s, "g", "h0", "h1", "h2", now=2_002)
     assert started(s.schedule(2_003)) == ["other@n1"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import cluster, cores, started, stopped, submit
 
 from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
-from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
+from fairlead.core.model.decisions import Decision, LoopBroken
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -26,49 +27,19 @@ from fairlead.core.model.events import (
     SetWindow,
     UpdateNode,
 )
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
-    ClusterSpec,
     NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     WindowSpec,
 )
 from fairlead.scheduler import Scheduler
 
 LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
-    """With these leaves (default: a and b) and nodes of so many cores; `more` is of the cluster."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
-    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule)),), **more))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> list[Decision]:
-    """One application with one ask of the same name; what is said of it."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
-    return s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
 
 
 # -- windows --------------------------------------------------------------------------------------------------------

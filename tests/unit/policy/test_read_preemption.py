@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import (
+    SOON,
+    cluster,
+    cores,
+    guaranteed,
+    over_time,
+    queue_file,
+    started,
+    stopped,
+    submit,
+)
 
 from fairlead.core.model.constraints import NO_EXECUTE, NO_SCHEDULE, Requirement, Taint
-from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
-    AddNode,
     Cause,
     ChangeAsk,
     Configure,
@@ -28,71 +37,22 @@ from fairlead.core.model.events import (
     SetBudget,
     UpdateNode,
 )
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
     BudgetSpec,
     ClusterSpec,
-    NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
 )
 from fairlead.policy.order.victim_index import Stoppable
 from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.scheduler import Scheduler
 
-SOON = {"preemption.delay": "1s"}
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def guaranteed(name: str, count: int, **more: Any) -> QueueSpec:
-    return QueueSpec(name=name, guaranteed=Limits({"vcore": count * 1000}), **more)
-
-
-def queue_file(rule: str, *queues: QueueSpec) -> ClusterSpec:
-    leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
-    return ClusterSpec(partitions=(PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule)),))
-
-
-def cluster(rule: str, *queues: QueueSpec, nodes: dict[str, int]) -> Scheduler:
-    """With these leaves (default: a and b) and nodes of so many cores."""
-    s = Scheduler(queue_file(rule, *queues))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> None:
-    """One application with one ask of the same name."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
-    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
-
 
 def nominated(s: Scheduler) -> dict[str, str]:
     return {ask.key: n.node.id for ask, n in s.cluster.partitions["default"].nominations.of.items()}
-
-
-def over_time(s: Scheduler, now: int, until: int) -> list[Decision]:
-    """What is decided when the scheduler is called whenever it wants to be."""
-    said = s.schedule(now)
-    while (due := s.next_wakeup_ms()) is not None and due <= until:
-        said += s.schedule(due)
-    return said
 
 
 # -- what is kept is lost -------------------------------------------------------------------------------------------
@@ -109,7 +69,7 @@ def over_time(s: Scheduler, now: int, until: int) -> list[Decision]:
 )
 def test_by_guarantee_work_may_be_stopped_again_for_an_ask_that_lost_what_was_kept_for_it(lost: Event) -> None:
     """It was nominated by report, after a restart of the controller."""
-    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    s = cluster(guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
     submit(s, "v1", 4, queue="root.b", node="n1")
     submit(s, "v2", 4, queue="root.b", node="n2")
     submit(s, "w", 4)
@@ -124,7 +84,7 @@ def test_by_guarantee_work_may_be_stopped_again_for_an_ask_that_lost_what_was_ke
 
 
 def test_by_guarantee_an_ask_that_was_nominated_by_report_looks_elsewhere_when_its_victim_is_overdue() -> None:
-    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    s = cluster(guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
     submit(s, "v1", 4, queue="root.b", node="n1")
     submit(s, "v2", 4, queue="root.b", node="n2")
     submit(s, "w", 4)
@@ -140,7 +100,7 @@ def test_by_guarantee_an_ask_that_was_nominated_by_report_looks_elsewhere_when_i
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_an_ask_whose_node_shrinks_below_it_looks_anew_at_once(rule: str) -> None:
     """Not when its victims have left: the node can hold it no more."""
-    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    s = cluster(nodes={"n1": 4, "n2": 4}, rule=rule)
     submit(s, "v1", 4, queue="root.b", node="n1")
     submit(s, "v2", 4, queue="root.b", node="n2", priority=1)
     submit(s, "high", 4, priority=9)
@@ -153,7 +113,7 @@ def test_an_ask_whose_node_shrinks_below_it_looks_anew_at_once(rule: str) -> Non
 
 @pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
 def test_what_requires_another_node_is_not_nominated_by_report(rule: str) -> None:
-    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    s = cluster(nodes={"n1": 4, "n2": 4}, rule=rule)
     submit(s, "leaves", 4, queue="root.b", node="n2")
     submit(s, "stays", 4, queue="root.b", node="n1", priority=9)
     submit(s, "daemon", 2, priority=5, tags={TAG_REQUIRED_NODE: "n1"})
@@ -170,12 +130,12 @@ def test_what_requires_another_node_is_not_nominated_by_report(rule: str) -> Non
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_nothing_more_is_stopped_for_an_ask_when_the_rule_changes_while_its_victims_leave(rule: str) -> None:
     queues = guaranteed("a", 4, properties=SOON), QueueSpec(name="b")
-    s = cluster("guarantee", *queues, nodes={"n1": 4, "n2": 4})
+    s = cluster(*queues, nodes={"n1": 4, "n2": 4}, rule="guarantee")
     submit(s, "v1", 4, queue="root.b", node="n1")
     submit(s, "v2", 4, queue="root.b", node="n2")
     submit(s, "w", 4, priority=5)
     assert stopped(over_time(s, 0, 1_000)) == ["v1"]
-    s.handle(Configure(queue_file(rule, *queues)), 1_001)
+    s.handle(Configure(queue_file(*queues, rule=rule)), 1_001)
     check_books(s)
     assert stopped(over_time(s, 1_001, 2_000)) == []
     assert nominated(s) == {"w": "n1"}
@@ -186,7 +146,7 @@ def test_nothing_more_is_stopped_for_an_ask_when_the_rule_changes_while_its_vict
 
 def started_within_a_guarantee() -> Scheduler:
     """By both: low work of `lab` started within its guarantee while higher work of `rest` waited."""
-    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 2})
+    s = cluster(guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 2}, rule="both")
     submit(s, "first", 2, 0, "root.rest", priority=5)
     s.schedule(0)
     submit(s, "high", 2, 1, "root.rest", priority=5)
@@ -200,9 +160,9 @@ def started_within_a_guarantee() -> Scheduler:
 @pytest.mark.parametrize(
     "file",
     [
-        queue_file("priority", guaranteed("lab", 2), QueueSpec(name="rest")),
-        queue_file("both", QueueSpec(name="lab"), QueueSpec(name="rest")),
-        queue_file("both", QueueSpec(name="lab"), guaranteed("rest", 1)),
+        queue_file(guaranteed("lab", 2), QueueSpec(name="rest"), rule="priority"),
+        queue_file(QueueSpec(name="lab"), QueueSpec(name="rest"), rule="both"),
+        queue_file(QueueSpec(name="lab"), guaranteed("rest", 1), rule="both"),
     ],
 )
 def test_what_started_within_a_guarantee_that_counts_no_longer_is_not_spared_for_it(file: ClusterSpec) -> None:
@@ -223,7 +183,7 @@ def test_what_started_within_a_guarantee_and_was_moved_out_of_it_is_not_spared_f
 def test_where_one_queue_can_lose_no_more_others_make_room_though_they_too_can_lose_only_so_much() -> None:
     once = {"preemption.evictions.max": "1"}
     capped = (QueueSpec(name=name, properties=once) for name in ("b", "c"))
-    s = cluster("priority", QueueSpec(name="a"), *capped, QueueSpec(name="d"), nodes={"n1": 6})
+    s = cluster(QueueSpec(name="a"), *capped, QueueSpec(name="d"), nodes={"n1": 6}, rule="priority")
     for priority, queue in enumerate("bcd"):
         for number in (1, 2):
             submit(s, f"{queue}{number}", 1, queue=f"root.{queue}", priority=priority)
@@ -236,7 +196,7 @@ def test_under_a_maximum_work_elsewhere_makes_room_where_the_lowest_can_lose_no_
     once = {"preemption.evictions.max": "1"}
     leaves = (QueueSpec(name="a"), QueueSpec(name="b", properties=once), QueueSpec(name="c"))
     full = QueueSpec(name="p", parent=True, max=Limits({"vcore": 3_000}), queues=leaves)
-    s = cluster("priority", full, nodes={"n1": 3, "n2": 3})
+    s = cluster(full, nodes={"n1": 3, "n2": 3}, rule="priority")
     for key, priority in (("b1", 1), ("b2", 1), ("c1", 2)):
         submit(s, key, 1, queue=f"root.p.{key[0]}", priority=priority, node="n1")
     submit(s, "high", 2, 1, "root.p.a", priority=9, tags={TAG_REQUIRED_NODE: "n2"})
@@ -246,7 +206,7 @@ def test_under_a_maximum_work_elsewhere_makes_room_where_the_lowest_can_lose_no_
 def test_by_guarantee_of_a_queue_that_can_lose_only_so_much_that_is_stopped_which_makes_room() -> None:
     once = {"preemption.evictions.max": "1"}
     queues = guaranteed("a", 4, properties=SOON), QueueSpec(name="b", properties=once)
-    s = cluster("guarantee", *queues, nodes={"n1": 2, "n2": 4})
+    s = cluster(*queues, nodes={"n1": 2, "n2": 4}, rule="guarantee")
     submit(s, "large", 4, 0, "root.b", node="n2")
     submit(s, "small", 1, 1, "root.b", node="n1")
     submit(s, "newest", 1, 2, "root.b", node="n1")
@@ -260,7 +220,7 @@ def test_by_guarantee_of_a_queue_that_can_lose_only_so_much_that_is_stopped_whic
 @pytest.mark.parametrize("searched_before", [True, False])
 def test_what_is_told_to_stop_for_a_taint_counts_for_a_budget_that_the_place_counts(searched_before: bool) -> None:
     """One more may stop, and that one is gone: what is not in the budget makes room, though it stands higher."""
-    s = cluster("priority", nodes={"n1": 2, "n2": 2, "n3": 2})
+    s = cluster(nodes={"n1": 2, "n2": 2, "n3": 2}, rule="priority")
     for node, priority, labels in (("n1", 0, {"app": "db"}), ("n2", 0, {"app": "db"}), ("n3", 1, {})):
         submit(s, f"on-{node}", 2, queue="root.b", node=node, priority=priority, labels=labels)
     database = (Requirement("app", "In", ("db",)),)
@@ -278,7 +238,7 @@ def test_what_is_told_to_stop_for_a_taint_counts_for_a_budget_that_the_place_cou
 @pytest.mark.parametrize("cause", [Cause.STOPPED_BY_RM, Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER])
 def test_what_leaves_counts_as_gone_from_what_its_queue_is_guaranteed_whoever_told_it_to(cause: Cause) -> None:
     """A pod that its owner deleted, for one."""
-    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4})
+    s = cluster(guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4}, rule="both")
     submit(s, "deleted", 2, queue="root.lab", node="n1")
     submit(s, "stays", 2, queue="root.lab", node="n1")
     s.handle(Leaving("deleted", "deleted", cause), 1)
@@ -289,7 +249,7 @@ def test_what_leaves_counts_as_gone_from_what_its_queue_is_guaranteed_whoever_to
 
 
 def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_is_guaranteed() -> None:
-    s = cluster("both", guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4})
+    s = cluster(guaranteed("lab", 2), QueueSpec(name="rest"), nodes={"n1": 4}, rule="both")
     s.handle(AddApplication(ApplicationSpec(id="g", queue="root.lab")), 0)
     of_gang: dict[str, Any] = {"application": "g", "resources": cores(2), "task_group": "t"}
     s.handle(AddAsks((AskSpec(key="p", placeholder=True, **of_gang),)), 0)
@@ -309,7 +269,7 @@ def test_a_placeholder_that_goes_for_nothing_counts_as_gone_from_what_its_queue_
 
 def test_by_guarantee_no_more_is_stopped_for_two_asks_than_their_queue_is_guaranteed() -> None:
     """Also while what was stopped for the first has not left."""
-    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4})
+    s = cluster(guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
     submit(s, "v1", 4, queue="root.b", node="n1")
     submit(s, "v2", 4, queue="root.b", node="n2")
     submit(s, "first", 4)
@@ -326,7 +286,7 @@ def test_by_guarantee_no_more_is_stopped_for_two_asks_than_their_queue_is_guaran
 
 def two_on_one_node(size: int, left: int) -> Scheduler:
     """In the walk: two works of so many cores on n1, and `one`, which needs two there, has the newer one stopped."""
-    s = cluster("guarantee", nodes={"n1": 2 * size + left, "n2": 8})
+    s = cluster(nodes={"n1": 2 * size + left, "n2": 8}, rule="guarantee")
     submit(s, "older", size, 0, "root.b", node="n1")
     submit(s, "newer", size, 1, "root.b", node="n1")
     submit(s, "one", 2, 2, tags={TAG_REQUIRED_NODE: "n1"})
@@ -368,7 +328,7 @@ def test_a_second_one_that_counted_on_what_leaves_has_more_stopped_when_that_is_
 
 
 def test_what_is_kept_on_a_node_is_taken_by_what_requires_it_only_where_there_is_room_now() -> None:
-    s = cluster("guarantee", guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 8, "n2": 8})
+    s = cluster(guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), nodes={"n1": 8, "n2": 8}, rule="guarantee")
     submit(s, "leaves", 8, 0, "root.b", node="n1", priority=9)
     submit(s, "other", 8, 0, "root.b", node="n2", priority=9)
     submit(s, "w", 4, 0)
@@ -398,7 +358,7 @@ def test_what_was_in_vain_for_one_ask_does_not_have_each_of_the_others_searched_
 
     monkeypatch.setattr(Search, "best", counted)
     spared = {"preemption.min.runtime": "1h"}
-    s = cluster("priority", QueueSpec(name="a"), QueueSpec(name="b", properties=spared), nodes={"n1": 4})
+    s = cluster(QueueSpec(name="a"), QueueSpec(name="b", properties=spared), nodes={"n1": 4}, rule="priority")
     submit(s, "runs", 4, queue="root.b", node="n1")
     for number in range(20):
         submit(s, f"w{number}", 3, priority=2)

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import SOON, cluster, cores, guaranteed, over_time, started, stopped, submit
 
 from fairlead.core.model.constraints import HOSTNAME, NO_EXECUTE, Constraints, Requirement, Taint
-from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
-    AddNode,
     Cause,
     DrainNode,
     LabelNode,
@@ -21,65 +20,15 @@ from fairlead.core.model.events import (
     Release,
     RemoveNode,
 )
-from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
-    ClusterSpec,
-    NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
 )
 from fairlead.scheduler import Scheduler
 
-SOON = {"preemption.delay": "1s"}
 ON_N1 = Constraints(selector=(Requirement(HOSTNAME, "In", ("n1",)),))
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def guaranteed(name: str, count: int, **more: Any) -> QueueSpec:
-    return QueueSpec(name=name, guaranteed=Limits({"vcore": count * 1000}), **more)
-
-
-def queue_file(rule: str, *queues: QueueSpec) -> ClusterSpec:
-    leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
-    return ClusterSpec(partitions=(PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule)),))
-
-
-def cluster(rule: str, *queues: QueueSpec, nodes: dict[str, int]) -> Scheduler:
-    """With these leaves (default: a and b) and nodes of so many cores."""
-    s = Scheduler(queue_file(rule, *queues))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def submit(s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", **more: Any) -> None:
-    """One application with one ask of the same name."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue)), now)
-    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
-
-
-def over_time(s: Scheduler, now: int, until: int) -> list[Decision]:
-    """What is decided when the scheduler is called whenever it wants to be."""
-    said = s.schedule(now)
-    while (due := s.next_wakeup_ms()) is not None and due <= until:
-        said += s.schedule(due)
-    return said
 
 
 def gone(s: Scheduler, key: str, now: int) -> None:
@@ -93,7 +42,7 @@ def gone(s: Scheduler, key: str, now: int) -> None:
 @pytest.mark.parametrize("idle", [False, True])
 def test_on_a_drained_node_work_is_stopped_for_what_requires_that_node(rule: str, idle: bool) -> None:
     """It would start there if there were room."""
-    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    s = cluster(nodes={"n1": 4, "n2": 4}, rule=rule)
     submit(s, "v", 4, queue="root.b", node="n1", idle=idle)
     s.handle(DrainNode("n1"), 0)
     submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
@@ -107,7 +56,7 @@ def test_on_a_drained_node_work_is_stopped_for_what_requires_that_node(rule: str
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_what_requires_a_node_keeps_the_room_that_is_made_for_it_there_when_that_is_drained(rule: str) -> None:
-    s = cluster(rule, nodes={"n1": 4})
+    s = cluster(nodes={"n1": 4}, rule=rule)
     submit(s, "v", 4, queue="root.b", node="n1")
     submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
     assert stopped(s.schedule(1)) == ["v"]
@@ -120,7 +69,7 @@ def test_what_requires_a_node_keeps_the_room_that_is_made_for_it_there_when_that
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_what_requires_a_drained_node_is_nominated_there_by_report(rule: str) -> None:
-    s = cluster(rule, nodes={"n1": 4})
+    s = cluster(nodes={"n1": 4}, rule=rule)
     submit(s, "v", 4, queue="root.b", node="n1")
     s.handle(DrainNode("n1"), 0)
     submit(s, "daemon", 1, 1, priority=9, tags={TAG_REQUIRED_NODE: "n1"})
@@ -130,7 +79,7 @@ def test_what_requires_a_drained_node_is_nominated_there_by_report(rule: str) ->
 
 @pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
 def test_what_requires_a_drained_node_gives_up_a_placeholder_elsewhere_for_it(rule: str) -> None:
-    s = cluster(rule, nodes={"n1": 4, "n2": 4})
+    s = cluster(nodes={"n1": 4, "n2": 4}, rule=rule)
     s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a")), 0)
     of_gang: dict[str, Any] = {"application": "g", "resources": cores(1), "task_group": "t"}
     s.handle(AddAsks((AskSpec(key="p", placeholder=True, node="n2", **of_gang),)), 0)
@@ -151,7 +100,7 @@ def test_of_idle_work_of_another_group_that_may_lose_only_so_much_that_goes_whic
     lender = guaranteed("g", 8, parent=True, properties=group, queues=(QueueSpec(name="a"),))
     once = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
     borrower = QueueSpec(name="h", parent=True, properties=group, queues=(once,))
-    s = cluster(rule, lender, borrower, nodes={"n1": 4, "n2": 4})
+    s = cluster(lender, borrower, nodes={"n1": 4, "n2": 4}, rule=rule)
     submit(s, "large", 4, 0, "root.h.b", node="n2", idle=True)
     submit(s, "small", 2, 1, "root.h.b", node="n1", idle=True)
     submit(s, "newest", 2, 2, "root.h.b", node="n1", idle=True)
@@ -167,7 +116,7 @@ def test_of_idle_work_of_another_group_that_may_lose_only_so_much_that_goes_whic
 
 def test_work_that_was_stopped_for_a_node_that_is_lost_may_be_late_without_more_being_stopped() -> None:
     s = cluster(
-        "guarantee", guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}
+        guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}, rule="guarantee"
     )
     for number in (1, 2, 3):
         submit(s, f"v{number}", 4, queue="root.b", node=f"n{number}")
@@ -186,7 +135,7 @@ def test_work_that_was_stopped_for_a_node_that_is_lost_may_be_late_without_more_
 def test_an_ask_whose_swap_comes_to_nothing_may_have_others_stopped_again(restarts: bool) -> None:
     """Work was stopped for it before it found a placeholder; of that it has nothing any more."""
     s = cluster(
-        "guarantee", guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}
+        guaranteed("a", 8, properties=SOON), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4, "n3": 4}, rule="guarantee"
     )
     for number in (1, 3):
         submit(s, f"v{number}", 4, queue="root.b", node=f"n{number}")
@@ -216,7 +165,7 @@ def test_an_ask_whose_swap_comes_to_nothing_may_have_others_stopped_again(restar
 def test_what_goes_for_whatever_reason_does_not_count_as_staying_for_the_guarantee_of_its_queue(
     rule: str, how: str
 ) -> None:
-    s = cluster(rule, guaranteed("a", 4, properties=SOON), guaranteed("b", 2), nodes={"n1": 4})
+    s = cluster(guaranteed("a", 4, properties=SOON), guaranteed("b", 2), nodes={"n1": 4}, rule=rule)
     submit(s, "goes", 2, queue="root.b", node="n1")
     submit(s, "stays", 2, queue="root.b", node="n1")
     s.handle(Leaving("goes", "goes", Cause.STOPPED_BY_RM if how == "withdrawn" else Cause.PREEMPTED_BY_SCHEDULER), 0)
@@ -232,7 +181,7 @@ def test_what_goes_for_whatever_reason_does_not_count_as_staying_for_the_guarant
 def test_idle_work_does_not_make_other_work_of_its_group_one_that_is_above_a_guarantee(rule: str) -> None:
     group = {"resource.group": "true"}
     theirs = guaranteed("h", 4, parent=True, properties=group, queues=(QueueSpec(name="b"),))
-    s = cluster(rule, guaranteed("a", 4, properties=SOON), theirs, nodes={"n1": 4, "n2": 4})
+    s = cluster(guaranteed("a", 4, properties=SOON), theirs, nodes={"n1": 4, "n2": 4}, rule=rule)
     submit(s, "idle", 4, queue="root.h.b", node="n2", idle=True)
     submit(s, "promised", 4, queue="root.h.b", node="n1")
     submit(s, "w", 4, 1, where=ON_N1)
@@ -242,7 +191,7 @@ def test_idle_work_does_not_make_other_work_of_its_group_one_that_is_above_a_gua
 def test_by_guarantee_idle_work_of_its_group_does_not_use_up_what_an_ask_is_guaranteed() -> None:
     group = {"resource.group": "true"}
     mine = guaranteed("h", 4, parent=True, properties=group | SOON, queues=(QueueSpec(name="b"),))
-    s = cluster("guarantee", mine, QueueSpec(name="a"), nodes={"n1": 4, "n2": 4})
+    s = cluster(mine, QueueSpec(name="a"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
     submit(s, "idle", 4, queue="root.h.b", node="n2", idle=True)
     submit(s, "other", 4, queue="root.a", node="n1")
     submit(s, "w", 4, 1, "root.h.b", where=ON_N1)
@@ -253,7 +202,7 @@ def test_by_guarantee_idle_work_of_its_group_does_not_use_up_what_an_ask_is_guar
 
 
 def test_one_larger_work_goes_where_lower_smaller_work_uses_up_what_a_guarantee_leaves() -> None:
-    s = cluster("both", QueueSpec(name="a"), guaranteed("b", 2), nodes={"n1": 3, "n2": 2})
+    s = cluster(QueueSpec(name="a"), guaranteed("b", 2), nodes={"n1": 3, "n2": 2}, rule="both")
     submit(s, "small", 1, queue="root.b", node="n1")
     submit(s, "large", 2, queue="root.b", node="n1", priority=1)
     submit(s, "elsewhere", 1, queue="root.b", node="n2", priority=9)
@@ -265,7 +214,7 @@ def test_one_larger_work_goes_where_lower_smaller_work_uses_up_what_a_guarantee_
 @pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
 def test_one_larger_work_goes_where_its_queue_may_lose_only_one(rule: str) -> None:
     once = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
-    s = cluster(rule, guaranteed("a", 2, properties=SOON), once, nodes={"n1": 4})
+    s = cluster(guaranteed("a", 2, properties=SOON), once, nodes={"n1": 4}, rule=rule)
     submit(s, "large", 2, 0, queue="root.b", node="n1", priority=2)
     submit(s, "mid", 1, 1, queue="root.b", node="n1", priority=1)
     submit(s, "small", 1, 2, queue="root.b", node="n1")
@@ -277,7 +226,7 @@ def test_one_larger_work_goes_where_its_queue_may_lose_only_one(rule: str) -> No
 @pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
 def test_work_that_is_reported_on_a_node_with_a_taint_is_told_to_go_as_if_the_taint_came_later(rule: str) -> None:
     sick = LabelNode("n1", {}, (Taint("sick", "", NO_EXECUTE),))
-    first, later = cluster(rule, nodes={"n1": 4}), cluster(rule, nodes={"n1": 4})
+    first, later = cluster(nodes={"n1": 4}, rule=rule), cluster(nodes={"n1": 4}, rule=rule)
     submit(first, "v", 2, node="n1")
     assert stopped(first.handle(sick, 0)) == ["v"]
     later.handle(sick, 0)

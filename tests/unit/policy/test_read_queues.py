@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import RULES, cluster, cores, started, stopped, submit
 
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
-from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched
+from fairlead.core.model.decisions import ReservationSwitched
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -22,7 +23,7 @@ from fairlead.core.model.events import (
     ReserveAsk,
 )
 from fairlead.core.model.reasons import ApplicationsAtMax, BackedOff, NoNodeHasRoom
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
@@ -31,45 +32,11 @@ from fairlead.core.model.specs import (
     LimitSpec,
     NodeSpec,
     PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     RuleSpec,
     TemplateSpec,
 )
 from fairlead.scheduler import Scheduler
-
-RULES = ("guarantee", "priority", "both")
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
-    """With these queues and nodes of so many cores; `more` is of the partition."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
-    spec = PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule), **more)
-    s = Scheduler(ClusterSpec(partitions=(spec,)))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def submit(
-    s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", user: str = "nobody", **more: Any
-) -> None:
-    """One application with one ask of the same name."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user)), now)
-    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
-
 
 # -- gates ----------------------------------------------------------------------------------------------------------
 
@@ -149,7 +116,7 @@ def namespace(what: str, count: int) -> dict[str, str]:
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_queue_finds_its_place_when_an_application_states_another_guarantee(forgets: bool) -> None:
     """Though that application has nothing to offer yet: shares are measured against the new one at once."""
-    s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", placement_rules=ANY_QUEUE)
+    s = cluster(QueueSpec(name="other"), nodes={"n1": 10}, rule="priority", rules=ANY_QUEUE)
     submit(s, "run", 6, queue="root.other")
     for leaf in ("x", "y"):
         s.handle(
@@ -193,7 +160,7 @@ def test_turns_and_preemption_see_the_same_priority_below_32_bits() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_what_waited_too_long_has_its_turn_kept_once_the_quota_of_its_namespace_is_large_enough(rule: str) -> None:
     bounded = QueueSpec(name="p", parent=True, child_template=TemplateSpec(properties={"wait.max": "10s"}))
-    s = cluster(bounded, nodes={"n1": 4}, rule=rule, placement_rules=ANY_QUEUE)
+    s = cluster(bounded, nodes={"n1": 4}, rule=rule, rules=ANY_QUEUE)
 
     def add(name: str, now: int, count: int, tags: dict[str, str] | None = None) -> None:
         s.handle(AddApplication(ApplicationSpec(id=name, queue="root.p.x", user="u", tags=tags or {})), now)

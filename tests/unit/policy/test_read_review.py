@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import RULES, application, ask, cores, on_nodes, queue_file, restarted, started, stopped
 
-from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
-    AddApplication,
-    AddAsks,
-    AddNode,
     Cause,
     Configure,
     Event,
@@ -22,63 +19,16 @@ from fairlead.core.model.events import (
     ReserveAsk,
     UpdateNode,
 )
-from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,
-    ApplicationSpec,
-    AskSpec,
-    ClusterSpec,
-    NodeSpec,
-    PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     RuleSpec,
 )
-from fairlead.scheduler import Scheduler
 from fairlead.service.yunikorn import app_shapes
 
-RULES = ("guarantee", "priority", "both")
 LEAVES = (QueueSpec(name="a"), QueueSpec(name="b"))
 BACKOFF = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "1h"}
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def file(*queues: QueueSpec, rule: str = "guarantee", rules: tuple[RuleSpec, ...] = ()) -> ClusterSpec:
-    """A queue file with these queues (default: leaves a and b)."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or LEAVES)
-    part = PartitionSpec(root=root, placement_rules=rules, preemption=PreemptionSpec(rule=rule))
-    return ClusterSpec(partitions=(part,))
-
-
-def cluster(spec: ClusterSpec, **nodes: int) -> Scheduler:
-    s = Scheduler(spec)
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def application(s: Scheduler, name: str, queue: str = "root.a", now: int = 0, **more: Any) -> None:
-    s.handle(AddApplication(ApplicationSpec(id=name, queue=queue, **more)), now)
-
-
-def ask(s: Scheduler, name: str, key: str, count: int = 1, now: int = 0, **more: Any) -> list[Decision]:
-    return s.handle(AddAsks((AskSpec(application=name, key=key, resources=cores(count), **more),)), now)
-
-
-def restarted(s: Scheduler) -> Scheduler:
-    return Scheduler.load(json.loads(json.dumps(s.dump())))
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
-
-def stopped(decisions: list[Decision]) -> list[str]:
-    return [d.key for d in decisions if isinstance(d, Evict)]
 
 
 # -- rest -----------------------------------------------------------------------------------------------------------
@@ -87,7 +37,7 @@ def stopped(decisions: list[Decision]) -> list[str]:
 @pytest.mark.parametrize("moves", [False, True])
 def test_nothing_is_expected_or_shown_to_rest_where_there_is_no_backoff_any_more(moves: bool) -> None:
     """It does not rest there, since the queue file changed or it was moved: the start was expected after the rest."""
-    s = cluster(file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=4, n2=4)
+    s = on_nodes(queue_file(QueueSpec(name="a", properties=BACKOFF), QueueSpec(name="b")), n1=4, n2=4)
     application(s, "y", "root.b")
     for key in ("one", "two"):
         ask(s, "y", key, 3, time_limit_ms=10_000)
@@ -99,7 +49,7 @@ def test_nothing_is_expected_or_shown_to_rest_where_there_is_no_backoff_any_more
     part = s.cluster.partitions["default"]
     assert s.expected_start_ms("x", "k1") == 3_600_001
     assert "backoffDeadline" in app_shapes.application(part.applications["x"], part, app_shapes.Why(part))
-    s.handle(MoveApplication("x", "root.b") if moves else Configure(file()), 2)
+    s.handle(MoveApplication("x", "root.b") if moves else Configure(queue_file()), 2)
     assert s.schedule(2) == []
     assert s.expected_start_ms("x", "k1") == 10_000
     assert "backoffDeadline" not in app_shapes.application(part.applications["x"], part, app_shapes.Why(part))
@@ -112,7 +62,7 @@ def test_nothing_is_expected_or_shown_to_rest_where_there_is_no_backoff_any_more
 @pytest.mark.parametrize("restarts", [False, True])
 def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_too(restarts: bool) -> None:
     """They came meanwhile, and something that was told to go took longer than they have: they stood there for ever."""
-    s = cluster(file(), n1=4)
+    s = on_nodes(queue_file(), n1=4)
     application(s, "g", placeholder_ask=cores(12), placeholder_timeout_ms=2_000)
     for i, size in enumerate((1, 1, 1, 9)):
         ask(s, "g", f"h{i}", size, placeholder=True, task_group="t")
@@ -133,7 +83,7 @@ def test_placeholders_whose_time_is_over_before_their_gang_has_started_over_go_t
 @pytest.mark.parametrize("sizes", [(1, 2), (1, 1)])
 def test_a_gang_that_became_whole_while_it_started_over_runs(sizes: tuple[int, int]) -> None:
     """As one does that becomes whole later: it lost all of it again."""
-    s = cluster(file(), n1=4)
+    s = on_nodes(queue_file(), n1=4)
     application(s, "g", placeholder_ask=cores(3), placeholder_timeout_ms=2_000)
     for i, size in enumerate((1, 9)):
         ask(s, "g", f"h{i}", size, placeholder=True, task_group="t")
@@ -151,7 +101,7 @@ def test_a_gang_that_became_whole_while_it_started_over_runs(sizes: tuple[int, i
 @pytest.mark.parametrize("rule", RULES)
 def test_what_is_under_way_to_a_node_that_becomes_too_small_for_it_waits_again(rule: str) -> None:
     """As what is nominated there, and as on a drained node: it started there, on more than the node had."""
-    s = cluster(file(rule=rule), n1=2, n2=4)
+    s = on_nodes(queue_file(rule=rule), n1=2, n2=4)
     application(s, "g")
     of_gang: dict[str, Any] = {"task_group": "t"}
     ask(s, "g", "p", 2, placeholder=True, tags={TAG_REQUIRED_NODE: "n1"}, **of_gang)
@@ -173,7 +123,7 @@ def test_what_is_under_way_to_a_node_that_becomes_too_small_for_it_waits_again(r
 @pytest.mark.parametrize("grows", [False, True])
 def test_what_is_under_way_to_another_node_starts_there_only_where_it_still_has_room(grows: bool, end: Event) -> None:
     """Other schedulers know nothing of room that is kept. It started on more than the node had."""
-    s = cluster(file(), n1=2, n2=4)
+    s = on_nodes(queue_file(), n1=2, n2=4)
     application(s, "y", "root.b")
     ask(s, "y", "runs", 1, node="n2")
     application(s, "g")
@@ -205,7 +155,7 @@ def namespace(what: str, count: int) -> dict[str, str]:
 def test_what_started_within_a_guarantee_that_tags_took_away_is_not_spared_for_it(takes_away: bool) -> None:
     """As where a new queue file or a move takes it away. A smaller one is one still."""
     any_queue = (RuleSpec(name="provided", create=True),)
-    s = cluster(file(QueueSpec(name="rest"), rule="both", rules=any_queue), n1=2)
+    s = on_nodes(queue_file(QueueSpec(name="rest"), rule="both", rules=any_queue), n1=2)
     application(s, "first", "root.rest")
     ask(s, "first", "first", 2, priority=5)
     s.schedule(0)
@@ -229,7 +179,7 @@ def test_what_started_within_a_guarantee_that_tags_took_away_is_not_spared_for_i
 def test_what_waits_for_a_turn_gives_up_its_place_as_soon_as_that_turn_needs_it(rule: str) -> None:
     """Also when other work took the last place within the same call: it did so after the next event, or a restart."""
     group = QueueSpec(name="p", parent=True, max_applications=2, queues=LEAVES)
-    s = cluster(file(group, QueueSpec(name="c"), rule=rule), n1=4, n2=1)
+    s = on_nodes(queue_file(group, QueueSpec(name="c"), rule=rule), n1=4, n2=1)
     application(s, "big", "root.c")
     ask(s, "big", "big", 3, node="n1")
     application(s, "x", "root.p.a")

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import RULES, cluster, cores, started, submit
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import VOLUME_LIMIT, Constraints, Requirement
 from fairlead.core.model.decisions import (
-    Allocated,
     ApplicationChanged,
     ApplicationRejected,
-    Decision,
     Evict,
     ReservationSwitched,
 )
@@ -32,7 +31,7 @@ from fairlead.core.model.events import (
     ReserveAsk,
     SetConditions,
 )
-from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
     ApplicationSpec,
@@ -41,42 +40,12 @@ from fairlead.core.model.specs import (
     LimitSpec,
     NodeSpec,
     PartitionSpec,
-    PreemptionSpec,
     QueueSpec,
     RuleSpec,
     TemplateSpec,
 )
 from fairlead.policy.queue_choice.placement import foresee
 from fairlead.scheduler import Scheduler
-
-RULES = ("guarantee", "priority", "both")
-
-
-def cores(count: int) -> Resources:
-    return Resources({"vcore": count * 1000})
-
-
-def cluster(*queues: QueueSpec, nodes: dict[str, int], rule: str = "guarantee", **more: Any) -> Scheduler:
-    """With these queues and nodes of so many cores; `more` is of the root."""
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or (QueueSpec(name="a"),), **more)
-    spec = PartitionSpec(name="default", root=root, preemption=PreemptionSpec(rule=rule))
-    s = Scheduler(ClusterSpec(partitions=(spec,)))
-    for name, count in nodes.items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=cores(count))), 0)
-    return s
-
-
-def submit(
-    s: Scheduler, key: str, count: int, now: int = 0, queue: str = "root.a", user: str = "nobody", **more: Any
-) -> None:
-    """One application with one ask of the same name."""
-    s.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user)), now)
-    s.handle(AddAsks((AskSpec(application=key, key=key, resources=cores(count), **more),)), now)
-
-
-def started(decisions: list[Decision]) -> list[str]:
-    return [f"{d.key}@{d.node}" for d in decisions if isinstance(d, Allocated)]
-
 
 # -- places to run ----------------------------------------------------------------------------------------------------
 
