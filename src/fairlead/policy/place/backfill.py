@@ -8,6 +8,7 @@ start, as long as limits are honoured.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
@@ -26,6 +27,20 @@ if TYPE_CHECKING:
     from fairlead.core.model.resources import Book, Items
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """An expected start of an ask that has its turn kept."""
+
+    holder: Ask
+    expected: Expected
+    total: Book
+    """What it needs together with the others whose turns are kept that start by then and have room beside it."""
+    left: Book
+    """What they leave on its node."""
+    by_then: list[Ask]
+    """It and those others, whether they have room or not."""
+
+
 def backfill_one(partition: Partition) -> Ask | None:
     """Place the first ask in order that is held back and delays none by starting now; None when there is none."""
     for leaf, own in partition.reserving.of.items():
@@ -35,13 +50,13 @@ def backfill_one(partition: Partition) -> Ask | None:
         known = [(holder, start) for holder, start in starts if start is not None]
         if len(known) < len(starts):
             continue
-        placed = _from_leaf(partition, leaf, known)
+        placed = _from_leaf(partition, leaf, [_beside_others(holder, start, known) for holder, start in known])
         if placed is not None:
             return placed
     return None
 
 
-def _from_leaf(partition: Partition, leaf: Queue, starts: list[tuple[Ask, Expected]]) -> Ask | None:
+def _from_leaf(partition: Partition, leaf: Queue, starts: list[_Start]) -> Ask | None:
     for ask in sorted(_held_back(partition, leaf), key=lambda ask: ask_key(ask, application_key(ask.app))):
         node = _node_for(partition, ask, starts)
         if node is not None:
@@ -70,36 +85,29 @@ def _unlike(batch: Batch) -> list[Ask]:
     return list(found.values())
 
 
-def _node_for(partition: Partition, ask: Ask, starts: list[tuple[Ask, Expected]]) -> Node | None:
+def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | None:
     """The first node in order where the ask fits now and delays none of the expected starts.
 
-    What is kept under a maximum or limit stays so, but for those whose starts are expected: `_has_room` looks at them.
+    What is kept under a maximum or limit stays so, but for those whose starts are expected.
     """
-    if partition.nominations and _is_kept_from(partition, ask, tuple(holder for holder, _ in starts)):
+    if partition.nominations and _is_kept_from(partition, ask, tuple(start.holder for start in starts)):
         return None
     if full_ceiling(ask.app, ask.items) is not None or ask.app.queue.short_of_room(ask.items) is not None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
         return None
+    if not leaves_places(ask.app, [start.holder.app for start in starts]):
+        return None  # Its application may stay when the ask has ended.
+    before = [start for start in starts if not _ends_by(partition, ask, start.expected.start_ms)]
+    if not all(_leaves_enough(ask, start) for start in before):
+        return None
+    after = [start.holder for start in starts if start not in before]
     for node in partition.nodes.every():
-        if node.reservations or not node.takes(ask):
+        if node.reservations or not node.takes(ask) or not _has_room(ask, node, before, after):
             continue
-        if _has_room(partition, ask, node, starts) and partition.nodes.suits(ask, node):
-            staying = [start for start in starts if not _ends_by(partition, ask, start[1].start_ms)]
-            if not any(_keeps_off(partition, ask, node, *start) for start in staying):
-                return node
+        if partition.nodes.suits(ask, node) and not any(_keeps_off(partition, ask, node, start) for start in before):
+            return node
     return None
-
-
-def _keeps_off(partition: Partition, ask: Ask, node: Node, holder: Ask, expected: Expected) -> bool:
-    """Whether anything but room would keep the holder off at the expected start, if the ask ran on this node."""
-    if ask.spec.where is ANYWHERE and holder.spec.where is ANYWHERE:
-        return False
-    terrain = partition.nodes.terrain
-    terrain.started(ask.spec, node)
-    suits = partition.nodes.suits(holder, expected.node, expected.gone)
-    terrain.ended(ask.spec, node)
-    return not suits
 
 
 def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
@@ -109,62 +117,38 @@ def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> b
     return limit_short_of_kept(partition, ask, holders) is not None
 
 
-def _has_room(partition: Partition, ask: Ask, node: Node, starts: list[tuple[Ask, Expected]]) -> bool:
-    free = dict(node.free)
-    # Its application may stay when the ask has ended.
-    if not leaves_places(ask.app, [holder.app for holder, _ in starts]):
-        return False
-    for holder, expected in starts:
-        if _ends_by(partition, ask, expected.start_ms):
-            # Room that gathers for it may be used until then.
-            add_to(free, node.held.get(holder, ()))
-        elif not _leaves_enough(ask, node, holder, expected, starts):
-            return False
-    return fits_in(ask.items, free) and fits_in(ask.items, node.available)
-
-
 def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
     limit = ask.spec.time_limit_ms
     return limit is not None and partition.now_ms + limit <= time_ms
 
 
-def _leaves_enough(ask: Ask, node: Node, holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> bool:
-    """Whether both have room at the expected start, under every maximum and limit and on the node. Under a limit what
-    is in use now counts: the start is known only where that leaves room for the holder.
+def _has_room(ask: Ask, node: Node, before: list[_Start], after: list[Ask]) -> bool:
+    """Whether it fits there now and, of those that start `before` it would end, beside these. Room that gathers for
+    those that start `after` that may be used until then.
     """
-    total, left = _when_all_have_started(holder, expected, starts)
-    if _is_full(expected, total, ask):
+    free = dict(node.free)
+    for holder in after:
+        add_to(free, node.held.get(holder, ()))
+    if not fits_in(ask.items, free) or not fits_in(ask.items, node.available):
         return False
-    mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    by_then = [other for other, start in starts if other is holder or start.start_ms <= expected.start_ms]
-    if any(_counts_for(c, holder) and _is_used_up(c, holder, by_then, ask) for c in mine):
+    return all(fits_in(ask.items, start.left) for start in before if start.expected.node is node)
+
+
+def _keeps_off(partition: Partition, ask: Ask, node: Node, start: _Start) -> bool:
+    """Whether anything but room would keep the holder off at the expected start, if the ask ran on this node."""
+    if ask.spec.where is ANYWHERE and start.holder.spec.where is ANYWHERE:
         return False
-    return node is not expected.node or fits_in(ask.items, left)
+    terrain = partition.nodes.terrain
+    terrain.started(ask.spec, node)
+    suits = partition.nodes.suits(start.holder, start.expected.node, start.expected.gone)
+    terrain.ended(ask.spec, node)
+    return not suits
 
 
-def _counts_for(ceiling: Ceiling, ask: Ask) -> bool:
-    return ask.app.allowance is not None and ceiling in ask.app.allowance.ceilings
+# -- all that start together --------------------------------------------------------------------------------------
 
 
-def _is_used_up(ceiling: Ceiling, holder: Ask, by_then: list[Ask], ask: Ask) -> bool:
-    """Whether a limit has no room for it beside the holder and those that start by then and have room beside this."""
-    total = dict(holder.items)
-    for other in by_then:
-        if other is not holder and _counts_for(ceiling, other) and not ceiling.lacks(_sum(total, other)):
-            add_to(total, other.items)
-    return ceiling.lacks(_sum(total, ask))
-
-
-def _sum(total: Book, other: Ask) -> Items:
-    items = dict(total)
-    add_to(items, other.items)
-    return tuple(items.items())
-
-
-def _when_all_have_started(holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> tuple[Book, Book]:
-    """What the holder needs together with the other holders that start by then and have room beside it, and what that
-    leaves on its node.
-    """
+def _beside_others(holder: Ask, expected: Expected, starts: list[tuple[Ask, Expected]]) -> _Start:
     total, left = dict(holder.items), dict(expected.free)
     take_from(left, holder.items)
     for other, start in starts:
@@ -175,9 +159,39 @@ def _when_all_have_started(holder: Ask, expected: Expected, starts: list[tuple[A
                 continue
             take_from(left, other.items)
         add_to(total, other.items)
-    return total, left
+    by_then = [other for other, start in starts if other is holder or start.start_ms <= expected.start_ms]
+    return _Start(holder, expected, total, left, by_then)
+
+
+def _leaves_enough(ask: Ask, start: _Start) -> bool:
+    """Whether all have room at the expected start under every maximum and limit. Under a limit what is in use now
+    counts: the start is known only where that leaves room for the holder.
+    """
+    if _is_full(start.expected, start.total, ask):
+        return False
+    mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
+    return not any(_counts_for(c, start.holder) and _is_used_up(c, start, ask) for c in mine)
 
 
 def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
     """Whether some queue has no room for one more at the expected start, beside so much that starts by then."""
     return any(lacks(queue.max, used, _sum(total, other)) for queue, used in expected.used.items())
+
+
+def _counts_for(ceiling: Ceiling, ask: Ask) -> bool:
+    return ask.app.allowance is not None and ceiling in ask.app.allowance.ceilings
+
+
+def _is_used_up(ceiling: Ceiling, start: _Start, ask: Ask) -> bool:
+    """Whether a limit has no room for it beside the holder and those that start by then and have room beside this."""
+    total = dict(start.holder.items)
+    for other in start.by_then:
+        if other is not start.holder and _counts_for(ceiling, other) and not ceiling.lacks(_sum(total, other)):
+            add_to(total, other.items)
+    return ceiling.lacks(_sum(total, ask))
+
+
+def _sum(total: Book, other: Ask) -> Items:
+    items = dict(total)
+    add_to(items, other.items)
+    return tuple(items.items())
