@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fairlead.core.model.constraints import DOES_NOT_EXIST, IN, AffinityTerm, Requirement
+from fairlead.core.model.constraints import DOES_NOT_EXIST, IN, NODE_NAME, AffinityTerm, Requirement
 from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.objects import Amounts, Metadata
@@ -247,7 +247,7 @@ class Storage:
             volume = self.volumes.get(claim.volume)
             return (volume.terms if volume is not None else None) or ()
         if claim.selected:
-            return ((Requirement(constraints.NODE_NAME, IN, (claim.selected,)),),)
+            return ((Requirement(NODE_NAME, IN, (claim.selected,)),),)
         kept = self._volumes.kept_for(key, claim)
         if kept:
             return self._usable_with(claim, [kept])

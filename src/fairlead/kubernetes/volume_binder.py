@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.constraints import NOT_IN, Requirement
+from fairlead.core.model.constraints import NODE_NAME, NOT_IN, Requirement
 from fairlead.core.model.events import Cause, Event
 from fairlead.kubernetes.acts import Bind, DeselectNode, Explain, KeepVolume, ObjectName, SelectNode
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.storage import Key, Terms, both, suits
-from fairlead.kubernetes.translate.constraints import NODE_NAME
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer

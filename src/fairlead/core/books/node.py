@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, NODE_ID, PREFER_NO_SCHEDULE, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, NODE_NAME, PREFER_NO_SCHEDULE, Taint
 from fairlead.core.model.matching import keeps_away
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, negative
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
@@ -99,7 +99,7 @@ class Node:
     def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
         """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
-        self.labels = {HOSTNAME: self.id, **attributes, NODE_ID: self.id}
+        self.labels = {HOSTNAME: self.id, **attributes, NODE_NAME: self.id}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
         self.discourages = any(taint.effect == PREFER_NO_SCHEDULE for taint in taints)
 

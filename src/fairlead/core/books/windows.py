@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.declared import Declared
-from fairlead.core.model.constraints import DOES_NOT_EXIST, NODE_ID, NOT_IN, Constraints, Requirement
+from fairlead.core.model.constraints import DOES_NOT_EXIST, NODE_NAME, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
 
@@ -110,7 +110,7 @@ class Windows(Declared[WindowSpec]):
             kept_free |= dict.fromkeys(spec.nodes)
         if not kept_free:
             return own
-        return replace(own, selector=(*own.selector, Requirement(NODE_ID, NOT_IN, tuple(kept_free))))
+        return replace(own, selector=(*own.selector, Requirement(NODE_NAME, NOT_IN, tuple(kept_free))))
 
     def narrow(self, partition: Partition, ask: Ask) -> Constraints:
         """The same; when that changes with time, there is a timer for it."""
@@ -164,5 +164,5 @@ class Windows(Declared[WindowSpec]):
             self.opened = {(partition, name): began_ms for partition, name, began_ms in state["opened"]}
 
 
-_NOWHERE = Requirement(NODE_ID, DOES_NOT_EXIST)
+_NOWHERE = Requirement(NODE_NAME, DOES_NOT_EXIST)
 """Every node has one."""

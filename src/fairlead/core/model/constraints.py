@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 HOSTNAME = "kubernetes.io/hostname"
 """Every node has this attribute: its id, unless it was registered with another name here, as in some clusters."""
-NODE_ID = "node.fairlead.io/id"
-"""Every node has this attribute, and no other has the same: its id, whatever hostname it says."""
+NODE_NAME = "metadata.name"
+"""Every node has this attribute, named as Kubernetes names the field: its id, whatever else it says by that name."""
 CORDONED = "node.kubernetes.io/unschedulable"
 """The key of the taint of a node that takes new work no more, but for what tolerates that."""
 VOLUME_LIMIT = "volume-limit.fairlead.io/"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fairlead.core.model.constraints import IN, Requirement
+from fairlead.core.model.constraints import IN, NODE_NAME, Requirement
 from fairlead.kubernetes import device_objects as objects
 from fairlead.kubernetes.devices.selectors import Looks, SelectorError
 from fairlead.kubernetes.objects import NodeSelector
@@ -217,7 +217,7 @@ def _reached(each: Slice, attributes: Mapping[str, str]) -> tuple[Device, ...]:
 
 def _reaches(given: objects.SliceSpec | objects.Device, attributes: Mapping[str, str]) -> bool:
     if given.node_name:
-        return attributes.get(constraints.NODE_NAME) == given.node_name
+        return attributes.get(NODE_NAME) == given.node_name
     if given.all_nodes:
         return True
     return given.node_selector is not None and suits(terms_of(given.node_selector), attributes)
@@ -254,4 +254,4 @@ def nodes_for(devices: Iterable[Device]) -> list[dict[str, object]] | None:
 
 def on_node(node: str) -> Terms:
     """The term that names one node."""
-    return ((Requirement(constraints.NODE_NAME, IN, (node,)),),)
+    return ((Requirement(NODE_NAME, IN, (node,)),),)

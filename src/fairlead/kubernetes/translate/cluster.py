@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, Requirement, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, NODE_NAME, Requirement, Taint
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
 from fairlead.kubernetes.node_objects import NodeWithImages
 from fairlead.kubernetes.objects import Node, PodDisruptionBudget, PriorityClass
 from fairlead.kubernetes.translate.amounts import AmountError, amounts, resources
-from fairlead.kubernetes.translate.constraints import CLUSTER, FEATURE, NAMESPACE, NODE_NAME, NOTHING, label_conditions
+from fairlead.kubernetes.translate.constraints import CLUSTER, FEATURE, NAMESPACE, NOTHING, label_conditions
 from fairlead.kubernetes.translate.identity import DOMAIN, MIN_RUNTIME, PARENT_QUEUE
 
 NAMES_KEPT = 500

@@ -14,6 +14,7 @@ from fairlead.core.model.constraints import (
     DOES_NOT_EXIST,
     EXISTS,
     IN,
+    NODE_NAME,
     NOT_IN,
     WEIGHT_OF_REQUIRED,
     AffinityTerm,
@@ -34,10 +35,6 @@ FEATURE = "feature.fairlead.io/"
 """Before the name of what a node declares that it can do: an attribute of it."""
 CLUSTER = "fairlead.io/cluster"
 """An attribute that is the same on all nodes."""
-NODE_NAME = "metadata.name"
-"""An attribute that every node has: its name, for selectors by field. No label can be called so by chance: it is set
-last.
-"""
 NOTHING = (Requirement("fairlead.io/nothing", EXISTS),)
 """Selects nothing."""
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"

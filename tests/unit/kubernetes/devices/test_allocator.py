@@ -11,11 +11,11 @@ import pytest
 from seeds import seeds
 from testbed.devices import claim, device, device_slice, request
 
+from fairlead.core.model.constraints import NODE_NAME
 from fairlead.kubernetes.device_objects import ResourceClaim, ResourceSlice
 from fairlead.kubernetes.devices.allocator import Answer, NoAnswer, allocate
 from fairlead.kubernetes.devices.inventory import Device, Inventory
 from fairlead.kubernetes.devices.wishes import NotUnderstood, Option, Shape, Wish, wish_of
-from fairlead.kubernetes.translate.constraints import NODE_NAME
 
 
 def inventory(*slices: dict[str, Any]) -> Inventory:
