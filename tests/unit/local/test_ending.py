@@ -110,7 +110,7 @@ def test_every_process_is_asked(each_bench: Bench) -> None:
     )
     each_bench.start("a", "/bin/sh", "-c", f'"{sys.executable}" -c "$0"; {STUBBORN.replace("echo ready", ":")}', child)
     each_bench.says("a", "ready")
-    each_bench.machine.stop(each_bench.key("a"), grace_ms=500)
+    each_bench.machine.stop(each_bench.key("a"), grace_ms=3_000)
     each_bench.end("a")
     assert "saved" in each_bench.output("a")
 
