@@ -23,6 +23,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from fairlead.local.supervisor.claims import BROKEN_DISK, PASSING
 from fairlead.runtime import Refusal
 from fairlead.wire.cluster import Problem
 from fairlead.wire.fields import Shape, Wrong
@@ -150,6 +151,14 @@ def install(app: FastAPI) -> None:
         if str(error) != NO_THREAD:
             raise error
         message = "this machine has no memory for a thread, or no more threads; nothing was done: ask again"
+        return from_refusal(Refusal("unavailable", message), request.scope["path"])
+
+    @app.exception_handler(OSError)
+    async def not_now(request: Request, error: OSError) -> Response:
+        if error.errno not in PASSING | BROKEN_DISK:
+            raise error
+        log.warning("%s %s cannot be answered now: %s", request.method, request.scope["path"], error)
+        message = f"this machine cannot serve that now: {error.strerror}; nothing was done: ask again"
         return from_refusal(Refusal("unavailable", message), request.scope["path"])
 
     @app.exception_handler(Exception)

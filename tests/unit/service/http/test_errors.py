@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 
 import pytest
@@ -23,6 +25,14 @@ def asked(path: str) -> tuple[int, dict[str, str], str]:
     @app.get("/ws/thread")
     async def thread() -> None:
         await run_in_threadpool(lambda: None)
+
+    @app.get("/disk")
+    async def disk() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/dev/null")
+
+    @app.get("/file")
+    async def file() -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/gone")
 
     @app.get("/fault")
     async def fault() -> None:
@@ -59,8 +69,17 @@ def test_apache_yunikorns_shape_has_it_too() -> None:
     assert "thread" in problem["message"]
 
 
-def test_any_other_is_a_fault() -> None:
-    status, problem, _ = asked("/fault")
+def test_where_the_machine_gives_nothing_it_is_to_be_asked_again() -> None:
+    """An account was looked up while the disk was full: that was told as a fault of the service."""
+    status, problem, again = asked("/disk")
+    assert (status, problem["code"], again) == (503, "unavailable", "1")
+    assert "No space left on device" in problem["detail"]
+    assert "/dev/null" not in problem["detail"]
+
+
+@pytest.mark.parametrize("path", ["/fault", "/file"])
+def test_any_other_is_a_fault(path: str) -> None:
+    status, problem, _ = asked(path)
     assert (status, problem["code"]) == (500, "internal")
 
 
