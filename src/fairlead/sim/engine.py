@@ -39,7 +39,7 @@ from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import ENDED, FAILED, STARTS_MAX, Attempt, Gang, Reasons, Settings, Standstill, placeholders
 from fairlead.sim.columns import Columns, End, Fate
-from fairlead.sim.jobs import LOST, Fault, Job, Upcoming, in_order
+from fairlead.sim.jobs import LOST, Fault, Job, Upcoming, counted_from, in_order
 from fairlead.sim.lines import Account
 from fairlead.virtual_time import VirtualTime
 
@@ -71,7 +71,7 @@ class Engine(VirtualTime):
         self.settings = settings or Settings()
         self._jobs = Upcoming(in_order(jobs))
         self.begin_ms = self._jobs.next_ms or 0
-        self._faults = Upcoming(replace(fault, at_ms=self.begin_ms + fault.at_ms) for fault in faults)
+        self._faults = Upcoming(counted_from(self.begin_ms, faults))
         super().__init__(Scheduler(now_ms=self.begin_ms), self.begin_ms)
         self.recorder = self.settings.recorder
         self.columns = Columns()
