@@ -27,13 +27,13 @@ from fairlead.local import accounts
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.service.scopes import covers, is_within_queues, needed
-from fairlead.service.sessions import SESSION, TICKET, Pass, Sessions
+from fairlead.service.sessions import SESSION, TICKET, TOKEN, Pass, Sessions
 from fairlead.service.whole_files import read_whole, write_whole
 from fairlead.wire.declarations import TokenScope
 from fairlead.wire.pages import GUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
 PREFIX = "fl_"
 MOST_TOKENS = 10_000
@@ -205,7 +205,7 @@ class Gate:
         self.own_uid, self.everybody, self._guests = own_uid, everybody, guests
         self.own_name = accounts.by_uid(own_uid).name
 
-    def caller(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
+    def caller(self, scope: MutableMapping[str, Any], authorization: str | None) -> Caller:
         """Who this is. Raises `Refusal`: nobody knows (401), or just now (503); or this is not for that user (403)."""
         try:
             return self._recognised(scope, authorization)
@@ -214,7 +214,7 @@ class Gate:
                 "unavailable", f"who you are cannot be looked up: {problem.strerror or problem}; try again"
             ) from problem
 
-    def _recognised(self, scope: Mapping[str, Any], authorization: str | None) -> Caller:
+    def _recognised(self, scope: MutableMapping[str, Any], authorization: str | None) -> Caller:
         peer: Peer | None = scope.get(PEER)
         if peer is not None:
             account = accounts.by_uid(peer.uid)
@@ -228,7 +228,7 @@ class Gate:
             )
         if self._sessions is not None and text.strip().startswith((TICKET, SESSION)):
             session = self._sessions.recognise(text.strip())
-            return self._guest(scope) if session is not None and not session.user else self._of_session(session)
+            return self._guest(scope) if session is not None and not session.user else self._of_session(session, scope)
         if text.strip() == GUEST:
             return self._guest(scope)
         return self._of_token(self._tokens.recognise(text.strip()), scope)
@@ -244,7 +244,10 @@ class Gate:
         shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         text = shown.decode("latin-1").partition(" ")[2].strip()
         if text.startswith((TICKET, SESSION)):
-            return self._sessions.user_of(text) if self._sessions is not None else None
+            found = self._sessions.look(text) if self._sessions is not None else None
+            token = self._tokens.find(found.token) if found is not None else None
+            is_good = found is not None and (not found.token or (token is not None and not token.is_over()))
+            return found.uid if found is not None and is_good else None
         return self._tokens.user_of(text) if text else None
 
     def _guest(self, scope: Mapping[str, Any]) -> Caller:
@@ -255,13 +258,18 @@ class Gate:
             raise Refusal("forbidden", "a guest may look and change nothing; sign in")
         return Caller("", -1, may_submit=False)
 
-    def _of_session(self, session: Pass | None) -> Caller:
+    def _of_session(self, session: Pass | None, scope: MutableMapping[str, Any]) -> Caller:
         account = self._account_of(session.uid) if session is not None else None
         if session is None or account is None or account.name != session.user:
             raise Refusal("unauthorized", "this session is over, or the ticket was used; run `fairlead web` again")
+        if session.token:
+            token = self._tokens.find(session.token)
+            if (no := self.objection(token)) or token is None:
+                raise Refusal("unauthorized", f"this session is over: {no}; sign in again")
+            _note(token, scope)
         return self._admit(session.user, session.uid, account.groups)
 
-    def _of_token(self, token: Token | None, scope: Mapping[str, Any]) -> Caller:
+    def _of_token(self, token: Token | None, scope: MutableMapping[str, Any]) -> Caller:
         if (no := self.objection(token)) or token is None:
             raise Refusal("unauthorized", f"{no}: `fairlead token create` makes one")
         method, path = scope["method"], scope["path"]
@@ -270,8 +278,7 @@ class Gate:
             raise Refusal("forbidden", f"this token is to {token.scope}, and {method} {path} needs one to {wanted}")
         if token.queue and not is_within_queues(method, path):
             raise Refusal("forbidden", f"this token is for {token.queue} alone, and {method} {path} is about more")
-        if (connection := scope.get(CONNECTION)) is not None:
-            connection.token = token
+        _note(token, scope)
         caller = self._admit(token.user, token.uid, self._account_of(token.uid).groups)
         owner_only = token.scope == "submit"
         is_admin = caller.is_admin and not owner_only
@@ -301,3 +308,10 @@ class Gate:
             f"this service serves {self.own_name} alone, and you are {user}; start one of your own with `fairlead up`, "
             f"or have it started by root for everybody",
         )
+
+
+def _note(token: Token, scope: MutableMapping[str, Any]) -> None:
+    """That this request lives by this token: a session that it begins does, and what it came over."""
+    scope[TOKEN] = token.id
+    if (connection := scope.get(CONNECTION)) is not None:
+        connection.token = token

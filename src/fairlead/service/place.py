@@ -295,11 +295,6 @@ class Place(ABC):
         """An answer as JSON."""
         return msgspec.json.encode(content)
 
-    def token_of(self, request: Request) -> str:
-        """What a session stands for beside its user: the token that each of its requests is judged by; or nothing."""
-        del request
-        return ""
-
     # -- what they do alike -------------------------------------------------------------------------------------------
 
     async def shown(

@@ -21,6 +21,8 @@ import msgspec
 from fairlead.service.whole_files import read_whole, write_whole
 
 TICKET, SESSION = "flt_", "fls_"
+TOKEN = "fairlead.token"
+"""The key of a request's scope that holds what a session that it begins is judged by (`Pass.token`), if anything."""
 TICKET_S = 60
 SESSION_S = 12 * 3600
 MOST = 1000
@@ -34,7 +36,9 @@ class Pass(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: int
     expires_at_ms: int
     token: str = ""
-    """On a cluster the token that each request is judged by; it is in no file, since sessions there have none."""
+    """What each request is judged by beside its user: on a machine the id of the token with which it began, on a
+    cluster that token itself (in no file, since sessions there have none). Empty: it began without one.
+    """
 
 
 class Sessions:
@@ -80,11 +84,11 @@ class Sessions:
             found = self._sessions.get(digest)
         return found if found is not None and found.expires_at_ms > now_ms else None
 
-    def user_of(self, text: str) -> int | None:
-        """The number of the user for whom this text stands; None: for nobody. Nothing is used up by it."""
+    def look(self, text: str) -> Pass | None:
+        """Whom this text stands for, as `recognise` says it; nothing is used up by it."""
         digest = _digest(text)
         found = self._tickets.get(digest) or self._sessions.get(digest)
-        return found.uid if found is not None and found.expires_at_ms > _now_ms() else None
+        return found if found is not None and found.expires_at_ms > _now_ms() else None
 
     def _store(self, sessions: dict[str, Pass]) -> None:
         if self._path is not None:

@@ -267,3 +267,23 @@ def test_a_stream_ends_with_its_token(served: Any, end: str) -> None:
             pass
     assert time.monotonic() - began < 5
     connection.close()
+
+
+def test_a_session_ends_with_its_token(served: Any) -> None:
+    """A browser that signed in with a token, and what it made of that: another session by a ticket."""
+    made = served.call("POST", "/api/v1/tokens", {"name": "browser"}).json
+    served.tokens["browser"] = made["token"]
+    for name, shows, path in (
+        ("session", "browser", "sessions"),
+        ("ticket", "session", "tickets"),
+        ("second", "ticket", "sessions"),
+    ):
+        answer = served.call("POST", f"/api/v1/{path}", who=shows)
+        assert answer.status == 201
+        served.tokens[name] = answer.json[path[:-1]]
+    assert [served.call("GET", "/api/v1/jobs", who=name).status for name in ("session", "second")] == [200, 200]
+    assert served.call("DELETE", f"/api/v1/tokens/{made['id']}").status == 200
+    for name in ("session", "second"):
+        refused = served.call("GET", "/api/v1/jobs", who=name)
+        assert refused.status == 401
+        assert "may have been revoked" in refused.json["detail"]

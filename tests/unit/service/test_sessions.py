@@ -13,8 +13,8 @@ import pytest
 from fairlead.local import accounts
 from fairlead.runtime import Refusal
 from fairlead.service import sessions as module
-from fairlead.service.identity import PEER, Gate, Peer, Tokens, peer_of
-from fairlead.service.sessions import SESSION_S, TICKET_S, Sessions
+from fairlead.service.identity import CONNECTION, PEER, Gate, Peer, Tokens, peer_of
+from fairlead.service.sessions import SESSION_S, TICKET_S, TOKEN, Sessions
 from fairlead.wire.pages import GUEST
 
 
@@ -51,6 +51,35 @@ def test_who_makes_many_ends_those_of_nobody_else() -> None:
     assert sessions.recognise(mine) is not None
     assert sessions.recognise(ticket) is not None
     assert [sessions.recognise(each) is not None for each in theirs] == [False] * 11 + [True] * 999
+
+
+def test_a_session_ends_with_the_token_it_began_with(gate: Gate, sessions: Sessions, tmp_path: Path) -> None:
+    """It went on for half a day after its token was revoked."""
+    tokens = gate._tokens
+    shown, token = tokens.create(name="", user="ann", uid=50_001)
+    scope: dict[str, Any] = {"method": "POST", "path": "/api/v1/sessions"}
+    assert gate.caller(scope, f"Bearer {shown}").uid == 50_001
+    text, _ = sessions.session("ann", 50_001, scope[TOKEN])
+    headers = {"headers": [(b"authorization", f"Bearer {text}".encode())]}
+    later: dict[str, Any] = {CONNECTION: SimpleNamespace(token=None)}
+    assert gate.caller(later, f"Bearer {text}").uid == 50_001
+    assert gate.user_of(headers) == 50_001
+    assert later[TOKEN] == token.id, "another session that it begins has that token, too"
+    assert later[CONNECTION].token == token, "a stream of it ends with the token"
+    kept = Sessions(tmp_path / "sessions.json").look(text)
+    assert kept is not None
+    assert kept.token == token.id, "also after a restart"
+    assert tokens.revoke(token.id)
+    with pytest.raises(Refusal, match="this session is over: this token is not known; it may have been revoked"):
+        gate.caller({}, f"Bearer {text}")
+    assert gate.user_of(headers) is None
+
+
+def test_a_session_begun_without_a_token_is_of_none(gate: Gate, sessions: Sessions) -> None:
+    text, _ = sessions.session("ann", 50_001)
+    scope: dict[str, Any] = {}
+    assert gate.caller(scope, f"Bearer {text}").uid == 50_001
+    assert TOKEN not in scope
 
 
 def test_a_ticket_is_good_for_a_minute(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:

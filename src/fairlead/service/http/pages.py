@@ -17,7 +17,7 @@ from fairlead.runtime import Refusal
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.place import CallerOf, PlaceOf
-from fairlead.service.sessions import SESSION
+from fairlead.service.sessions import SESSION, TOKEN
 from fairlead.wire import pages as wire
 from fairlead.wire.jobs import Done
 
@@ -27,8 +27,10 @@ router = api("pages")
 front = APIRouter(include_in_schema=False)
 
 
-async def _token(place: PlaceOf, request: Request) -> str:
-    return place.token_of(request)
+async def _token(caller: CallerOf, request: Request) -> str:
+    """As it was noted when the caller was recognised."""
+    del caller
+    return str(request.scope.get(TOKEN, ""))
 
 
 async def _url(place: PlaceOf, request: Request) -> str:

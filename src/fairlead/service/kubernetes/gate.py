@@ -24,14 +24,12 @@ from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.service.http import errors
-from fairlead.service.sessions import SESSION, TICKET, Sessions
+from fairlead.service.sessions import SESSION, TICKET, TOKEN, Sessions
 from fairlead.wire.pages import GUEST
 
 log = logging.getLogger("fairlead.service")
 
 CALLER = "fairlead.caller"
-TOKEN = "fairlead.token"
-"""The key of a request's scope that holds the token it was judged by, or nothing."""
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
 _POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")

@@ -34,7 +34,7 @@ from fairlead.service.history_events import HistoryEvent, frame, live
 from fairlead.service.http import pages
 from fairlead.service.http.app import get_health
 from fairlead.service.http.shaped import ShapedRoute, content, shown
-from fairlead.service.kubernetes.gate import TOKEN, ClusterGate
+from fairlead.service.kubernetes.gate import ClusterGate
 from fairlead.service.kubernetes.history_pods import PodHistory
 from fairlead.service.kubernetes.kube_figures import kube_figures
 from fairlead.service.kubernetes.pods import ANYBODY, ClusterMoment, our_pods, state_of
@@ -102,10 +102,6 @@ class ClusterPlace(Place):
     def routers(self) -> list[APIRouter]:
         """Probes, the way to the pages, and refusals of what changes something."""
         return ROUTERS
-
-    def token_of(self, request: Request) -> str:
-        """As the gate noted it."""
-        return str(request.scope.get(TOKEN, ""))
 
     def caller(self, request: Request) -> Caller:
         """By a token of the cluster; anybody where everybody may read."""
