@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fairlead.cli.app import Status, command, of_files, report_output, wrong_usage
+from fairlead.cli.app import Number, Status, command, of_files, report_output, wrong_usage
 from fairlead.cli.trial_options import trial_of, trial_options
 
 _EXAMPLES = """
@@ -42,7 +42,7 @@ fairlead sim tune queues.yaml -w recipe.yaml --lasts 12d --by day --try 'root.we
 )
 @click.option(
     "--no-worse",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=25.0,
     metavar="PERCENT",
     help="The mean wait of no queue may get longer by more.",

@@ -117,18 +117,22 @@ class TokenFile:
         return self._token
 
 
-class TokenProgram:
-    """A token (or nothing) that a program prints as an `ExecCredential`."""
+class CredentialProgram:
+    """A token, or a certificate, that a program prints as an `ExecCredential`."""
 
     def __init__(self, rules: dict[str, Any], source: str) -> None:
         self._rules = rules
         self._source = source
         self._token = ""
+        self.pair: tuple[bytes, bytes] | None = None
+        """The certificate and its key (PEM), if it gives one. It is another object once that is another one."""
+        self.tls: ssl.SSLContext | None = None
+        """What shows the certificate to the server."""
         self._fetched_at = -EXEC_AGAIN_S
         self._ends = 0.0
         self._fetching: asyncio.Task[str] | None = None
 
-    def status(self) -> dict[str, Any]:
+    def _status(self) -> dict[str, Any]:
         """Run the program and give back what it says. Raises `AccessError` with what it printed."""
         rules = self._rules
         command = [str(rules.get("command", "")), *map(str, rules.get("args") or [])]
@@ -157,9 +161,10 @@ class TokenProgram:
         return status
 
     def __call__(self) -> str:
-        """The token, asked for anew a minute before it ends."""
+        """The token, asked for anew a minute before it ends, as is the certificate. Raises `AccessError`."""
         if time.time() >= self._ends - EXEC_MARGIN_S:
-            status = self.status()
+            status = self._status()
+            self._show(tuple(str(status.get(f"client{part}Data") or "").encode() for part in ("Certificate", "Key")))
             self._token = str(status.get("token") or "")
             self._ends = _instant(status.get("expirationTimestamp"))
             self._fetched_at = time.monotonic()
@@ -175,8 +180,20 @@ class TokenProgram:
             self._fetching.add_done_callback(_said)
         return self._token if now < self._ends else await asyncio.shield(self._fetching)
 
+    def _show(self, pair: tuple[bytes, ...]) -> None:
+        """From now on show this certificate, where there is one and it is another."""
+        certificate, key = pair
+        if not (certificate and key) or pair == self.pair:
+            return
+        if self.tls is not None:
+            try:
+                use_certificate(self.tls, certificate, key)
+            except (OSError, ssl.SSLError) as e:
+                raise AccessError(f"{self._source}: the certificate of the program cannot be used: {_why(e)}") from e
+        self.pair = (certificate, key)
+
     def unknown(self, token: str) -> None:
-        """A server does not know this token, whatever was said of its end."""
+        """A server does not know this token (empty: this certificate), whatever was said of its end."""
         if token == self._token and time.monotonic() - self._fetched_at >= EXEC_AGAIN_S:
             self._ends = 0.0
 
@@ -212,9 +229,12 @@ def from_kubeconfig(*paths: Path, context: str | None = None) -> Access:
         raise AccessError(f"kubeconfig {path}: cluster {chosen.get('cluster')!r} has no server address")
     of_user, user = _named(configs, "users", "user", chosen["user"]) if chosen.get("user") else (path, {})
     token, extra = _token(user, of_user)
+    tls = _trust(cluster, path, {**user, **extra}, of_user) if server.startswith("https://") else None
+    if isinstance(token, CredentialProgram):
+        token.tls = tls
     return Access(
         server,
-        _trust(cluster, path, {**user, **extra}, of_user) if server.startswith("https://") else None,
+        tls,
         str(chosen.get("namespace") or "default"),
         token,
         source,
@@ -295,16 +315,10 @@ def _token(user: dict[str, Any], path: Path) -> tuple[Callable[[], str], dict[st
             raise AccessError(f"kubeconfig {path}: {e}") from e
         return file, {}
     if isinstance(user.get("exec"), dict):
-        program = TokenProgram(user["exec"], f"kubeconfig {path}")
-        status = program.status()
-        if status.get("clientCertificateData"):
-            pair = {
-                f"client-{name}-data": base64.b64encode(str(status[key]).encode()).decode()
-                for name, key in (("certificate", "clientCertificateData"), ("key", "clientKeyData"))
-                if status.get(key)
-            }
-            return (lambda: ""), pair
-        return program, {}
+        program = CredentialProgram(user["exec"], f"kubeconfig {path}")
+        program()
+        names = ("client-certificate-data", "client-key-data")
+        return program, {n: base64.b64encode(each).decode() for n, each in zip(names, program.pair or (), strict=False)}
     if user.get("username"):
         raise AccessError(f"kubeconfig {path}: API servers take no user name and password since 1.19")
     if user.get("auth-provider"):

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from fairlead.kubernetes.access import Access, AccessError, TokenProgram
+from fairlead.kubernetes.access import Access, AccessError, CredentialProgram
 from fairlead.kubernetes.client import Answer, Request, Unreachable, refusal
 from fairlead.kubernetes.reflector import lines_of
 
@@ -23,6 +23,8 @@ UNAUTHORIZED = 401
 CONNECT_S = 10.0
 AGENT = "fairlead"
 """How the server's audit log names us."""
+LEFT_S = 60.0
+"""What is under way with an old certificate has so long to end."""
 AT_ONCE = 64
 """Requests in flight; watches have connections of their own."""
 
@@ -33,17 +35,25 @@ class Connection:
     def __init__(self, access: Access, at_once: int = AT_ONCE) -> None:
         """Must be made inside a running event loop."""
         self._access = access
-        tls = access.tls if access.tls is not None else False
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=at_once, ssl=tls, keepalive_timeout=60),
-            auto_decompress=True,
-            proxy=access.proxy or None,
-        )
+        self._at_once = at_once
+        self._tls = access.tls if access.tls is not None else False
+        self._begin()
+        self._leaving: set[asyncio.Task[None]] = set()
         self._watching = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls, force_close=True),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True),
             read_bufsize=2**20,
             proxy=access.proxy or None,
         )
+
+    def _begin(self) -> None:
+        """Connections from now on, and the certificate that they show."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._at_once, ssl=self._tls, keepalive_timeout=60),
+            auto_decompress=True,
+            proxy=self._access.proxy or None,
+        )
+        token = self._access.token
+        self._shown = token.pair if isinstance(token, CredentialProgram) else None
 
     async def send(self, request: Request, timeout_s: float) -> Answer:
         """One request and its whole answer."""
@@ -88,6 +98,9 @@ class Connection:
 
     async def close(self) -> None:
         """Close all connections."""
+        for leaving in self._leaving:
+            leaving.cancel()
+        await asyncio.gather(*self._leaving, return_exceptions=True)
         await self._session.close()
         await self._watching.close()
         # TLS connections close behind the scenes; the loop must turn once more for that.
@@ -99,11 +112,20 @@ class Connection:
 
     async def _token(self) -> str:
         token = self._access.token
-        return await token.fresh() if isinstance(token, TokenProgram) else token()
+        if not isinstance(token, CredentialProgram):
+            return token()
+        text = await token.fresh()
+        if token.pair is not self._shown:
+            # What is kept open was begun with the certificate before, which ends.
+            leaving = asyncio.create_task(_left(self._session), name="connections of an old certificate")
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+            self._begin()
+        return text
 
     def _look(self, status: int, token: str) -> None:
         """A token that the server does not know is not sent for ever."""
-        if status == UNAUTHORIZED and isinstance(self._access.token, TokenProgram):
+        if status == UNAUTHORIZED and isinstance(self._access.token, CredentialProgram):
             self._access.token.unknown(token)
 
     def _headers(self, request: Request, token: str) -> list[tuple[str, str]]:
@@ -116,6 +138,14 @@ class Connection:
 
     def _unreachable(self, request: Request, cause: BaseException) -> Unreachable:
         return Unreachable(f"no answer from {self._access.server} to {request.method} {request.path}: {_said(cause)}")
+
+
+async def _left(session: aiohttp.ClientSession) -> None:
+    """Close it once what is under way has had its time."""
+    try:
+        await asyncio.sleep(LEFT_S)
+    finally:
+        await session.close()
 
 
 def _said(cause: BaseException) -> str:

@@ -50,6 +50,8 @@ def test_what_is_wrong_with_the_options_is_said(run: Callable[..., Any], tmp_pat
     result = run("sim", "compare", str(file), "--workload", "poisson")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "sim compare needs two queue files or more" in result.stderr
+    result = run("sim", "tune", str(file), "--workload", "poisson", "--no-worse", "nan")
+    assert (result.exit_code, "'nan' is no number" in result.stderr) == (2, True), result.stderr
 
 
 def test_a_search_offers_no_report(run: Callable[..., Any]) -> None:

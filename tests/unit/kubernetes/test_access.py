@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import ssl
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from testbed.certificates import make_certificate
 
 from fairlead.kubernetes import access
-from fairlead.kubernetes.access import Access, AccessError, TokenFile, TokenProgram, find_access, from_kubeconfig
+from fairlead.kubernetes.access import Access, AccessError, CredentialProgram, TokenFile, find_access, from_kubeconfig
 from fairlead.kubernetes.client import Request, Unreachable
 from fairlead.kubernetes.connection import Connection
 
@@ -244,7 +247,7 @@ async def test_a_token_that_the_server_does_not_know_any_more_is_fetched_anew(
     finally:
         await transport.close()
         server.close()
-    assert seen == ["t2", "t2", "t2", "t3"]
+    assert seen == ["t1", "t1", "t1", "t2"]
 
 
 async def test_a_credential_program_that_takes_long_holds_up_nothing_else(
@@ -254,7 +257,7 @@ async def test_a_credential_program_that_takes_long_holds_up_nothing_else(
     monkeypatch.setattr(access, "EXEC_S", 10.0)
     go, said = tmp_path / "go", {"token": "t", "expirationTimestamp": "2999-01-01T00:00:00Z"}
     body = f"while [ ! -e {go} ]; do sleep 0.02; done; echo '{json.dumps({'status': said})}'"
-    source = TokenProgram(program(tmp_path, body)["exec"], "here")
+    source = CredentialProgram(program(tmp_path, body)["exec"], "here")
     transport = Connection(Access("http://127.0.0.1:1", token=source))
     asyncio.get_running_loop().call_later(0.05, go.touch)
     with pytest.raises(Unreachable, match="Connection refused"):
@@ -265,3 +268,58 @@ async def test_a_credential_program_that_takes_long_holds_up_nothing_else(
         await transport.send(Request("GET", "/version", {}), 30)
     go.touch()
     await transport.close()
+
+
+async def test_a_certificate_of_a_credential_program_is_fetched_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute before it ends; also connections that are kept open show the new one. It was never fetched again."""
+    authority = make_certificate(tmp_path, "authority", authority=True)
+    serving = make_certificate(tmp_path, "server", "127.0.0.1", by=authority)
+    for name in ("one", "two"):
+        make_certificate(tmp_path, name, by=authority)
+    shown: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                [[(_, name)]] = writer.get_extra_info("peercert")["subject"]
+                shown.append(name)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.cert))
+    tls.load_cert_chain(serving.cert, serving.key)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+
+    def gives(name: str) -> None:
+        pair = {
+            f"client{part}Data": (tmp_path / f"{name}.{end}").read_text()
+            for part, end in (("Certificate", "pem"), ("Key", "key"))
+        }
+        (tmp_path / "said").write_text(json.dumps({"status": {**pair, "expirationTimestamp": "2999-01-01T00:00:00Z"}}))
+
+    gives("one")
+    cluster = {
+        "server": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+        "certificate-authority": "authority.pem",
+    }
+    found = from_kubeconfig(write(tmp_path, program(tmp_path, f"cat {tmp_path}/said"), **cluster))
+    transport = Connection(found)
+    try:
+        for name, margin_s in (("one", 60.0), ("two", 60.0), ("two", 1e12), ("two", 60.0)):
+            gives(name)
+            monkeypatch.setattr(access, "EXEC_MARGIN_S", margin_s)
+            found.token()
+            assert (await transport.send(Request("GET", "/version", {}), 30)).status == 200
+    finally:
+        await transport.close()
+        server.close()
+    assert shown == ["one", "one", "two", "two"]
+
+
+def test_a_certificate_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    """Of which program, and why."""
+    said = json.dumps({"status": {"clientCertificateData": "no", "clientKeyData": "no"}})
+    with pytest.raises(AccessError, match="certificates cannot be used"):
+        from_kubeconfig(write(tmp_path, program(tmp_path, f"echo '{said}'")))
