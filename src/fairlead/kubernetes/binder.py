@@ -21,6 +21,8 @@ from fairlead.kubernetes.event_correlator import EventCorrelator
 from fairlead.kubernetes.event_queue import EventQueue
 from fairlead.kubernetes.kinds import EVENTS, PODS
 from fairlead.kubernetes.objects import Pod, Thing
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.pods import Standing, standing
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -198,6 +200,8 @@ class Binder:
             return False
         if isinstance(e, api.NotFound):
             return False
+        if isinstance(e, api.Conflict) and isinstance(act, acts.CreatePlaceholder):
+            return await self._gives_up_its_name(act)
         if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
@@ -211,6 +215,18 @@ class Binder:
         self.failed += 1
         log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
         return False
+
+    async def _gives_up_its_name(self, act: acts.CreatePlaceholder) -> bool:
+        """Whether the name of a placeholder will be free: what has it is one that ended. It is deleted, if need be."""
+        try:
+            pod: Pod = await self._client.get(PODS, act.name, act.namespace)
+            if standing(pod, self._scheduler_name) is not Standing.OVER or not identity.is_placeholder(pod):
+                return False
+            if not pod.metadata.deletion_timestamp:
+                await self._client.delete(PODS, act.name, act.namespace, uid=pod.metadata.uid or "", grace_s=0)
+        except (api.ApiError, api.Unreachable):
+            return True  # It is gone by now, or nobody can say.
+        return True
 
     async def _is_there(self, act: acts.Act) -> bool:
         """Whether the very object of an act is still there, as far as the server says; if it does not, it may be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import random
 import re
@@ -50,8 +51,7 @@ def pod(name: str, cpu: int = 2, **notes: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def member(name: str) -> dict[str, Any]:
-    words = "placeholderTimeoutInSeconds=3 gangSchedulingStyle=Soft"
+def member(name: str, words: str = "placeholderTimeoutInSeconds=3 gangSchedulingStyle=Soft") -> dict[str, Any]:
     notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS, identity.PARAMETERS: words}
     return pod(name, **notes)
 
@@ -198,6 +198,39 @@ def test_placeholders_belong_to_the_queue_and_application_of_their_gang(applicat
     assert all(identity.LABEL_VALUE.fullmatch(value) for value in made["metadata"]["labels"].values())
     read = msgspec.convert(made, Pod)
     assert (identity.application_id(read), identity.queue_of(read)) == (application, queue)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_placeholder_that_failed_is_made_again(restarted: bool) -> None:
+    """By its kubelet, for one: the pod stays with its name, and its gang waited for ever for another one."""
+
+    async def main() -> FakeServer:
+        server = FakeServer()
+        server.put("nodes", node("n1", 2))
+
+        def begin() -> None:
+            for name in ("m0", "m1"):
+                server.put("pods", member(name, "gangSchedulingStyle=Hard"))
+
+        def fail() -> None:
+            failed = copy.deepcopy(server.one("pods", FIRST))
+            assert failed is not None
+            server.put("pods", failed | {"status": {"phase": "Failed", "reason": "Evicted"}})
+
+        def more() -> None:
+            server.put("nodes", node("n2", 2))
+
+        if restarted:
+            await _serve(server, begin, 5)
+            fail()
+            await _serve(server, more, 60)
+        else:
+            asyncio.get_running_loop().call_later(6, fail)
+            asyncio.get_running_loop().call_later(20, more)
+            await _serve(server, begin, 60)
+        return server
+
+    assert sorted(_names(run_virtually(main())).items()) == [("m0", "n1"), ("m1", "n2")]
 
 
 @pytest.mark.parametrize("owner_stays", [True, False])
