@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from invariants.books import check_books
 from small_clusters import (
+    RULES,
     application,
     ask,
     cluster,
@@ -17,8 +19,10 @@ from small_clusters import (
     submit,
 )
 
-from fairlead.core.model.events import AddNode, Cause, Configure, MoveApplication, Release
+from fairlead.core.model.decisions import Evict, Retried
+from fairlead.core.model.events import AddNode, Cause, Configure, MoveApplication, Release, SetPriority
 from fairlead.core.model.specs import NodeSpec, QueueSpec
+from fairlead.scheduler import Scheduler
 
 GROUP = {"resource.group": "true"}
 
@@ -80,3 +84,47 @@ def test_what_idle_work_borrows_follows_it_when_it_grows_moves_stops_and_ends() 
     check_books(s)
     s.handle(Release("idle", "i1", Cause.FINISHED), 200_001)
     check_books(s)
+
+
+# -- turns and gangs --------------------------------------------------------------------------------------------------
+
+BOUNDED = QueueSpec(name="a", max_applications=1, properties={"wait.max": "10s"})
+
+
+def part_of_a_gang_with_the_place(rule: str) -> Scheduler:
+    """A gang of which two of three stand in the queue's one place to run, and older work that waits for both."""
+    s = cluster(BOUNDED, QueueSpec(name="b"), nodes={"n1": 4}, rule=rule)
+    submit(s, "x", 2, queue="root.b")
+    s.schedule(0)
+    submit(s, "w", 3, 1)
+    application(s, "g", "root.a", 2, placeholder_ask=cores(3))
+    for key in ("p1", "p2", "p3"):
+        ask(s, "g", key, 1, 2, placeholder=True, task_group="t")
+    assert sorted(started(s.schedule(2))) == ["p1@n1", "p2@n1"]
+    return s
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gang_that_is_not_whole_gives_up_its_place_to_run_for_a_turn_that_holds_it_back(rule: str) -> None:
+    s = part_of_a_gang_with_the_place(rule)
+    s.handle(Release("x", "x", Cause.FINISHED), 11_001)
+    told = [d for d in s.schedule(11_001) if isinstance(d, Evict)]
+    assert [(d.key, d.rule) for d in told] == [("p1", "gang-deadlock"), ("p2", "gang-deadlock")]
+    said = [d for key in ("p1", "p2") for d in s.handle(Release("g", key, Cause.PREEMPTED_BY_SCHEDULER), 11_002)]
+    assert [d.new_key for d in said if isinstance(d, Retried)] == ["p1#2", "p2#2"]
+    check_books(s)
+    assert started(restarted(s).schedule(11_002)) == started(s.schedule(11_002)) == ["w@n1"]
+    s.handle(Release("w", "w", Cause.FINISHED), 12_000)
+    assert sorted(started(s.schedule(12_000))) == ["p1#2@n1", "p2#2@n1", "p3@n1"]
+    check_books(s)
+
+
+def test_a_gang_keeps_its_place_where_some_of_it_is_held_back_by_no_turn() -> None:
+    for key, more in (("p3", ["p3@n1"]), ("p1", [])):
+        s = part_of_a_gang_with_the_place("guarantee")
+        s.handle(SetPriority("g", key, 5), 3)
+        assert stopped(s.schedule(11_001)) == []
+        s.handle(Release("x", "x", Cause.FINISHED), 11_002)
+        said = s.schedule(11_002)
+        assert stopped(said) == []
+        assert started(said) == more

@@ -14,6 +14,7 @@ from fairlead.core.acts import allocations, application_steps, nominate, reserve
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.retries import GAVE_WAY
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
@@ -115,6 +116,12 @@ def give_way(later: Application, first: Application) -> None:
         application_limits.look_again(app)
         first.awaited_by.append(app)
     later.awaited_by = []
+
+
+def give_back(partition: Partition, app: Application, on_behalf_of: str, text: str) -> None:
+    """Its placeholders are told to go so that others get through; they come back when they are gone."""
+    for ask in app.standing():
+        allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of, GAVE_WAY, text)
 
 
 def part_ways(app: Application) -> None:
