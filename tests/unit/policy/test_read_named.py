@@ -128,3 +128,39 @@ def test_a_gang_keeps_its_place_where_some_of_it_is_held_back_by_no_turn() -> No
         said = s.schedule(11_002)
         assert stopped(said) == []
         assert started(said) == more
+
+
+# -- expected starts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_room_that_is_kept_for_a_weaker_ask_puts_off_no_expected_start_where_rank_decides(rule: str) -> None:
+    patient = QueueSpec(name="b", properties={"wait.max": "10s"})
+    s = cluster(QueueSpec(name="a"), patient, nodes={"n1": 4}, rule=rule)
+    submit(s, "x", 2, priority=9, time_limit_ms=100_000)
+    s.schedule(0)
+    submit(s, "weak", 4, 1, "root.b", priority=1)
+    over_time(s, 1, 10_500)
+    submit(s, "strong", 4, 11_000, priority=5)
+    s.schedule(11_000)
+    first = "weak" if rule == "guarantee" else "strong"
+    assert s.expected_start_ms(first, first) == 100_000
+    if rule == "guarantee":
+        assert s.expected_start_ms("strong", "strong") is None
+    s.handle(Release("x", "x", Cause.FINISHED), 100_000)
+    assert started(s.schedule(100_000)) == [f"{first}@n1"]
+
+
+def test_a_smaller_ask_may_take_the_room_that_is_kept_for_it_before_a_stronger_one_has_enough() -> None:
+    patient = QueueSpec(name="b", properties={"wait.max": "10s"})
+    s = cluster(QueueSpec(name="a"), patient, nodes={"n1": 4}, rule="priority")
+    submit(s, "x", 2, priority=9, time_limit_ms=100_000)
+    submit(s, "y", 1, priority=9, time_limit_ms=50_000)
+    s.schedule(0)
+    submit(s, "weak", 2, 1, "root.b", priority=1)
+    over_time(s, 1, 10_500)
+    submit(s, "strong", 4, 11_000, priority=5)
+    s.schedule(11_000)
+    assert s.expected_start_ms("strong", "strong") is None
+    s.handle(Release("y", "y", Cause.FINISHED), 50_000)
+    assert started(s.schedule(50_000)) == ["weak@n1"]

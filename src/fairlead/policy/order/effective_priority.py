@@ -79,6 +79,15 @@ def is_stronger(ask: Ask, other: Ask) -> bool:
     return outranks(standing_by_queue(ask.app.queue, ask.priority), other)
 
 
+def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
+    """The nominated asks that do not keep it off: where rank decides, a stronger one may have what is kept for them.
+    Idle work takes what is left over alone.
+    """
+    if not ask.app.queue.by_rank or ask.spec.idle:
+        return []
+    return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+
+
 def strength(ask: Ask) -> Strength:
     """The strength of a waiting ask against all others, as seen at the root."""
     return (owed_by(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])
