@@ -19,9 +19,10 @@ from small_clusters import (
     submit,
 )
 
-from fairlead.core.model.decisions import Evict, Retried
-from fairlead.core.model.events import AddNode, Cause, Configure, MoveApplication, Release, SetPriority
-from fairlead.core.model.specs import NodeSpec, QueueSpec
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.decisions import Evict, Reserved, Retried, Unreserved
+from fairlead.core.model.events import AddNode, Cause, Configure, LabelNode, MoveApplication, Release, SetPriority
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 GROUP = {"resource.group": "true"}
@@ -164,3 +165,51 @@ def test_a_smaller_ask_may_take_the_room_that_is_kept_for_it_before_a_stronger_o
     assert s.expected_start_ms("strong", "strong") is None
     s.handle(Release("y", "y", Cause.FINISHED), 50_000)
     assert started(s.schedule(50_000)) == ["weak@n1"]
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+NEW = Constraints(selector=(Requirement("disk", "In", ("new",)),))
+TAINT = Taint("repair", "", "NoSchedule")
+
+
+@pytest.mark.parametrize("why", ["selector", "taint", "company"])
+def test_no_node_is_set_aside_for_an_ask_that_requires_it_and_is_kept_off_it_for_good(why: str) -> None:
+    s = cluster(nodes={"n1": 4})
+    company = (AffinityTerm((Requirement("app", "In", ("web",)),), "kubernetes.io/hostname"),)
+    where = {"selector": NEW, "taint": Constraints(), "company": Constraints(affinity=company)}[why]
+    if why == "taint":
+        s.handle(LabelNode("n1", {}, (TAINT,)), 0)
+    submit(s, "own", 2, tags={TAG_REQUIRED_NODE: "n1"}, where=where)
+    tolerant = Constraints(tolerations=(Toleration(key="repair", operator="Exists"),))
+    submit(s, "other", 1, where=tolerant, labels={"app": "web"})
+    said = s.schedule(0)
+    assert not [d for d in said if isinstance(d, Reserved)]
+    expected = ["other@n1", "own@n1"] if why == "company" else ["other@n1"]
+    assert started(said) == expected
+    if why != "company":
+        s.handle(LabelNode("n1", {"disk": "new"}), 1)
+        assert started(s.schedule(1)) == ["own@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("why", ["selector", "taint"])
+def test_a_node_goes_back_that_an_ask_requires_and_is_kept_off_for_good_from_now_on(why: str) -> None:
+    s = cluster(nodes={"n1": 4, "n2": 2})
+    s.handle(LabelNode("n1", {"disk": "new"}), 0)
+    submit(s, "there", 3, priority=9, where=NEW)
+    s.schedule(0)
+    submit(s, "own", 2, 1, tags={TAG_REQUIRED_NODE: "n1"}, where=NEW)
+    assert [d.node for d in s.schedule(1) if isinstance(d, Reserved)] == ["n1"]
+    s.handle(LabelNode("n1", {"disk": "new" if why == "taint" else "old"}, (TAINT,) if why == "taint" else ()), 2)
+    tolerant = Constraints(tolerations=(Toleration(key="repair", operator="Exists"),))
+    submit(s, "full", 2, 2)
+    submit(s, "other", 1, 2, where=tolerant)
+    said = s.schedule(2)
+    assert [d.node for d in said if isinstance(d, Unreserved)] == ["n1"]
+    assert started(said) == ["full@n2", "other@n1"]
+    s.handle(Release("there", "there", Cause.FINISHED), 3)
+    assert started(s.schedule(3)) == []
+    s.handle(LabelNode("n1", {"disk": "new"}), 4)
+    assert started(s.schedule(4)) == ["own@n1"]
+    check_books(s)
