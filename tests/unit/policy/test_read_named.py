@@ -6,6 +6,7 @@ import pytest
 from invariants.books import check_books
 from small_clusters import (
     RULES,
+    SOON,
     application,
     ask,
     cluster,
@@ -22,6 +23,7 @@ from small_clusters import (
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint, Toleration
 from fairlead.core.model.decisions import Evict, Reserved, Retried, Unreserved
 from fairlead.core.model.events import AddNode, Cause, Configure, LabelNode, MoveApplication, Release, SetPriority
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
@@ -212,4 +214,24 @@ def test_a_node_goes_back_that_an_ask_requires_and_is_kept_off_for_good_from_now
     assert started(s.schedule(3)) == []
     s.handle(LabelNode("n1", {"disk": "new"}), 4)
     assert started(s.schedule(4)) == ["own@n1"]
+    check_books(s)
+
+
+# -- preemption by guarantee ------------------------------------------------------------------------------------------
+
+
+def test_by_guarantee_a_full_node_and_a_full_maximum_are_both_made_room_in() -> None:
+    below = (guaranteed("a", 2, properties=SOON), QueueSpec(name="b"))
+    parent = QueueSpec(name="p", parent=True, max=Limits({"vcore": 4000}), queues=below)
+    s = cluster(parent, nodes={"n1": 2, "n2": 3})
+    application(s, "b", "root.p.b")
+    for key, node in (("b1", "n1"), ("b2", "n2"), ("b3", "n2"), ("b4", "n2")):
+        ask(s, "b", key, where=Constraints(selector=(Requirement("kubernetes.io/hostname", "In", (node,)),)))
+    assert sorted(started(s.schedule(0))) == ["b1@n1", "b2@n2", "b3@n2", "b4@n2"]
+    submit(s, "a", 2, 1, "root.p.a")
+    said = over_time(s, 1, 20_000)
+    assert stopped(said) == ["b1", "b4"]
+    for key in ("b1", "b4"):
+        s.handle(Release("b", key, Cause.PREEMPTED_BY_SCHEDULER), 20_001)
+    assert started(s.schedule(20_001)) == ["a@n1"]
     check_books(s)
