@@ -21,8 +21,9 @@ from small_clusters import (
 )
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint, Toleration
-from fairlead.core.model.decisions import Evict, Reserved, Retried, Unreserved
+from fairlead.core.model.decisions import Evict, MoveRejected, Reserved, Retried, Unreserved
 from fairlead.core.model.events import AddNode, Cause, Configure, LabelNode, MoveApplication, Release, SetPriority
+from fairlead.core.model.reasons import ApplicationsAtMax, ApplicationsPromised, QueuePromised
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -235,3 +236,38 @@ def test_by_guarantee_a_full_node_and_a_full_maximum_are_both_made_room_in() -> 
         s.handle(Release("b", key, Cause.PREEMPTED_BY_SCHEDULER), 20_001)
     assert started(s.schedule(20_001)) == ["a@n1"]
     check_books(s)
+
+
+# -- moves ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_move_takes_no_place_to_run_that_is_promised_to_another_application() -> None:
+    s = cluster(QueueSpec(name="a", max_applications=1), QueueSpec(name="b"), nodes={"n1": 2, "n2": 1}, rule="priority")
+    submit(s, "low", 2, queue="root.b")
+    s.schedule(0)
+    submit(s, "mover", 1, queue="root.b", priority=7)
+    s.schedule(0)
+    submit(s, "high", 2, 1, priority=9)
+    assert stopped(s.schedule(1)) == ["low"]
+    said = s.handle(MoveApplication("mover", "root.a"), 2)
+    assert said == [MoveRejected("mover", ApplicationsPromised("queue", "", "root.a", 0, 1, ("high",)), "default")]
+    s.handle(Release("low", "low", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    assert started(s.schedule(3)) == ["high@n1"]
+    said = s.handle(MoveApplication("mover", "root.a"), 4)
+    assert said == [MoveRejected("mover", ApplicationsAtMax("root.a", 1, 1), "default")]
+
+
+def test_a_move_takes_no_room_under_a_maximum_that_is_promised_to_others() -> None:
+    small = QueueSpec(name="a", max=Limits({"vcore": 2000}))
+    s = cluster(small, QueueSpec(name="b"), nodes={"n1": 2, "n2": 1}, rule="priority")
+    submit(s, "low", 2, queue="root.b")
+    s.schedule(0)
+    submit(s, "mover", 1, queue="root.b", priority=7)
+    s.schedule(0)
+    submit(s, "high", 2, 1, priority=9)
+    assert stopped(s.schedule(1)) == ["low"]
+    said = s.handle(MoveApplication("mover", "root.a"), 2)
+    reason = QueuePromised("root.a", {"vcore": 1000}, {"vcore": 2000}, ("high/high",))
+    assert said == [MoveRejected("mover", reason, "default")]
+    s.handle(Release("low", "low", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    assert started(s.schedule(3)) == ["high@n1"]
