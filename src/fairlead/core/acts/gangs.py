@@ -203,7 +203,7 @@ def wait_again(partition: Partition, ask: Ask) -> None:
 
 
 def may_go_on(partition: Partition, ask: Ask) -> bool:
-    """Whether an ask under way, that is described anew, may still run in the place of its placeholder."""
+    """Whether an ask under way may still run where it goes: it is described anew, or windows are others now."""
     placeholder = ask.replaces
     assert placeholder is not None
     ask.where = partition.admission.windows.narrow(partition, ask)
