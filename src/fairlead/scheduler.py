@@ -28,6 +28,7 @@ from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unkno
 from fairlead.policy.events.held import enter_freed
 from fairlead.policy.events.reload import why_not
 from fairlead.policy.events.timer_handlers import fire_due
+from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.place.allocate import MOVED
 from fairlead.policy.why.alike import alike
 from fairlead.policy.why.waiting import why_waiting
@@ -204,7 +205,7 @@ class Scheduler:
             return None
         if part.reserving.within(payer(ask)) is not None if ask.spec.idle else waits_for_turn(part, ask):
             return None
-        expected = expected_start(part, ask)
+        expected = expected_start(part, ask, weaker_than(part, ask))
         return expected.start_ms if expected is not None else None
 
     def dump(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.policy.eligibility import attempt_times
 from fairlead.policy.eligibility.start_estimates import expected_start
+from fairlead.policy.order.effective_priority import weaker_than
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -289,7 +290,7 @@ def shorter(partition: Partition, ask: Ask) -> list[Lever]:
     holders = [holder for holder, _ in held_back_by(partition, ask)]
     if not holders or not ask.app.queue.properties.easy_backfill or ask.spec.idle:
         return []
-    starts = [expected_start(partition, holder) for holder in holders]
+    starts = [expected_start(partition, holder, weaker_than(partition, holder)) for holder in holders]
     ends = [start.start_ms - now_ms for start in starts if start is not None]
     if len(ends) < len(starts) or min(ends) <= 0:
         return []

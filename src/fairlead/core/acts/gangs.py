@@ -14,6 +14,7 @@ from fairlead.core.acts import allocations, application_steps, nominate, reserve
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.retries import GAVE_WAY
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import Cause
@@ -117,6 +118,12 @@ def give_way(later: Application, first: Application) -> None:
     later.awaited_by = []
 
 
+def give_back(partition: Partition, app: Application, on_behalf_of: str, text: str) -> None:
+    """Its placeholders are told to go so that others get through; they come back when they are gone."""
+    for ask in app.standing():
+        allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of, GAVE_WAY, text)
+
+
 def part_ways(app: Application) -> None:
     """The application is whole or gone, or no gang any more: nothing waits for it, and it waits for nothing."""
     for later in app.awaited_by:
@@ -196,7 +203,7 @@ def wait_again(partition: Partition, ask: Ask) -> None:
 
 
 def may_go_on(partition: Partition, ask: Ask) -> bool:
-    """Whether an ask under way, that is described anew, may still run in the place of its placeholder."""
+    """Whether an ask under way may still run where it goes: it is described anew, or windows are others now."""
     placeholder = ask.replaces
     assert placeholder is not None
     ask.where = partition.admission.windows.narrow(partition, ask)

@@ -46,10 +46,7 @@ def look(partition: Partition) -> None:
 def _call_off_swaps(partition: Partition, app: Application) -> None:
     """What is under way to a placeholder's place, and may not start there now, waits again: as on a drained node."""
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
-        ask.where = partition.admission.windows.narrow(partition, ask)
-        assert ask.replaces is not None
-        node = ask.bound_for or ask.replaces.node
-        if node is not None and not is_selected(ask.where, node.labels):
+        if not gangs.may_go_on(partition, ask):
             gangs.wait_again(partition, ask)
 
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.reasons import ApplicationsPromised, LimitApplications, LimitReached, QueueFull
+from fairlead.core.model.reasons import (
+    ApplicationsAtMax,
+    ApplicationsPromised,
+    LimitApplications,
+    LimitReached,
+    QueueFull,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -114,6 +120,15 @@ def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
     short = {name: free[name] for name in needed}
     most = {name: limit[name] for name in needed}
     return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, needed, short, most)
+
+
+def queue_applications(queue: Queue, app: Application) -> Reason:
+    """Why an application waits until one fewer runs in a queue, or is promised to."""
+    running, most = queue.running + len(queue.allocating_accepted), queue.max_applications
+    if running < most:
+        to = tuple(a.id for a in awaited(queue.promised, queue.allocating_accepted, app))
+        return ApplicationsPromised("queue", "", queue.path, running, most, to)
+    return ApplicationsAtMax(queue.path, running, most)
 
 
 def limit_applications(ceiling: Ceiling, app: Application) -> Reason:

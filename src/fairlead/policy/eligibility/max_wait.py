@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, nominate, reserve_node, reserve_turn
+from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import line_group
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.lifecycle import LIVE
+from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.backoff import is_resting
@@ -145,7 +145,8 @@ def _could_hold(node: Node, ask: Ask) -> bool:
 
 def _make_place(partition: Partition, holder: Ask) -> None:
     """What has its turn kept may need a place to run that others have which only wait for such turns: as many of them
-    as it takes wait for a place again, the last that came first. Else each would wait for the other for ever.
+    as it takes wait for a place again, the last that came first; of gangs that are not whole, which give their
+    placeholders back before, only where no others are. Else each would wait for the other for ever.
     """
     app = holder.app
     while app.gives_way_to is None and (closed := closed_gate(app)) is not None:
@@ -154,7 +155,12 @@ def _make_place(partition: Partition, holder: Ask) -> None:
         waiting = [each for each in counted if _counts(each, closed) and _only_waits_for_turns(partition, each)]
         if not waiting:
             return
-        other = max(waiting, key=lambda each: each.seq)
+        other = max(waiting, key=lambda each: (not each.allocations, each.seq))
+        if other.allocations:
+            if all(each.standing() for each in waiting):
+                text = f"given back so that {holder.key} gets a place to run: each waited for the other"
+                gangs.give_back(partition, other, f"{app.id}/{holder.key}", text)
+            return
         application_steps.wait_for_place(partition, other)
 
 
@@ -166,8 +172,14 @@ def _counts(app: Application, closed: Queue | Ceiling) -> bool:
 
 
 def _only_waits_for_turns(partition: Partition, app: Application) -> bool:
-    """Whether nothing of an application runs, and all that it has in line waits for a turn that is kept."""
-    if app.allocations or app.swapping or not app.batches:
+    """Whether nothing of an application runs but placeholders of a gang that is not whole, and all that it has in line
+    waits for a turn that is kept; so would what of it stands now.
+    """
+    if app.allocations > app.placeholder_count or app.swapping or not app.batches:
+        return False
+    if app.allocations and (
+        app.state is not State.ACCEPTED or not all(waits_for_turn(partition, a) for a in app.standing())
+    ):
         return False
     if sum(map(len, app.batches.values())) < sum(app.by_priority.values()):
         return False  # Room is kept for some of it.

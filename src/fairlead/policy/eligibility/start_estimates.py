@@ -20,7 +20,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_fro
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairlead.core.books import Ask, Partition, Queue
 
@@ -37,15 +37,19 @@ class Expected:
     """What is in use then, in the ask's queue (of idle work: its resource group) and those above it."""
     gone: list[Ask]
     """What has ended by then."""
+    yielding: Sequence[Ask]
+    """Nominated asks whose room it takes, if need be."""
 
 
-def expected_start(partition: Partition, ask: Ask) -> Expected | None:
+def expected_start(partition: Partition, ask: Ask, yielding: Sequence[Ask] = ()) -> Expected | None:
     """When the ask can start, not before its application has rested; None where that is not known: a user's limit, a
-    gate, or work without a time limit.
+    gate, or work without a time limit. What is kept for those that are `yielding` does not keep it off, but for smaller
+    ones, which may start first.
     """
     if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
         return None
-    future, now_ms = _Future(partition, ask), partition.now_ms
+    not_before = [other for other in yielding if fits_in(ask.items, dict(other.items))]
+    future, now_ms = _Future(partition, ask, not_before), partition.now_ms
     is_in_line = ask.batch is not None and ask.reserved_on is None
     earliest_ms = (ask.app.rest_ends_ms(now_ms) if is_in_line else None) or now_ms
     node = future.first_node(partition.nodes.every())
@@ -98,9 +102,10 @@ def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
 class _Future:
     """The books as they will be when work has gone, as far as one ask is concerned."""
 
-    def __init__(self, partition: Partition, ask: Ask) -> None:
+    def __init__(self, partition: Partition, ask: Ask, yielding: Sequence[Ask]) -> None:
         self._partition = partition
         self._ask = ask
+        self._yielding = yielding
         self._free: dict[Node, Book] = {}
         self._used = {queue: dict(queue.allocated) for queue in payer(ask).lineage}
         self._gone: list[Ask] = []
@@ -137,10 +142,10 @@ class _Future:
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
-        nodes = self._partition.nodes
-        if nodes.suits(ask, node, self._gone):
+        nodes, away = self._partition.nodes, [*self._gone, *self._yielding]
+        if nodes.suits(ask, node, away):
             return True
-        if nodes.terrain.misfit_here(ask.where, node, self._gone) is None:
+        if nodes.terrain.misfit_here(ask.where, node, away) is None:
             self._kept_off[node] = None
         return False
 
@@ -161,9 +166,10 @@ class _Future:
     def _free_on(self, node: Node) -> Book:
         free = self._free.get(node)
         if free is None:
-            free = self._free[node] = node.free_for(self._ask)
+            kept = [other for other in self._yielding if other.held_on is node]
+            free = self._free[node] = node.free_for(self._ask, kept)
         return free
 
     def at(self, start_ms: int, node: Node) -> Expected:
         """The answer."""
-        return Expected(start_ms, node, dict(self._free_on(node)), self._used, self._gone)
+        return Expected(start_ms, node, dict(self._free_on(node)), self._used, self._gone, self._yielding)

@@ -15,22 +15,25 @@ from fairlead.core.acts import allocations, reserve_turn, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
+from fairlead.core.books.application_limits import begun
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.nominations import kept_under
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
-from fairlead.core.model.reasons import ApplicationsAtMax, Reason, Refused
-from fairlead.core.model.resources import amount_flaw, fits_in
+from fairlead.core.model.reasons import QueuePromised, Reason, Refused
+from fairlead.core.model.resources import add_to, amount_flaw, fits_in, lacks
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
-from fairlead.policy.eligibility.limits import queue_full
+from fairlead.policy.eligibility.limits import queue_applications, queue_full
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition, Queue
     from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
+    from fairlead.core.model.resources import Items
 
 
 def move_application(partition: Partition, event: MoveApplication) -> None:
@@ -44,7 +47,7 @@ def move_application(partition: Partition, event: MoveApplication) -> None:
         text = f"there is no queue {event.queue}; give the whole path of a leaf, such as root.team"
         _refuse(partition, event, Refused(text))
         return
-    refused = _obstacle(app, target)
+    refused = _obstacle(partition, app, target)
     if refused is not None:
         _refuse(partition, event, refused)
         return
@@ -57,7 +60,7 @@ def _refuse(partition: Partition, event: MoveApplication, reason: Reason) -> Non
     partition.out.append(MoveRejected(event.id, reason, partition.name))
 
 
-def _obstacle(app: Application, target: Queue) -> Reason | None:
+def _obstacle(partition: Partition, app: Application, target: Queue) -> Reason | None:
     if target is app.queue:
         return Refused(f"application {app.id} is in {target.path} already")
     if not target.is_leaf:
@@ -68,27 +71,42 @@ def _obstacle(app: Application, target: Queue) -> Reason | None:
         return Refused(f"queue {target.path} is for recovery only")
     if app.swapping:
         return Refused(f"placeholders of application {app.id} are being replaced; try again when that is done")
-    return gang_obstacle(target, app.spec) or _too_many(app, target) or _too_much(app, target)
+    return gang_obstacle(target, app.spec) or _too_many(app, target) or _too_much(partition, app, target)
 
 
 def _too_many(app: Application, target: Queue) -> Reason | None:
-    """A queue that the application does not count for yet and that runs as many as it may."""
+    """A queue that the application does not count for yet and that runs as many as it may, or is to."""
     if app.state not in LIVE and app.id not in app.queue.allocating_accepted:
         return None
     for queue in target.lineage:
-        count = queue.running + len(queue.allocating_accepted)
-        if queue not in app.queue.lineage and queue.max_applications and count >= queue.max_applications:
-            return ApplicationsAtMax(queue.path, count, queue.max_applications)
+        most = queue.max_applications
+        if queue not in app.queue.lineage and most and begun(queue, app) >= most:
+            return queue_applications(queue, app)
     return None
 
 
-def _too_much(app: Application, target: Queue) -> Reason | None:
-    """A queue that does not hold what the application runs yet and has no room for it."""
+def _too_much(partition: Partition, app: Application, target: Queue) -> Reason | None:
+    """A queue that has not what the application runs yet and has no room for it beside what is promised."""
     amounts = tuple(sorted(running_amounts(app).items()))
     for queue in target.lineage:
-        if queue not in app.queue.lineage and queue.lacks(amounts):
+        if queue in app.queue.lineage:
+            continue
+        if queue.lacks(amounts):
             return queue_full(queue, amounts)
+        kept = dict(kept_under(partition, queue)) if queue is not partition.root else {}
+        used = {name: amount - queue.preempting.get(name, 0) for name, amount in queue.allocated.items()}
+        add_to(kept, tuple(used.items()))
+        if lacks(queue.max, kept, amounts):
+            return _promised(partition, queue, amounts)
     return None
+
+
+def _promised(partition: Partition, queue: Queue, amounts: Items) -> Reason:
+    most = queue.max or {}
+    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in amounts if name in most}
+    needed = {name: amount for name, amount in amounts if name in free}
+    to = (ask for ask in partition.nominations if queue in ask.app.queue.lineage)
+    return QueuePromised(queue.path, needed, free, tuple(f"{ask.app.id}/{ask.key}" for ask in to))
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------

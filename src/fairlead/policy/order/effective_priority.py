@@ -79,6 +79,15 @@ def is_stronger(ask: Ask, other: Ask) -> bool:
     return outranks(standing_by_queue(ask.app.queue, ask.priority), other)
 
 
+def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
+    """The nominated asks that do not keep it off: where rank decides, a stronger one may have what is kept for them.
+    Idle work takes what is left over alone.
+    """
+    if not ask.app.queue.by_rank or ask.spec.idle:
+        return []
+    return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+
+
 def strength(ask: Ask) -> Strength:
     """The strength of a waiting ask against all others, as seen at the root."""
     return (owed_by(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])
@@ -110,8 +119,8 @@ def is_owed(leaf: Queue, items: Items) -> bool:
 def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> int:
     """How many queues lie between an ask and the nearest guarantee that it is within (0: its leaf has that); `NOT_OWED`
     where it is not within all guarantees on its way to the root: there is one for something of it, and each has room
-    for the whole of it beside what runs there. What two queues have in common is no reason for either: of two in a
-    guaranteed queue that which is guaranteed something itself is owed more.
+    for the whole of it beside what runs there, idle work apart. What two queues have in common is no reason for either:
+    of two in a guaranteed queue that which is guaranteed something itself is owed more.
 
     A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `started_owed`
     keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
@@ -129,6 +138,7 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
             if amount > 0 and name in guaranteed:
                 nearest = min(nearest, distance)
                 used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + kept.get(name, 0)
+                used -= queue.borrowed.get(name, 0)
                 if used + amount > guaranteed[name]:
                     return NOT_OWED
     return nearest

@@ -18,6 +18,7 @@ from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start
+from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def backfill_one(partition: Partition) -> Ask | None:
     for leaf, own in partition.reserving.of.items():
         if not leaf.properties.easy_backfill:
             continue
-        starts = [(holder, expected_start(partition, holder)) for holder in own]
+        starts = [(holder, expected_start(partition, holder, weaker_than(partition, holder))) for holder in own]
         known = [(holder, start) for holder, start in starts if start is not None]
         if len(known) < len(starts):
             continue
@@ -154,7 +155,8 @@ def _beside_others(holder: Ask, expected: Expected, starts: list[tuple[Ask, Expe
     for other, start in starts:
         if other is holder or start.start_ms > expected.start_ms or _is_full(expected, total, other):
             continue
-        if start.node is expected.node and other.held_on is not expected.node:  # What is held there is not free.
+        # What is held there is not free, but where it does not keep the holder off.
+        if start.node is expected.node and (other.held_on is not expected.node or other in expected.yielding):
             if not fits_in(other.items, left):
                 continue
             take_from(left, other.items)

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, gangs, nominate, reserve_node
-from fairlead.core.books.retries import GAVE_WAY
+from fairlead.core.acts import gangs, nominate, reserve_node
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.order.effective_priority import rank
@@ -120,9 +118,8 @@ def _give_way(partition: Partition, later: Application, first: Application) -> N
     for ask in later.waiting_asks():
         nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
-    for ask in later.standing():
-        text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"
-        allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, name, GAVE_WAY, text)
+    text = f"given back so that gang {first.id} gets through: both held a part of what the other lacks"
+    gangs.give_back(partition, later, name, text)
 
 
 # -- whether a gang would be whole --------------------------------------------------------------------------------

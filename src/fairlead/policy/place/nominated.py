@@ -15,7 +15,7 @@ from fairlead.core.model.decisions import LoopBroken
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import is_stronger
+from fairlead.policy.order.effective_priority import is_stronger, weaker_than
 from fairlead.policy.place.reserved import where_it_stays
 
 if TYPE_CHECKING:
@@ -82,21 +82,17 @@ def _first_suited(partition: Partition, ask: Ask) -> Node | None:
     it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
     nodes = partition.nodes
-    weaker = _weaker(partition, ask) if ask.app.queue.by_rank else []
+    weaker = weaker_than(partition, ask)
     free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
     return nodes.first_of([n for n in free if nodes.suits(ask, n, weaker)], ask)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
     """Of the nodes with room for the ask, if what is kept there for weaker ones does not count, that it likes best."""
-    weaker = _weaker(partition, ask)
+    weaker = weaker_than(partition, ask)
     places = {other.nomination.node: None for other in weaker if other.nomination is not None}
     found = [n for n in places if n.is_open and _has_room(n, ask) and partition.nodes.suits(ask, n, weaker)]
     return partition.nodes.first_of(found, ask)
-
-
-def _weaker(partition: Partition, ask: Ask) -> list[Ask]:
-    return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
 
 
 def _suits(partition: Partition, ask: Ask, node: Node) -> bool:

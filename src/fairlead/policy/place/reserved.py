@@ -110,7 +110,7 @@ def reserve_for(partition: Partition, ask: Ask) -> bool:
         return False
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is not None and node.fits_total(shape.items) and _may_take(partition, shape, node):
+        if node is not None and _could_have(partition, ask, node) and _may_take(partition, shape, node):
             clear_for(partition, node)
         else:
             node = None
@@ -125,6 +125,11 @@ def reserve_for(partition: Partition, ask: Ask) -> bool:
     ask.attempted = True
     reserve_node.reserve(partition, ask, node)
     return True
+
+
+def _could_have(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the node that an ask requires could ever take it."""
+    return node.fits_total(ask.items) and not never_suits(partition, ask, node)
 
 
 def _may_take(partition: Partition, shape: Shape, node: Node) -> bool:
@@ -278,7 +283,7 @@ def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
         return False
     if fits_in(ask.items, node.free) and partition.nodes.suits(ask, node):
         return True
-    if not ask.required_node and never_suits(partition, ask, node):
+    if never_suits(partition, ask, node):
         reserve_node.unreserve(partition, ask)
     return False
 

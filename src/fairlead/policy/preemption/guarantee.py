@@ -332,7 +332,8 @@ def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list
     """The first victims after which the ask can be placed; nothing when it cannot be after all of them."""
     taken: list[Ask] = []
     for victim in victims:
-        if victim.node is node or node.room_for(ask):
+        on_node = (each for each in taken if each.node is node)
+        if victim.node is node or fits_in(ask.items, node.free_for(ask, on_node)):
             taken.append(victim)
             if _can_be_placed_without(partition, ask, node, taken):
                 return tuple(taken)

@@ -14,7 +14,7 @@ from fairlead.core.acts import allocations, quota_clocks
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Resources, take_from
+from fairlead.core.model.resources import Resources, add_to, take_from
 from fairlead.policy.preemption.victims import reluctance
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition, Queue
     from fairlead.core.model.resources import Book
 
+Going = dict["Queue", "Book"]
 ROUND_MS = 1_000
 """A queue below one that is at work has its turn in the next round, so long after this one."""
 
@@ -50,21 +51,22 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 
 def _enforce(partition: Partition, queue: Queue) -> None:
-    over, told = excess(queue), _stop_idle(partition, queue)
+    going = _going(partition)
+    over, told = excess(queue, going), _stop_idle(partition, queue, going)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    for leaf, share in list(_shares(queue, excess(queue))):
-        for victim in _victims(leaf, share):
+    for leaf, share in list(_shares(queue, excess(queue, going), going)):
+        for victim in _victims(leaf, share, going):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
 
 
-def _stop_idle(partition: Partition, queue: Queue) -> int:
+def _stop_idle(partition: Partition, queue: Queue, going: Going) -> int:
     """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
     told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
     found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
-        over = excess(queue)
+        over = excess(queue, going)
         if any(name in over for name, _ in victim.items):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
@@ -74,17 +76,30 @@ def _stop_idle(partition: Partition, queue: Queue) -> int:
 # -- how much -----------------------------------------------------------------------------------------------------
 
 
-def excess(queue: Queue) -> Book:
+def excess(queue: Queue, going: Going) -> Book:
     """What the queue uses above its maximum, not counting what leaves already. Guarantees do not lessen it."""
-    over: Book = {}
-    for name, limit in (queue.max or {}).items():
-        used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0)
-        if used > limit:
-            over[name] = used - limit
-    return over
+    used = _staying(queue, going)
+    return {name: used[name] - most for name, most in (queue.max or {}).items() if used.get(name, 0) > most}
 
 
-def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
+def _going(partition: Partition) -> Going:
+    """What was told to go, but not to make room for others, by queue."""
+    going: Going = {}
+    for ask in partition.disruption.going:
+        for queue in payer(ask).lineage:
+            add_to(going.setdefault(queue, {}), ask.items)
+    return going
+
+
+def _staying(queue: Queue, going: Going) -> Book:
+    """What is in use in a queue, but for what was told to go, by whomever."""
+    used = dict(queue.allocated)
+    for leaving in (queue.preempting, going.get(queue, {})):
+        take_from(used, tuple(leaving.items()))
+    return used
+
+
+def _shares(queue: Queue, amount: Mapping[str, int], going: Going) -> Iterator[tuple[Queue, Mapping[str, int]]]:
     """The leaves below a queue, each with its part of the amount, rounded at every level.
 
     The parts are in proportion to what each child uses above its guarantee.
@@ -94,26 +109,26 @@ def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Ma
     if queue.is_leaf:
         yield queue, amount
         return
-    weights = {child: _weight(child) for child in queue.children.values()}
+    weights = {child: _weight(child, going) for child in queue.children.values()}
     for child, weight in weights.items():
         part = {}
         for name, whole in amount.items():
             total = sum(w.get(name, 0) for w in weights.values())
             part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
-        yield from _shares(child, {n: v for n, v in part.items() if v})
+        yield from _shares(child, {n: v for n, v in part.items() if v}, going)
 
 
-def _weight(queue: Queue) -> Book:
-    used = queue.allocated
+def _weight(queue: Queue, going: Going) -> Book:
+    used = _staying(queue, going)
     if queue.guaranteed is None:
-        return dict(used)
+        return used
     return {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}
 
 
 # -- which work ---------------------------------------------------------------------------------------------------
 
 
-def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
+def _victims(leaf: Queue, share: Mapping[str, int], going: Going) -> list[Ask]:
     """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
 
     What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
@@ -130,12 +145,12 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
     ]
     found.sort(key=reluctance)
     promised = leaf.guaranteed or {}
-    used = {n: v - leaf.preempting.get(n, 0) for n, v in leaf.allocated.items()}
+    used = _staying(leaf, going)
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
-        if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
+        if helps and all(used.get(n, 0) - v >= promised[n] for n, v in victim.items if n in promised):
             take_from(used, victim.items)
             take_from(short, victim.items)
             taken.append(victim)

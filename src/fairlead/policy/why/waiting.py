@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books import nominations
-from fairlead.core.books.application_limits import awaited, closed_queue
+from fairlead.core.books.application_limits import closed_queue
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.books.windows import covers
@@ -27,6 +27,7 @@ from fairlead.policy.eligibility.limits import (
     full_ceiling,
     limit_applications,
     limit_reached,
+    queue_applications,
     queue_full,
 )
 
@@ -89,11 +90,7 @@ def _may_not_run(ask: Ask) -> Reason | None:
         return None
     closed = closed_queue(app)
     if closed is not None:
-        most, count = closed.max_applications, closed.running + len(closed.allocating_accepted)
-        if count < most:
-            to = awaited(closed.promised, closed.allocating_accepted, app)
-            return reasons.ApplicationsPromised("queue", "", closed.path, count, most, tuple(a.id for a in to))
-        return reasons.ApplicationsAtMax(closed.path, count, most)
+        return queue_applications(closed, app)
     ceiling = closing_ceiling(app)
     return limit_applications(ceiling, app) if ceiling is not None else None
 

@@ -10,7 +10,7 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.decisions import Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Leaving, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     TAG_REQUIRED_NODE,
@@ -302,3 +302,32 @@ def test_a_load_in_the_middle_goes_on_the_same() -> None:
     case.s = Scheduler.load(case.s.dump())
     assert case.after(999) == []
     assert case.after(1) == ["a2"]
+
+
+def test_what_its_owner_withdrew_and_is_going_is_not_made_up_for() -> None:
+    """It counts as gone for what is too much, for the part of each leaf, and for the guarantee."""
+    case = Case(queue("a", most=10_000))
+    case.fill("a", *[1000] * 8)
+    case.set(queue("a", most=5_000))
+    for key in ("a0", "a1"):
+        case.s.handle(Leaving("a", key), case.now)
+    assert case.after(1_000) == ["a7"]
+    below = [queue("b", delay=""), queue("c", delay="", g=2_000)]
+    case = Case(queue("p", *below, most=10_000))
+    case.fill("p.b", 1000, 1000)
+    case.fill("p.c", *[1000] * 6)
+    case.set(queue("p", *below, most=3_000))
+    for key in ("b0", "b1", "c0"):
+        case.s.handle(Leaving(key[0], key), case.now)
+    assert case.after(1_000) == ["c5", "c4"]
+
+
+def test_what_is_going_is_within_no_guarantee_of_its_leaf() -> None:
+    """Two stay, and so much is guaranteed."""
+    below = [queue("b", delay="", g=2_000), queue("c", delay="")]
+    case = Case(queue("p", *below, most=10_000))
+    case.fill("p.b", 1000, 1000, 1000)
+    case.fill("p.c", 1000, allow_preempt_self=False)
+    case.set(queue("p", *below, most=1_000))
+    case.s.handle(Leaving("b", "b0"), case.now)
+    assert case.after(1_000) == ["c0"]
