@@ -1,0 +1,50 @@
+"""Faults that a reading by events found: what changes nothing, what is reported, and values that make no sense."""
+
+from __future__ import annotations
+
+import pytest
+from invariants.books import check_books
+from small_clusters import (
+    RULES,
+    SOON,
+    cluster,
+    cores,
+    guaranteed,
+    over_time,
+    restarted,
+    stopped,
+    submit,
+)
+
+from fairlead.core.model.decisions import Unreserved
+from fairlead.core.model.events import ChangeAsk, Event, LabelAsk
+from fairlead.core.model.specs import QueueSpec
+
+# -- what changes nothing -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        ChangeAsk("x", "x", cores(2), 1_000),
+        ChangeAsk("x", "x", cores(2), 9_000),
+        LabelAsk("x", "x", {"team": "red"}, images=("i",)),
+        LabelAsk("x", "x", {"team": "blue"}),
+    ],
+)
+def test_what_was_made_free_for_an_ask_stays_kept_when_it_gets_another_time_limit_or_label(
+    rule: str, change: Event
+) -> None:
+    """Its place does not depend on them: it lost the node, and by guarantee more was stopped for it elsewhere."""
+    s = cluster(guaranteed("a", 4, properties=SOON), QueueSpec(name="b"), rule=rule, nodes={"n1": 2, "n2": 2})
+    for key in ("y1", "y2"):
+        submit(s, key, 2, queue="root.b")
+        s.schedule(0)
+    submit(s, "x", 2, 10, priority=5, time_limit_ms=1_000, labels={"team": "red"})
+    assert len(stopped(over_time(s, 10, 2_000))) == 1
+    said = s.handle(change, 2_000)
+    assert not [d for d in said if isinstance(d, Unreserved)]
+    assert stopped(over_time(s, 2_000, 40_000)) == []
+    assert restarted(s).dump() == s.dump()
+    check_books(s)
