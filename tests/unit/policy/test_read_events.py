@@ -7,6 +7,8 @@ from invariants.books import check_books
 from small_clusters import (
     RULES,
     SOON,
+    application,
+    ask,
     cluster,
     cores,
     guaranteed,
@@ -16,9 +18,12 @@ from small_clusters import (
     submit,
 )
 
+from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.constraints import IN, Requirement
 from fairlead.core.model.decisions import Unreserved
-from fairlead.core.model.events import ChangeAsk, Event, LabelAsk
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.events import ChangeAsk, Event, LabelAsk, SetBudget
+from fairlead.core.model.specs import BudgetSpec, QueueSpec
+from fairlead.scheduler import Scheduler
 
 # -- what changes nothing -------------------------------------------------------------------------------------------
 
@@ -48,3 +53,23 @@ def test_what_was_made_free_for_an_ask_stays_kept_when_it_gets_another_time_limi
     assert stopped(over_time(s, 2_000, 40_000)) == []
     assert restarted(s).dump() == s.dump()
     check_books(s)
+
+
+# -- what is held ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_held_counts_for_the_budgets_of_the_labels_that_it_has_now() -> None:
+    """A search had counted it before: it went on counting for what it was called then."""
+    s = cluster(nodes={"n1": 4})
+    s.handle(SetBudget(BudgetSpec(name="web", selector=(Requirement("app", IN, ("web",)),), max_unavailable=1)), 0)
+    application(s, "x")
+    ask(s, "x", "runs", labels={"app": "web"})
+    ask(s, "x", "held", labels={"app": "web"}, conditions=Conditions(held_by="ann"))
+    s.schedule(0)
+    assert left(s) == {"web": 0}
+    s.handle(LabelAsk("x", "held", {"app": "db"}), 1)
+    assert left(s) == left(restarted(s)) == {"web": 1}
+
+
+def left(s: Scheduler) -> dict[str, int]:
+    return s.cluster.admission.budgets.left(s.cluster.partitions["default"])

@@ -101,8 +101,8 @@ def take_out(partition: Partition, ask: Ask) -> None:
 
 
 def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
-    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays; all of it does
-    where nothing that it depends on is otherwise.
+    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays, and all of
+    it where nothing is otherwise that it depends on.
     """
     if not ask.pending:
         # Under way to a placeholder's place: of another size it waits again, and where it may not be there any more.

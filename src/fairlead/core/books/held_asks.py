@@ -72,7 +72,7 @@ class HeldAsks:
         self.freed: dict[str, None] = {}
         """Applications with a bound of which something ended since somebody last looked (and emptied this)."""
         self.version = 0
-        """Grows with every one that is added or taken out."""
+        """Grows with every one that is added, taken out, or gets other labels."""
 
     def __bool__(self) -> bool:
         return bool(self._of)
