@@ -14,6 +14,7 @@ from small_clusters import (
     guaranteed,
     over_time,
     restarted,
+    started,
     stopped,
     submit,
 )
@@ -21,8 +22,9 @@ from small_clusters import (
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import IN, Requirement
 from fairlead.core.model.decisions import Unreserved
-from fairlead.core.model.events import ChangeAsk, Event, LabelAsk, SetBudget
-from fairlead.core.model.specs import BudgetSpec, QueueSpec
+from fairlead.core.model.events import ChangeAsk, Event, LabelAsk, SetBudget, SetQuota
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import BudgetSpec, QueueSpec, QuotaSpec
 from fairlead.scheduler import Scheduler
 
 # -- what changes nothing -------------------------------------------------------------------------------------------
@@ -73,3 +75,35 @@ def test_what_is_held_counts_for_the_budgets_of_the_labels_that_it_has_now() -> 
 
 def left(s: Scheduler) -> dict[str, int]:
     return s.cluster.admission.budgets.left(s.cluster.partitions["default"])
+
+
+# -- what is reported -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_waits_and_is_reported_to_run_is_taken_over_whatever_quotas_say(grows: bool) -> None:
+    """It runs, like what was never heard of; larger than it was, it was refused, and waited on in the books."""
+    s = cluster(nodes={"n1": 4})
+    s.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 1000}))), 0)
+    submit(s, "x", 1)
+    said = ask(s, "x", "x", 1 + grows, node="n1")
+    assert started(said) == ["x@n1"]
+    assert s.schedule(0) == []
+    check_books(s)
+
+
+@pytest.mark.parametrize("at_once", [0, 1])
+def test_what_is_held_and_is_reported_to_run_is_taken_over(at_once: int) -> None:
+    """Whatever it was to wait for: it was refused, and was to start once more later."""
+    s = cluster(nodes={"n1": 8})
+    application(s, "x", at_once=at_once)
+    ask(s, "x", "first")
+    ask(s, "x", "held", conditions=Conditions(begin_ms=5_000), priority=3)
+    said = ask(s, "x", "held", 2, 1, node="n1")
+    assert started(said) == ["held@n1"]
+    assert s.next_wakeup_ms() is None
+    assert started(over_time(s, 1, 10_000)) == ["first@n1"]
+    held = s.cluster.partitions["default"].applications["x"].asks["held"]
+    assert (held.priority, held.items) == (3, cores(2).items)
+    assert restarted(s).dump() == s.dump()
+    check_books(s)

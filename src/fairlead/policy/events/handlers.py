@@ -107,6 +107,10 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         partition.out.append(AskRejected(spec.application, spec.key, Refused(refused), partition.name))
         return
     app = partition.applications[spec.application]
+    if spec.node and partition.held_asks and (waits := partition.held_asks.get(app.id, spec.key)) is not None:
+        # It runs, whatever it was to wait for.
+        held.withdraw(partition, app, spec.key)
+        spec = replace(waits.spec, resources=spec.resources, node=spec.node, conditions=None)
     known = app.asks.get(spec.key)
     if known is None:
         if spec.placeholder and not spec.task_group:
@@ -116,7 +120,8 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
-        if known.node is None and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+        too_large = why_not_larger(partition.admission, known, spec.resources.items)
+        if too_large is not None and known.node is None and not spec.node:
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
         partition.note_change()
@@ -179,7 +184,7 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
-    if partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
+    if not spec.node and partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
         return f"{spec.key} waits already, for its conditions; change these instead"
     if spec.conditions is not None and (spec.placeholder or spec.task_group):
         return f"a gang waits as a whole: leave out the conditions, or task group {spec.task_group}"
