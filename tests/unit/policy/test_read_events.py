@@ -21,8 +21,16 @@ from small_clusters import (
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import IN, Requirement
-from fairlead.core.model.decisions import Unreserved
-from fairlead.core.model.events import ChangeAsk, Event, LabelAsk, SetBudget, SetQuota
+from fairlead.core.model.decisions import ReservationSwitched, Unreserved
+from fairlead.core.model.events import (
+    ChangeAsk,
+    Event,
+    LabelAsk,
+    MoveApplication,
+    ReserveAsk,
+    SetBudget,
+    SetQuota,
+)
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import BudgetSpec, QueueSpec, QuotaSpec
 from fairlead.scheduler import Scheduler
@@ -106,4 +114,19 @@ def test_what_is_held_and_is_reported_to_run_is_taken_over(at_once: int) -> None
     held = s.cluster.partitions["default"].applications["x"].asks["held"]
     assert (held.priority, held.items) == (3, cores(2).items)
     assert restarted(s).dump() == s.dump()
+    check_books(s)
+
+
+# -- orders ---------------------------------------------------------------------------------------------------------
+
+
+def test_why_the_turn_of_an_application_that_is_moved_is_kept_no_longer() -> None:
+    """It waits on: it was said that it does not."""
+    s = cluster(nodes={"n1": 1})
+    submit(s, "y", 1)
+    submit(s, "x", 1, 1)
+    s.schedule(1)
+    s.handle(ReserveAsk("x", "x", on=True, who="ann"), 2)
+    said = s.handle(MoveApplication("x", "root.b", who="ann"), 3)
+    assert [d.why for d in said if isinstance(d, ReservationSwitched)] == ["it waits in another queue now"]
     check_books(s)
