@@ -30,9 +30,10 @@ from fairlead.core.model.events import (
     ReserveAsk,
     SetBudget,
     SetQuota,
+    SetWindow,
 )
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import BudgetSpec, QueueSpec, QuotaSpec
+from fairlead.core.model.specs import BudgetSpec, QueueSpec, QuotaSpec, WindowSpec
 from fairlead.scheduler import Scheduler
 
 # -- what changes nothing -------------------------------------------------------------------------------------------
@@ -130,3 +131,14 @@ def test_why_the_turn_of_an_application_that_is_moved_is_kept_no_longer() -> Non
     said = s.handle(MoveApplication("x", "root.b", who="ann"), 3)
     assert [d.why for d in said if isinstance(d, ReservationSwitched)] == ["it waits in another queue now"]
     check_books(s)
+
+
+# -- windows --------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_is_for_the_work_of_its_queues_however_they_are_written() -> None:
+    """Names of queues have no case anywhere: it kept away the work that it was for."""
+    s = cluster(QueueSpec(name="Lab"), nodes={"n1": 1})
+    submit(s, "x", 1, queue="root.Lab")
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=1_000, length_ms=1_000, queues=("root.Lab",))), 0)
+    assert started(s.schedule(0)) == ["x@n1"]
