@@ -27,6 +27,7 @@ from fairlead.core.model.events import (
     Event,
     LabelAsk,
     MoveApplication,
+    RemoveWindow,
     ReserveAsk,
     SetBudget,
     SetQuota,
@@ -142,3 +143,18 @@ def test_a_window_is_for_the_work_of_its_queues_however_they_are_written() -> No
     submit(s, "x", 1, queue="root.Lab")
     s.handle(SetWindow(WindowSpec(name="w", starts_ms=1_000, length_ms=1_000, queues=("root.Lab",))), 0)
     assert started(s.schedule(0)) == ["x@n1"]
+
+
+def test_nobody_wakes_up_for_a_window_that_was_removed() -> None:
+    """Nor for the time at which something that waits would have begun to reach into it."""
+    s = cluster(nodes={"n1": 1})
+    submit(s, "y", 1)
+    submit(s, "x", 1, time_limit_ms=300)
+    s.schedule(0)
+    for name, starts_ms in (("late", 5_000), ("early", 1_000)):
+        s.handle(SetWindow(WindowSpec(name=name, starts_ms=starts_ms, length_ms=1_000)), 0)
+    assert s.next_wakeup_ms() == 701
+    s.handle(RemoveWindow("early"), 0)
+    assert s.next_wakeup_ms() == 4_701
+    s.handle(RemoveWindow("late"), 0)
+    assert s.next_wakeup_ms() is None
