@@ -20,12 +20,13 @@ from small_clusters import (
 )
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.constraints import IN, Requirement
-from fairlead.core.model.decisions import ReservationSwitched, Unreserved
+from fairlead.core.model.constraints import IN, VOLUME_LIMIT, Constraints, Requirement
+from fairlead.core.model.decisions import AskRejected, ReservationSwitched, Unreserved
 from fairlead.core.model.events import (
     ChangeAsk,
     Event,
     LabelAsk,
+    LabelNode,
     MoveApplication,
     RemoveWindow,
     ReserveAsk,
@@ -158,3 +159,28 @@ def test_nobody_wakes_up_for_a_window_that_was_removed() -> None:
     assert s.next_wakeup_ms() == 4_701
     s.handle(RemoveWindow("late"), 0)
     assert s.next_wakeup_ms() is None
+
+
+# -- values that make no sense --------------------------------------------------------------------------------------
+
+
+def test_a_port_is_the_same_however_it_is_written() -> None:
+    """With a zero before it, it was another one: two works with one port came to one node."""
+    s = cluster(nodes={"n1": 4})
+    application(s, "x")
+    for key, port in (("one", "TCP//8080"), ("two", "TCP/0.0.0.0/08080")):
+        ask(s, "x", key, where=Constraints(ports=(port,)))
+    assert started(s.schedule(0)) == ["one@n1"]
+    check_books(s)
+
+
+def test_numbers_of_thousands_of_digits_are_no_ports_and_no_limits() -> None:
+    """Python refuses to read them: an ask, and a node, made the scheduler fail, in the middle of a call."""
+    s = cluster(nodes={"n1": 4})
+    application(s, "x")
+    many = "9" * 5_000
+    said = ask(s, "x", "bad", where=Constraints(ports=(f"TCP//{many}",)))
+    assert [d.key for d in said if isinstance(d, AskRejected)] == ["bad"]
+    s.handle(LabelNode("n1", {VOLUME_LIMIT + "disk": many}), 0)
+    ask(s, "x", "k", where=Constraints(volumes=("v@disk",)))
+    assert started(s.schedule(0)) == ["k@n1"]

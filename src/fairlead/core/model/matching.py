@@ -60,6 +60,11 @@ def matches(selector: Selector, labels: Labels) -> bool:
     return all(holds(condition, labels) for condition in selector)
 
 
+def whole_number(text: str | None) -> int | None:
+    """What some digits say; None: there are none, there is something else as well, or far too many."""
+    return _integer(text) if text is not None and text.isdecimal() else None
+
+
 def _integer(text: str | None) -> int | None:
     try:
         return int(text) if text is not None else None
@@ -120,7 +125,7 @@ def must_leave(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bo
 def port_of(text: str) -> tuple[tuple[str, str], str]:
     """A host port `protocol/ip/port` as ((protocol, port), address); no address is every address."""
     protocol, address, port = text.split("/")
-    return (protocol.upper(), port), address or ANY_ADDRESS
+    return (protocol.upper(), str(int(port))), address or ANY_ADDRESS
 
 
 def collide(mine: str, theirs: str) -> bool:
@@ -262,6 +267,7 @@ def _volume_flaw(text: str) -> str:
 
 def _port_flaw(text: str) -> str:
     parts = text.split("/")
-    if len(parts) != 3 or not parts[0] or not parts[2].isdecimal() or not 0 < int(parts[2]) < 65536:
+    number = whole_number(parts[2]) if len(parts) == 3 and parts[0] else None
+    if number is None or not 0 < number < 65536:
         return f"{text!r} is not protocol/ip/port, such as TCP/{ANY_ADDRESS}/8080"
     return ""
