@@ -29,6 +29,7 @@ from fairlead.core.model.events import (
     LabelNode,
     MoveApplication,
     RemoveWindow,
+    ReportImages,
     ReserveAsk,
     SetBudget,
     SetQuota,
@@ -184,3 +185,14 @@ def test_numbers_of_thousands_of_digits_are_no_ports_and_no_limits() -> None:
     s.handle(LabelNode("n1", {VOLUME_LIMIT + "disk": many}), 0)
     ask(s, "x", "k", where=Constraints(volumes=("v@disk",)))
     assert started(s.schedule(0)) == ["k@n1"]
+
+
+def test_images_may_be_reported_with_any_size() -> None:
+    """Beyond 64 bits the scheduler failed when something was placed; together beyond, a node was worth nothing."""
+    s = cluster(nodes={"n1": 4, "n2": 4})
+    application(s, "x")
+    s.handle(ReportImages("n2", {"huge": 2**70, "i": 2**63, "j": 2**63}), 0)
+    ask(s, "x", "one", images=("huge",))
+    assert started(s.schedule(0)) == ["one@n2"]
+    ask(s, "x", "two", images=("i", "j"))
+    assert started(s.schedule(0)) == ["two@n2"]
