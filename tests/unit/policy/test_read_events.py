@@ -20,7 +20,16 @@ from small_clusters import (
 )
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.constraints import IN, VOLUME_LIMIT, Constraints, Requirement
+from fairlead.core.model.constraints import (
+    IN,
+    NODE_NAME,
+    VOLUME_LIMIT,
+    AffinityTerm,
+    Constraints,
+    PreferredNodes,
+    PreferredWork,
+    Requirement,
+)
 from fairlead.core.model.decisions import AskRejected, ReservationSwitched, Unreserved
 from fairlead.core.model.events import (
     ChangeAsk,
@@ -196,3 +205,17 @@ def test_images_may_be_reported_with_any_size() -> None:
     assert started(s.schedule(0)) == ["one@n2"]
     ask(s, "x", "two", images=("i", "j"))
     assert started(s.schedule(0)) == ["two@n2"]
+
+
+@pytest.mark.parametrize("weight", [2**31, -(2**64)])
+def test_a_wish_of_a_weight_that_no_number_of_a_row_holds_is_refused(weight: int) -> None:
+    """The scheduler failed when it was placed, or counted it as something else."""
+    s = cluster(nodes={"n1": 4, "n2": 4})
+    application(s, "x")
+    second = (Requirement(NODE_NAME, IN, ("n2",)),)
+    nodes = Constraints(preferred_nodes=(PreferredNodes(weight, second),))
+    work = Constraints(preferred_work=(PreferredWork(weight, AffinityTerm(second)),))
+    said = [d for where in (nodes, work) for d in ask(s, "x", "k", where=where) if isinstance(d, AskRejected)]
+    assert [d.reason.sentence().partition(":")[0] for d in said] == ["preferred_nodes", "preferred_work"]
+    ask(s, "x", "k", where=Constraints(preferred_nodes=(PreferredNodes(2**31 - 1, second),)))
+    assert started(s.schedule(0)) == ["k@n2"]

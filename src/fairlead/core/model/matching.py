@@ -21,8 +21,12 @@ from fairlead.core.model.constraints import (
     NO_SCHEDULE,
     NOT_IN,
     PREFER_NO_SCHEDULE,
+    WEIGHT_MAX,
+    WEIGHT_MIN,
     AffinityTerm,
     Constraints,
+    PreferredNodes,
+    PreferredWork,
     Requirement,
     SpreadTerm,
     Taint,
@@ -204,6 +208,8 @@ def flaw(where: Constraints) -> str:
         ("preferred_nodes", _conditions_flaw, tuple(wish.term for wish in where.preferred_nodes)),
         ("preferred_work", _term_flaw, tuple(wish.term for wish in where.preferred_work)),
         ("preferred_spread", _term_flaw, where.preferred_spread),
+        ("preferred_nodes", _weight_flaw, where.preferred_nodes),
+        ("preferred_work", _weight_flaw, where.preferred_work),
     )
     for place, flaw_of, parts in checks:
         for part in parts:
@@ -258,6 +264,10 @@ def _term_flaw(term: AffinityTerm | SpreadTerm) -> str:
     if any(condition.operator in (GT, LT) for condition in term.selector):
         return f"{GT} and {LT} are for attributes of nodes, not for labels of work"
     return _conditions_flaw(term.selector)
+
+
+def _weight_flaw(wish: PreferredNodes | PreferredWork) -> str:
+    return "" if WEIGHT_MIN <= wish.weight <= WEIGHT_MAX else f"weight {wish.weight} is not a 32-bit integer"
 
 
 def _volume_flaw(text: str) -> str:
