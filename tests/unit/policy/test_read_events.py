@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from invariants.books import check_books
 from small_clusters import (
@@ -32,6 +34,7 @@ from fairlead.core.model.constraints import (
 )
 from fairlead.core.model.decisions import AskRejected, ReservationSwitched, Unreserved
 from fairlead.core.model.events import (
+    AddAsks,
     ChangeAsk,
     Event,
     LabelAsk,
@@ -44,8 +47,8 @@ from fairlead.core.model.events import (
     SetQuota,
     SetWindow,
 )
-from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import BudgetSpec, QueueSpec, QuotaSpec, WindowSpec
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, BudgetSpec, QueueSpec, QuotaSpec, WindowSpec
 from fairlead.scheduler import Scheduler
 
 # -- what changes nothing -------------------------------------------------------------------------------------------
@@ -219,3 +222,18 @@ def test_a_wish_of_a_weight_that_no_number_of_a_row_holds_is_refused(weight: int
     assert [d.reason.sentence().partition(":")[0] for d in said] == ["preferred_nodes", "preferred_work"]
     ask(s, "x", "k", where=Constraints(preferred_nodes=(PreferredNodes(2**31 - 1, second),)))
     assert started(s.schedule(0)) == ["k@n2"]
+
+
+@pytest.mark.parametrize("amounts", [{"vcore": -4_000}, {"": 1}, {"vcore": 2**63}])
+def test_foreign_work_of_amounts_that_make_no_sense_is_refused(amounts: dict[str, int]) -> None:
+    """Below 0 it made room that the node does not have; what was reported of it before stays."""
+    s = cluster(nodes={"n1": 4})
+    foreign = AskSpec(application="", key="f", resources=cores(1), node="n1", tags={TAG_FOREIGN: "yes"})
+    s.handle(AddAsks((foreign,)), 0)
+    said = s.handle(AddAsks((replace(foreign, resources=Resources(amounts)),)), 0)
+    assert [d.key for d in said if isinstance(d, AskRejected)] == ["f"]
+    application(s, "x")
+    for key in ("one", "two"):
+        ask(s, "x", key, 3)
+    assert started(s.schedule(0)) == ["one@n1"]
+    check_books(s)

@@ -201,6 +201,9 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
         text = f"{what} for allocation {spec.key}"
         partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
         return
+    if bad := amount_flaw(spec.resources):
+        partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
+        return
     if spec.where is not ANYWHERE and (bad := flaw(spec.where)):
         partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
         spec = replace(spec, where=ANYWHERE)
