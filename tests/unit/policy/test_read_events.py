@@ -32,9 +32,17 @@ from fairlead.core.model.constraints import (
     PreferredWork,
     Requirement,
 )
-from fairlead.core.model.decisions import AskRejected, ReservationSwitched, Unreserved
+from fairlead.core.model.decisions import (
+    ApplicationRejected,
+    AskRejected,
+    NodeRejected,
+    ReservationSwitched,
+    Unreserved,
+)
 from fairlead.core.model.events import (
+    AddApplication,
     AddAsks,
+    AddNode,
     ChangeAsk,
     Event,
     LabelAsk,
@@ -48,7 +56,16 @@ from fairlead.core.model.events import (
     SetWindow,
 )
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, BudgetSpec, QueueSpec, QuotaSpec, WindowSpec
+from fairlead.core.model.specs import (
+    TAG_FOREIGN,
+    ApplicationSpec,
+    AskSpec,
+    BudgetSpec,
+    NodeSpec,
+    QueueSpec,
+    QuotaSpec,
+    WindowSpec,
+)
 from fairlead.scheduler import Scheduler
 
 # -- what changes nothing -------------------------------------------------------------------------------------------
@@ -237,3 +254,18 @@ def test_foreign_work_of_amounts_that_make_no_sense_is_refused(amounts: dict[str
         ask(s, "x", key, 3)
     assert started(s.schedule(0)) == ["one@n1"]
     check_books(s)
+
+
+def test_what_has_no_name_is_refused() -> None:
+    """Nothing could end it: an empty name is foreign work, all of an application, or no node."""
+    s = cluster(nodes={"n1": 4})
+    application(s, "x")
+    said = [
+        *s.handle(AddApplication(ApplicationSpec(id="", queue="root.a")), 0),
+        *ask(s, "x", ""),
+        *s.handle(AddNode(NodeSpec(id="", capacity=cores(1))), 0),
+    ]
+    assert [type(d) for d in said] == [ApplicationRejected, AskRejected, NodeRejected]
+    assert s.schedule(0) == []
+    part = s.cluster.partitions["default"]
+    assert (list(part.applications), list(part.rejected), list(part.nodes.nodes)) == (["x"], [], ["n1"])

@@ -48,8 +48,9 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 def add_application(partition: Partition, event: events.AddApplication) -> None:
     """An application is submitted: it gets a queue, or a reason why not."""
     spec = event.application
-    if spec.id in partition.applications:
+    if not spec.id or spec.id in partition.applications:
         text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
+        text = text if spec.id else "an application has no id"
         partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
         return
     resolved = resolve_user(spec)
@@ -178,6 +179,8 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"application {app.id} is failing and takes nothing new"
     if spec.node and spec.node not in partition.nodes.nodes:
         return f"failed to find node {spec.node}"
+    if not spec.key:
+        return f"an ask of {spec.application} has no key: without one an order is about all of it"
     if not spec.resources:
         return "allocation contains no resources"
     if spec.resources.negative:
