@@ -15,6 +15,7 @@ from small_clusters import (
     cores,
     guaranteed,
     over_time,
+    queue_file,
     restarted,
     started,
     stopped,
@@ -35,6 +36,7 @@ from fairlead.core.model.constraints import (
 from fairlead.core.model.decisions import (
     ApplicationRejected,
     AskRejected,
+    ConfigurationRejected,
     NodeRejected,
     ReservationSwitched,
     Unreserved,
@@ -44,6 +46,7 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     ChangeAsk,
+    Configure,
     Event,
     LabelAsk,
     LabelNode,
@@ -62,6 +65,7 @@ from fairlead.core.model.specs import (
     AskSpec,
     BudgetSpec,
     NodeSpec,
+    PriorityClassSpec,
     QueueSpec,
     QuotaSpec,
     WindowSpec,
@@ -269,3 +273,15 @@ def test_what_has_no_name_is_refused() -> None:
     assert s.schedule(0) == []
     part = s.cluster.partitions["default"]
     assert (list(part.applications), list(part.rejected), list(part.nodes.nodes)) == (["x"], [], ["n1"])
+
+
+# -- what is declared -----------------------------------------------------------------------------------------------
+
+
+def test_a_queue_file_of_two_global_defaults_is_refused() -> None:
+    """There is one at most: the one that came first was it, and the other said that it was."""
+    s = cluster(nodes={"n1": 1})
+    two = tuple(PriorityClassSpec(name=name, value=1, global_default=True) for name in ("one", "two"))
+    said = s.handle(Configure(queue_file(priority_classes=two)), 0)
+    assert [type(d) for d in said] == [ConfigurationRejected]
+    assert s.cluster.admission.classes.default is None
