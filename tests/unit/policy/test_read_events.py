@@ -285,3 +285,10 @@ def test_a_queue_file_of_two_global_defaults_is_refused() -> None:
     said = s.handle(Configure(queue_file(priority_classes=two)), 0)
     assert [type(d) for d in said] == [ConfigurationRejected]
     assert s.cluster.admission.classes.default is None
+
+
+def test_images_that_are_reported_of_a_partition_that_is_not_there_are_refused() -> None:
+    """As they are of a node that is not there, and as all else that is said of nodes: nothing was said."""
+    s = cluster(nodes={"n1": 1})
+    said = s.handle(ReportImages("n1", {"i": 1}, partition="lost"), 0)
+    assert [(d.id, d.partition) for d in said if isinstance(d, NodeRejected)] == [("n1", "lost")]

@@ -292,7 +292,14 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 }
 
 
-ORDERS_ABOUT_NODES = (events.UpdateNode, events.LabelNode, events.DrainNode, events.UndrainNode, events.RemoveNode)
+ABOUT_NODES = (
+    events.UpdateNode,
+    events.LabelNode,
+    events.ReportImages,
+    events.DrainNode,
+    events.UndrainNode,
+    events.RemoveNode,
+)
 ORDERS_ABOUT_ASKS = (events.ChangeAsk, events.SetConditions, events.SetAtOnce, events.SetPriority, events.ReserveAsk)
 
 
@@ -321,7 +328,7 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     elif isinstance(event, events.MoveApplication):
         reason = Refused(f"failed to find partition {name} for application {event.id}")
         out.append(MoveRejected(event.id, reason, name))
-    elif isinstance(event, ORDERS_ABOUT_NODES):
+    elif isinstance(event, ABOUT_NODES):
         out.append(NodeRejected(event.id, Refused(f"failed to find partition {name} for node {event.id}"), name))
     elif isinstance(event, ORDERS_ABOUT_ASKS):
         reason = Refused(f"failed to find partition {name} for application {event.application}")
