@@ -275,6 +275,17 @@ def test_what_has_no_name_is_refused() -> None:
     assert (list(part.applications), list(part.rejected), list(part.nodes.nodes)) == (["x"], [], ["n1"])
 
 
+@pytest.mark.parametrize("size", [{"vcore": -2_000}, {"": 1}, {"vcore": 2**63}])
+def test_a_gang_of_a_size_that_makes_no_sense_is_refused(size: dict[str, int]) -> None:
+    """It is whole never: it held its placeholders until its time was over, then failed or started over."""
+    s = cluster(nodes={"n1": 4})
+    said = s.handle(
+        AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources(size), gang_style="Hard")), 0
+    )
+    assert [type(d) for d in said] == [ApplicationRejected]
+    assert list(s.cluster.partitions["default"].applications) == []
+
+
 # -- what is declared -----------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,9 @@ def add_application(partition: Partition, event: events.AddApplication) -> None:
         text = text if spec.id else "an application has no id"
         partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
         return
+    if bad := amount_flaw(spec.placeholder_ask):
+        _reject(partition, spec, Refused(f"application {spec.id} cannot be a gang of that size: {bad}"))
+        return
     resolved = resolve_user(spec)
     spec = spec if isinstance(resolved, Refused) else resolved
     queue = resolved if isinstance(resolved, Refused) else place_application(partition, resolved)
