@@ -24,6 +24,7 @@ from small_clusters import (
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import (
+    GT,
     IN,
     NODE_NAME,
     VOLUME_LIMIT,
@@ -303,3 +304,13 @@ def test_images_that_are_reported_of_a_partition_that_is_not_there_are_refused()
     s = cluster(nodes={"n1": 1})
     said = s.handle(ReportImages("n1", {"i": 1}, partition="lost"), 0)
     assert [(d.id, d.partition) for d in said if isinstance(d, NodeRejected)] == [("n1", "lost")]
+
+
+@pytest.mark.parametrize(("says", "runs"), [("8", True), ("+8", True), ("1_0", False), ("9" * 30, False), ("٨", False)])
+def test_what_is_above_a_number_is_what_kubernetes_reads_as_one(says: str, runs: bool) -> None:
+    """`1_0` is a label and no number, and none is of more than 64 bits: work came to nodes that no manifest meant."""
+    s = cluster(nodes={"n1": 4})
+    s.handle(LabelNode("n1", {"size": says}), 0)
+    application(s, "x")
+    ask(s, "x", "k", where=Constraints(selector=(Requirement("size", GT, ("5",)),)))
+    assert started(s.schedule(0)) == ["k@n1"] * runs

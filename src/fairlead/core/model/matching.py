@@ -7,6 +7,7 @@ arguments alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -32,8 +33,10 @@ from fairlead.core.model.constraints import (
     Taint,
     Toleration,
 )
+from fairlead.core.model.resources import INT64_MAX, INT64_MIN
 
 ANY_ADDRESS = "0.0.0.0"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 
 Selector = tuple[Requirement, ...]
 Labels = Mapping[str, str]
@@ -70,10 +73,11 @@ def whole_number(text: str | None) -> int | None:
 
 
 def _integer(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
+    """What Kubernetes reads as an integer: of 64 bits, and of nothing but digits behind a sign."""
+    if text is None or not _INTEGER.fullmatch(text):
         return None
+    number = int(text)
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
