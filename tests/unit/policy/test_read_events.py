@@ -46,15 +46,18 @@ from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
     AddNode,
+    Cause,
     ChangeAsk,
     Configure,
     Event,
     LabelAsk,
     LabelNode,
     MoveApplication,
+    Release,
     RemoveWindow,
     ReportImages,
     ReserveAsk,
+    SetAtOnce,
     SetBudget,
     SetQuota,
     SetWindow,
@@ -69,6 +72,7 @@ from fairlead.core.model.specs import (
     PriorityClassSpec,
     QueueSpec,
     QuotaSpec,
+    RetrySpec,
     WindowSpec,
 )
 from fairlead.scheduler import Scheduler
@@ -314,3 +318,23 @@ def test_what_is_above_a_number_is_what_kubernetes_reads_as_one(says: str, runs:
     application(s, "x")
     ask(s, "x", "k", where=Constraints(selector=(Requirement("size", GT, ("5",)),)))
     assert started(s.schedule(0)) == ["k@n1"] * runs
+
+
+def test_a_further_attempt_takes_the_name_of_nothing_that_waits() -> None:
+    """There were two of one name until its back-off was over: orders were about the wrong one, and with fewer at once
+    the one that somebody had submitted was gone, and nobody was told.
+    """
+    s = cluster(nodes={"n1": 2})
+    application(s, "x")
+    ask(s, "x", "k", 2, retry=RetrySpec(limit=3, backoff_ms=5_000))
+    s.schedule(0)
+    for key in ("other", "k#2"):
+        ask(s, "x", key, 2, 1)
+    said = s.handle(Release("x", "k", Cause.INTERRUPTED), 2)
+    assert [d.key for d in said if isinstance(d, AskRejected)] == ["k"]
+    s.handle(SetAtOnce("x", 1), 3)
+    assert s.why("x", "k#2") is not None
+    assert started(s.schedule(3)) == ["other@n1"]
+    s.handle(Release("x", "other"), 4)
+    assert started(s.schedule(4)) == ["k#2@n1"]
+    check_books(s)
