@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import application_steps, queue_removal, waiting_asks
+from fairlead.core.acts import application_steps, queue_removal, reserve_turn, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books.guarantees import forget_owed
 from fairlead.core.books.idle_work import payer, settled
@@ -24,6 +24,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
+        reserve_turn.end(partition, ask, why="it waits in another queue now")
         waiting_asks.take_out(partition, ask)
     for ask in app.asks.values():
         partition.admission.leave(ask)

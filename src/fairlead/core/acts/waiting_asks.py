@@ -101,7 +101,9 @@ def take_out(partition: Partition, ask: Ask) -> None:
 
 
 def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
-    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays."""
+    """An ask without a node needs something else from now on. Of what is kept for it its turn alone stays, and all of
+    it where nothing is otherwise that it depends on.
+    """
     if not ask.pending:
         # Under way to a placeholder's place: of another size it waits again, and where it may not be there any more.
         is_as_large = spec.resources == ask.spec.resources
@@ -109,12 +111,31 @@ def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         if not (is_as_large and gangs.may_go_on(partition, ask)):
             gangs.wait_again(partition, ask)
         return
+    if _stays(partition, ask, spec):
+        return
     kept = partition.reserving.take(ask)
     take_out(partition, ask)
     ask.spec, ask.items = spec, spec.resources.items
     enqueue(partition, ask)
     if kept is not None:
         partition.reserving.put(ask, kept)
+
+
+def _stays(partition: Partition, ask: Ask, spec: AskSpec) -> bool:
+    """Whether neither its shape nor what is kept for it depends on what changes (its time limit, what it runs, labels
+    that nobody looks at): then it is so described from now on.
+    """
+    old, keys = ask.spec, partition.nodes.terrain.label_keys
+    told_apart = any(old.labels.get(key) != spec.labels.get(key) for key in keys)
+    if spec.resources != old.resources or spec.where != old.where or told_apart:
+        return False
+    keys.carries(ask, spec.labels)
+    ask.spec = spec
+    where = partition.admission.windows.narrow(partition, ask)
+    if where != ask.where:
+        return False
+    ask.where = where
+    return True
 
 
 def _priority_may_have_changed(app: Application) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def look(partition: Partition) -> None:
     """Something may be otherwise now: windows open and close, and each ask that waits finds its shape."""
     windows, now_ms = partition.admission.windows, partition.now_ms
+    partition.timers.cancel(partition.name, "", TIMER)  # What was due may have been of a window that was removed.
     _close(partition)
     for spec in list(windows):
         _open(partition, spec)

@@ -100,7 +100,10 @@ class PriorityClasses(Declared[PriorityClassSpec]):
         found = self.flaws(wanted.values())
         default = self.default
         kept = default is not None and default.name not in wanted and default.name not in self._filed
-        if kept and default is not None and (rivals := [s.name for s in wanted.values() if s.global_default]):
+        rivals = [s.name for s in wanted.values() if s.global_default]
+        if len(rivals) > 1:
+            found.append(f"priority classes {', '.join(rivals)} cannot all be the global default: there is one at most")
+        if kept and default is not None and rivals:
             found.append(
                 f"priority class {rivals[0]} cannot be the global default: {default.name}, which is not in the file, "
                 f"is one; change or remove that first"

@@ -72,7 +72,7 @@ class HeldAsks:
         self.freed: dict[str, None] = {}
         """Applications with a bound of which something ended since somebody last looked (and emptied this)."""
         self.version = 0
-        """Grows with every one that is added or taken out."""
+        """Grows with every one that is added, taken out, or gets other labels."""
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -155,7 +155,13 @@ class HeldAsks:
 
     def await_turn(self, application: str, held: HeldAsk) -> None:
         """It waits for nothing but its turn, or for another one than before."""
-        heappush(self._turns.setdefault(application, []), (held.turn, held.spec.key))
+        turns = self._turns.setdefault(application, [])
+        heappush(turns, (held.turn, held.spec.key))
+        own = self._of[application]
+        if len(turns) > 2 * len(own) + 8:
+            # Nor must priorities that do.
+            counts = {entry: None for entry in turns if entry[1] in own and own[entry[1]].turn == entry[0]}
+            self._turns[application] = sorted(counts)
 
     def next_in_turn(self, application: str, now_ms: int) -> HeldAsk | None:
         """The one whose turn it is of those that wait for nothing else, or None. It stays until it is taken."""

@@ -120,9 +120,10 @@ class Images:
             return None
         columns = self._columns
         columns.sync()
+        most = MOST * len(wish)
         total: Counts = np.zeros(len(columns.rows), dtype=np.int64)
         for image in found:
-            total += image.rows(columns) * (image.size * len(image.nodes) // len(columns.rows))
-        most = MOST * len(wish)
+            # No more than is worth something: the size is what somebody reported.
+            total += image.rows(columns) * min(image.size * len(image.nodes) // len(columns.rows), most)
         points: Counts = (np.clip(total, LEAST, most) - LEAST) * 100 // (most - LEAST)
         return points if points.min() != points.max() else None

@@ -7,7 +7,7 @@ while asks that carry it wait, so that asks which were told apart need not be pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -58,11 +58,22 @@ class LabelKeys:
     def waits_no_longer(self, ask: Ask) -> None:
         """It runs, or is gone."""
         for key in ask.spec.labels:
-            carriers = self._carriers[key]
-            del carriers[ask]
-            if not carriers:
-                del self._carriers[key]
-                self._drop_if_unused(key)
+            self._drop_carrier(ask, key)
+
+    def carries(self, ask: Ask, labels: Mapping[str, str]) -> None:
+        """A waiting ask is about to have these labels; those that it has no longer count for nobody."""
+        for key in labels:
+            self._carriers.setdefault(key, {})[ask] = None
+        for key in ask.spec.labels:
+            if key not in labels:
+                self._drop_carrier(ask, key)
+
+    def _drop_carrier(self, ask: Ask, key: str) -> None:
+        carriers = self._carriers[key]
+        del carriers[ask]
+        if not carriers:
+            del self._carriers[key]
+            self._drop_if_unused(key)
 
     def _drop_if_unused(self, key: str) -> None:
         if self._lookers.get(key) == 0 and key not in self._carriers:

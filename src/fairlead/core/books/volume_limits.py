@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.model.constraints import VOLUME_LIMIT
+from fairlead.core.model.matching import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,5 +90,4 @@ def driver_of(volume: str) -> str:
 
 def limit_of(node: Node, driver: str) -> int | None:
     """How many volumes of a driver the node takes; None: nobody said."""
-    text = node.labels.get(VOLUME_LIMIT + driver)
-    return int(text) if text is not None and text.isdecimal() else None
+    return whole_number(node.labels.get(VOLUME_LIMIT + driver))

@@ -56,7 +56,10 @@ def occurrence(spec: WindowSpec, now_ms: int) -> tuple[int, int] | None:
 
 def is_for(spec: WindowSpec, app: Application) -> bool:
     """Whether the window is for the work of this application, and keeps it from nothing."""
-    if app.spec.user in spec.users or any(queue.path in spec.queues for queue in app.queue.lineage):
+    if app.spec.user in spec.users:
+        return True
+    queues = [path.lower() for path in spec.queues]
+    if queues and any(queue.path in queues for queue in app.queue.lineage):
         return True
     return bool(spec.groups) and any(group in spec.groups for group in app.spec.groups)
 

@@ -19,6 +19,7 @@ VOLUME_LIMIT = "volume-limit.fairlead.io/"
 DEVICES = "devices.fairlead.io/"
 """Before what some ask needs of devices: an attribute of nodes that have that much left at this moment."""
 
+WEIGHT_MIN, WEIGHT_MAX = -(2**31), 2**31 - 1
 WEIGHT_OF_REQUIRED = 1
 """With this, running work would rather have with it the work that it required to be with, as kube-scheduler has it
 (`hardPodAffinityWeight`) unless it is told otherwise.

@@ -7,6 +7,7 @@ arguments alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,15 +22,21 @@ from fairlead.core.model.constraints import (
     NO_SCHEDULE,
     NOT_IN,
     PREFER_NO_SCHEDULE,
+    WEIGHT_MAX,
+    WEIGHT_MIN,
     AffinityTerm,
     Constraints,
+    PreferredNodes,
+    PreferredWork,
     Requirement,
     SpreadTerm,
     Taint,
     Toleration,
 )
+from fairlead.core.model.resources import INT64_MAX, INT64_MIN
 
 ANY_ADDRESS = "0.0.0.0"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 
 Selector = tuple[Requirement, ...]
 Labels = Mapping[str, str]
@@ -60,11 +67,17 @@ def matches(selector: Selector, labels: Labels) -> bool:
     return all(holds(condition, labels) for condition in selector)
 
 
+def whole_number(text: str | None) -> int | None:
+    """What some digits say; None: there are none, there is something else as well, or far too many."""
+    return _integer(text) if text is not None and text.isdecimal() else None
+
+
 def _integer(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
+    """What Kubernetes reads as an integer: of 64 bits, and of nothing but digits behind a sign."""
+    if text is None or not _INTEGER.fullmatch(text):
         return None
+    number = int(text)
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
@@ -120,7 +133,7 @@ def must_leave(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bo
 def port_of(text: str) -> tuple[tuple[str, str], str]:
     """A host port `protocol/ip/port` as ((protocol, port), address); no address is every address."""
     protocol, address, port = text.split("/")
-    return (protocol.upper(), port), address or ANY_ADDRESS
+    return (protocol.upper(), str(int(port))), address or ANY_ADDRESS
 
 
 def collide(mine: str, theirs: str) -> bool:
@@ -199,6 +212,8 @@ def flaw(where: Constraints) -> str:
         ("preferred_nodes", _conditions_flaw, tuple(wish.term for wish in where.preferred_nodes)),
         ("preferred_work", _term_flaw, tuple(wish.term for wish in where.preferred_work)),
         ("preferred_spread", _term_flaw, where.preferred_spread),
+        ("preferred_nodes", _weight_flaw, where.preferred_nodes),
+        ("preferred_work", _weight_flaw, where.preferred_work),
     )
     for place, flaw_of, parts in checks:
         for part in parts:
@@ -255,6 +270,10 @@ def _term_flaw(term: AffinityTerm | SpreadTerm) -> str:
     return _conditions_flaw(term.selector)
 
 
+def _weight_flaw(wish: PreferredNodes | PreferredWork) -> str:
+    return "" if WEIGHT_MIN <= wish.weight <= WEIGHT_MAX else f"weight {wish.weight} is not a 32-bit integer"
+
+
 def _volume_flaw(text: str) -> str:
     name, _, driver = text.rpartition("@")
     return "" if name and driver else f"{text!r} is not name@driver"
@@ -262,6 +281,7 @@ def _volume_flaw(text: str) -> str:
 
 def _port_flaw(text: str) -> str:
     parts = text.split("/")
-    if len(parts) != 3 or not parts[0] or not parts[2].isdecimal() or not 0 < int(parts[2]) < 65536:
+    number = whole_number(parts[2]) if len(parts) == 3 and parts[0] else None
+    if number is None or not 0 < number < 65536:
         return f"{text!r} is not protocol/ip/port, such as TCP/{ANY_ADDRESS}/8080"
     return ""

@@ -48,9 +48,13 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 def add_application(partition: Partition, event: events.AddApplication) -> None:
     """An application is submitted: it gets a queue, or a reason why not."""
     spec = event.application
-    if spec.id in partition.applications:
+    if not spec.id or spec.id in partition.applications:
         text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
+        text = text if spec.id else "an application has no id"
         partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
+        return
+    if bad := amount_flaw(spec.placeholder_ask):
+        _reject(partition, spec, Refused(f"application {spec.id} cannot be a gang of that size: {bad}"))
         return
     resolved = resolve_user(spec)
     spec = spec if isinstance(resolved, Refused) else resolved
@@ -107,6 +111,10 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         partition.out.append(AskRejected(spec.application, spec.key, Refused(refused), partition.name))
         return
     app = partition.applications[spec.application]
+    if spec.node and partition.held_asks and (waits := partition.held_asks.get(app.id, spec.key)) is not None:
+        # It runs, whatever it was to wait for.
+        held.withdraw(partition, app, spec.key)
+        spec = replace(waits.spec, resources=spec.resources, node=spec.node, conditions=None)
     known = app.asks.get(spec.key)
     if known is None:
         if spec.placeholder and not spec.task_group:
@@ -116,7 +124,8 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
-        if known.node is None and (too_large := why_not_larger(partition.admission, known, spec.resources.items)):
+        too_large = why_not_larger(partition.admission, known, spec.resources.items)
+        if too_large is not None and known.node is None and not spec.node:
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
         partition.note_change()
@@ -173,13 +182,15 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"application {app.id} is failing and takes nothing new"
     if spec.node and spec.node not in partition.nodes.nodes:
         return f"failed to find node {spec.node}"
+    if not spec.key:
+        return f"an ask of {spec.application} has no key: without one an order is about all of it"
     if not spec.resources:
         return "allocation contains no resources"
     if spec.resources.negative:
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
-    if partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
+    if not spec.node and partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
         return f"{spec.key} waits already, for its conditions; change these instead"
     if spec.conditions is not None and (spec.placeholder or spec.task_group):
         return f"a gang waits as a whole: leave out the conditions, or task group {spec.task_group}"
@@ -195,6 +206,9 @@ def _foreign(partition: Partition, spec: AskSpec) -> None:
         what = f"failed to find node {spec.node}" if spec.node else "node ID is empty"
         text = f"{what} for allocation {spec.key}"
         partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
+        return
+    if bad := amount_flaw(spec.resources):
+        partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
         return
     if spec.where is not ANYWHERE and (bad := flaw(spec.where)):
         partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
@@ -281,7 +295,14 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 }
 
 
-ORDERS_ABOUT_NODES = (events.UpdateNode, events.LabelNode, events.DrainNode, events.UndrainNode, events.RemoveNode)
+ABOUT_NODES = (
+    events.UpdateNode,
+    events.LabelNode,
+    events.ReportImages,
+    events.DrainNode,
+    events.UndrainNode,
+    events.RemoveNode,
+)
 ORDERS_ABOUT_ASKS = (events.ChangeAsk, events.SetConditions, events.SetAtOnce, events.SetPriority, events.ReserveAsk)
 
 
@@ -310,7 +331,7 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     elif isinstance(event, events.MoveApplication):
         reason = Refused(f"failed to find partition {name} for application {event.id}")
         out.append(MoveRejected(event.id, reason, name))
-    elif isinstance(event, ORDERS_ABOUT_NODES):
+    elif isinstance(event, ABOUT_NODES):
         out.append(NodeRejected(event.id, Refused(f"failed to find partition {name} for node {event.id}"), name))
     elif isinstance(event, ORDERS_ABOUT_ASKS):
         reason = Refused(f"failed to find partition {name} for application {event.application}")

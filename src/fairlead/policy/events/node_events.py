@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def add_node(partition: Partition, event: events.AddNode) -> None:
     """A node registers; a known id is refused."""
     spec = event.node
-    bad = amount_flaw(spec.capacity) or _taints_flaw(spec.taints)
+    bad = "a node has no id" if not spec.id else amount_flaw(spec.capacity) or _taints_flaw(spec.taints)
     if spec.id in partition.nodes.nodes:
         bad = f"failed to add node {spec.id} to partition {partition.name}, error: node already exists"
     if bad:

@@ -184,6 +184,7 @@ def label_ask(partition: Partition, event: LabelAsk) -> None:
         relabel(partition, known, *said)
     else:
         known.spec = replace(known.spec, labels=event.labels, where=event.where, images=event.images)
+        partition.held_asks.version += 1
 
 
 def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:

@@ -48,8 +48,10 @@ def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | Non
     else:
         spec = next_spec(ask.spec, ask.priority, cause)
         due_ms = partition.now_ms + backoff_ms(ask.spec, cause)
-    if partition.held_asks.get(ask.app.id, spec.key) is not None:
-        why = Refused(f"attempt {spec.attempt} of {spec.first_key} cannot be made: another ask of that name is held")
+    is_held = partition.held_asks.get(ask.app.id, spec.key) is not None
+    if is_held or spec.key in ask.app.asks:
+        where = "held" if is_held else "there already"
+        why = Refused(f"attempt {spec.attempt} of {spec.first_key} cannot enter: an ask of that name is {where}")
         partition.out.append(AskRejected(ask.app.id, ask.key, why, partition.name))
         return None
     held.hold(partition, ask.app, spec, Conditions(begin_ms=due_ms))

@@ -83,6 +83,24 @@ def test_times_that_change_again_and_again_leave_nothing_behind() -> None:
         held.change("a", one, Conditions(begin_ms=begin_ms))
     assert len(held._due["a"]) < 20
     assert held.next_due_ms("a", 0) == 1_999
+
+
+def test_priorities_that_change_again_and_again_do_not_make_it_long() -> None:
+    """Of those that wait for their turn; each is there as it is now."""
+    held = HeldAsks()
+    for key in ("1", "2"):
+        held.add("a", spec(key), MET)
+    one, two = held.of("a")
+    held.await_turn("a", two)
+    for priority in range(2_000):
+        one.change_priority(-priority)
+        held.await_turn("a", one)
+    assert len(held._turns["a"]) < 20
+    order = []
+    while (first := held.next_in_turn("a", 0)) is not None:
+        order.append(first.spec.key)
+        held.take("a", first.spec.key)
+    assert order == ["2", "1"]
     check_held_asks(held)
 
 
