@@ -24,6 +24,7 @@ from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import how_stopped, shown, told
+from fairlead.policy.eligibility.start_estimates import limit_of
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
@@ -285,7 +286,7 @@ def _frees_ms(place: Place) -> int | None:
 
 
 def _until_ms(ask: Ask) -> int | None:
-    limit = ask.spec.time_limit_ms
+    limit = limit_of(ask)
     return ask.allocated_ms + limit if limit is not None and ask.allocated_ms is not None else None
 
 

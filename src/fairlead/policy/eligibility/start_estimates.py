@@ -78,9 +78,17 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
 
 def end_ms(ask: Ask, now_ms: int) -> int | None:
     """When running work is gone at the latest by its time limit, not before now; None: it is not known."""
-    if ask.spec.time_limit_ms is None or ask.allocated_ms is None:
+    limit_ms = limit_of(ask)
+    if limit_ms is None or ask.allocated_ms is None:
         return None
-    return max(ask.allocated_ms + ask.spec.time_limit_ms, now_ms)
+    return max(ask.allocated_ms + limit_ms, now_ms)
+
+
+def limit_of(ask: Ask) -> int | None:
+    """How long it has a place at most; None: it is not known. The place of a placeholder goes on to its gang's work,
+    whose own time begins only then.
+    """
+    return None if ask.spec.placeholder else ask.spec.time_limit_ms
 
 
 def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
