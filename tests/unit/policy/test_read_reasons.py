@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from small_clusters import RULES, application, ask, cluster, cores, started, submit
 
-from fairlead.core.model.events import Cause, Release, ReserveAsk
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, ReserveAsk, UpdateNode
+from fairlead.core.model.reasons import NoNodeSuits, ReservedNodeTooFull
+from fairlead.core.model.specs import AskSpec, NodeSpec, QueueSpec
+from fairlead.scheduler import Scheduler
 
+WEB = {"app": "web"}
 EASY = QueueSpec(name="a", properties={"backfill": "easy"})
 
 
@@ -43,3 +49,31 @@ def test_a_placeholder_passes_no_kept_turn_by_its_time_limit(rule: str) -> None:
     assert started(s.schedule(0)) == []
     submit(s, "small", 1, time_limit_ms=900)
     assert started(s.schedule(0)) == ["small@n1"]
+
+
+def _with_a_node_set_aside(**more: Any) -> Scheduler:
+    """Two nodes, one with a taint; the other is set aside for `big`, which does not fit beside what runs there."""
+    s = cluster(nodes={"n1": 2})
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2), taints=(Taint("key", "", "NoSchedule"),))), 0)
+    submit(s, "runs", 1)
+    s.schedule(0)
+    submit(s, "big", 2, **more)
+    s.schedule(2_000)
+    assert s.cluster.partitions["default"].nodes.nodes["n1"].reservations
+    return s
+
+
+def test_what_has_a_node_set_aside_is_not_told_that_none_suits_it() -> None:
+    s = _with_a_node_set_aside()
+    assert s.why("big", "big") == ReservedNodeTooFull("n1", {"vcore": 2_000}, {"vcore": 1_000})
+
+
+def test_what_may_not_be_with_work_on_the_node_that_is_set_aside_is_told_so() -> None:
+    """It is not room that it lacks there: the work started after the node was set aside."""
+    apart = Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", ("web",)),), "kubernetes.io/hostname"),))
+    s = _with_a_node_set_aside(where=apart)
+    s.handle(UpdateNode("n1", cores(4)), 2_000)
+    application(s, "other", now=2_000)
+    s.handle(AddAsks((AskSpec(application="other", key="k", resources=cores(1), labels=WEB, node="n1"),)), 2_000)
+    assert s.cluster.partitions["default"].nodes.nodes["n1"].reservations
+    assert s.why("big", "big") == NoNodeSuits({"vcore": 2_000}, {"taint": 1, "anti-affinity": 1}, 2)
