@@ -10,8 +10,10 @@ from small_clusters import RULES, application, ask, cluster, cores, started, sub
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint
 from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, ReserveAsk, UpdateNode
 from fairlead.core.model.reasons import NoNodeSuits, ReservedNodeTooFull
-from fairlead.core.model.specs import AskSpec, NodeSpec, QueueSpec
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, AskSpec, NodeSpec, QueueSpec
+from fairlead.insight.explain import explain
 from fairlead.scheduler import Scheduler
+from fairlead.wire.questions import NodeCount
 
 WEB = {"app": "web"}
 EASY = QueueSpec(name="a", properties={"backfill": "easy"})
@@ -77,3 +79,15 @@ def test_what_may_not_be_with_work_on_the_node_that_is_set_aside_is_told_so() ->
     s.handle(AddAsks((AskSpec(application="other", key="k", resources=cores(1), labels=WEB, node="n1"),)), 2_000)
     assert s.cluster.partitions["default"].nodes.nodes["n1"].reservations
     assert s.why("big", "big") == NoNodeSuits({"vcore": 2_000}, {"taint": 1, "anti-affinity": 1}, 2)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_required_node_that_does_not_suit_is_not_open(rule: str) -> None:
+    """It has room, and a taint: `why` said so, and what is told of the nodes did not."""
+    s = cluster(nodes={"n1": 2}, rule=rule)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2), taints=(Taint("key", "", "NoSchedule"),))), 0)
+    submit(s, "w", 1, tags={TAG_REQUIRED_NODE: "n2"})
+    s.schedule(0)
+    assert isinstance(s.why("w", "w"), NoNodeSuits)
+    nodes = explain(s, "w", "w").nodes
+    assert nodes == NodeCount(2, 0, 0, 0, {"not the node it has to run on": 1, "ruled out by taint": 1})
