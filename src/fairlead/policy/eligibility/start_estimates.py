@@ -39,9 +39,9 @@ class Expected:
     """What has ended by then."""
 
 
-def expected_start(partition: Partition, ask: Ask) -> Expected | None:
+def expected_start(partition: Partition, ask: Ask, *, overdue_ends: bool = True) -> Expected | None:
     """When the ask can start, not before its application has rested; None where that is not known: a user's limit, a
-    gate, or work without a time limit.
+    gate, or work without a time limit. `overdue_ends`: what should have ended by its limit does so now; else it stays.
     """
     if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
         return None
@@ -53,6 +53,8 @@ def expected_start(partition: Partition, ask: Ask) -> Expected | None:
         is_free = earliest_ms == now_ms or future.is_before_windows(earliest_ms, node)
         return future.at(earliest_ms, node) if is_free else None
     for end_ms, leaving in _ends(partition):
+        if end_ms <= now_ms and not overdue_ends:
+            continue
         touched = future.let_go(leaving)
         node = future.first_node(touched)
         if node is not None:
