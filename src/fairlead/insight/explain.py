@@ -24,7 +24,7 @@ from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import Room, how_stopped, shown, told
-from fairlead.policy.eligibility.start_estimates import expected_start, limit_of
+from fairlead.policy.eligibility.start_estimates import limit_of, start_to_tell
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
@@ -108,7 +108,7 @@ def explain(
         changes_complete=found.is_complete,
         never=Never(shown(found.never), found.never.sentence()) if found.never is not None else None,
     )
-    return told(verdict, found, part.now_ms, _room_by_limits(scheduler, part, ask) if ask is not None else None)
+    return told(verdict, found, part.now_ms, _room_by_limits(part, ask) if ask is not None else None)
 
 
 def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
@@ -133,10 +133,8 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
     )
 
 
-def _room_by_limits(scheduler: Scheduler, part: Partition, ask: Ask) -> Room | None:
-    if scheduler.expected_start_ms(ask.app.id, ask.key, part.name) is None:
-        return None
-    expected = expected_start(part, ask, overdue_ends=False)
+def _room_by_limits(part: Partition, ask: Ask) -> Room | None:
+    expected = start_to_tell(part, ask, overdue_ends=False)
     if expected is None:
         return None
     others = waiting(part) > 1 or part.held_asks or part.disruption.leave_by

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_clusters import RULES, application, ask, cluster, cores, started, submit
+from small_clusters import RULES, application, ask, cluster, cores, started, stopped, submit
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint
 from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, ReserveAsk, UpdateNode
-from fairlead.core.model.reasons import NoNodeSuits, ReservedNodeTooFull
+from fairlead.core.model.reasons import NoNodeSuits, QueuePromised, ReservedNodeTooFull, WaitingForPlaceholder
+from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, AskSpec, NodeSpec, QueueSpec
 from fairlead.insight.explain import explain
 from fairlead.scheduler import Scheduler
@@ -91,3 +92,32 @@ def test_a_required_node_that_does_not_suit_is_not_open(rule: str) -> None:
     assert isinstance(s.why("w", "w"), NoNodeSuits)
     nodes = explain(s, "w", "w").nodes
     assert nodes == NodeCount(2, 0, 0, 0, {"not the node it has to run on": 1, "ruled out by taint": 1})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_start_is_expected_of_what_waits_for_placeholders(rule: str) -> None:
+    """A node has room for it; it takes the place of a placeholder that has none yet."""
+    s = cluster(nodes={"n1": 2}, rule=rule)
+    submit(s, "runs", 1)
+    s.schedule(0)
+    application(s, "gang", placeholder_ask=cores(2))
+    ask(s, "gang", "h", 2, task_group="t", placeholder=True)
+    ask(s, "gang", "real", 1, task_group="t")
+    assert started(s.schedule(0)) == []
+    assert isinstance(s.why("gang", "real"), WaitingForPlaceholder)
+    assert s.expected_start_ms("gang", "real") is None
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_no_start_is_expected_of_what_has_room_only_where_that_is_promised_to_others(rule: str) -> None:
+    """The rest of the maximum of its queue is kept for `high`, which waits for `low` to leave its node."""
+    s = cluster(QueueSpec(name="a", max=Limits({"vcore": 2_000})), QueueSpec(name="b"), nodes={"n1": 2}, rule=rule)
+    submit(s, "low", 2, queue="root.b")
+    s.schedule(0)
+    submit(s, "high", 2, priority=9)
+    assert stopped(s.schedule(0)) == ["low"]
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(1))), 0)
+    submit(s, "late", 1)
+    assert started(s.schedule(0)) == []
+    assert isinstance(s.why("late", "late"), QueuePromised)
+    assert s.expected_start_ms("late", "late") is None

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import line_group
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
@@ -37,6 +39,23 @@ class Expected:
     """What is in use then, in the ask's queue (of idle work: its resource group) and those above it."""
     gone: list[Ask]
     """What has ended by then."""
+
+
+def start_to_tell(partition: Partition, ask: Ask, *, overdue_ends: bool = True) -> Expected | None:
+    """The same as `expected_start`, for whoever waits; None also where something is in the way of which nobody can know
+    when it ends: the kept turn of another, placeholders that stand in for it, what is promised to others.
+    """
+    where, turns = payer(ask), partition.reserving
+    if turns.of and (turns.within(where) if ask.spec.idle else turns.holder(ask)) is not None:
+        return None
+    if ask.app.stands_in(line_group(ask)):
+        return None
+    if partition.nominations and (
+        queue_short_of_kept(partition, where, ask.items, (ask,)) is not None
+        or limit_short_of_kept(partition, ask) is not None
+    ):
+        return None
+    return expected_start(partition, ask, overdue_ends=overdue_ends)
 
 
 def expected_start(partition: Partition, ask: Ask, *, overdue_ends: bool = True) -> Expected | None:
