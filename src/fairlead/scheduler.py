@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from fairlead.core.acts import room_changes
 from fairlead.core.acts.reconfigure import configure
 from fairlead.core.books.cluster import Cluster
-from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import Allocated, ConfigurationRejected, Decision
 from fairlead.core.model.events import AddApplication, AddAsks, Configure, Event
 from fairlead.core.model.reasons import Reason
@@ -21,8 +20,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.core.snapshot.dump import dump_cluster
 from fairlead.core.snapshot.load import load_cluster
 from fairlead.policy.cycle import Cycle
-from fairlead.policy.eligibility.max_wait import waits_for_turn
-from fairlead.policy.eligibility.start_estimates import expected_start
+from fairlead.policy.eligibility.start_estimates import start_to_tell
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 from fairlead.policy.events.held import enter_freed
@@ -197,15 +195,13 @@ class Scheduler:
         """When this waiting ask can start at the latest by declared time limits, if nobody else takes the room.
 
         None if it is unknown or runs, and where nobody can know: work without a limit is in the way, or it waits for
-        the turn of another.
+        the turn of another, for placeholders, or for room that is promised to others.
         """
         part = self.cluster.partitions.get(partition)
         ask = part.find_ask(application, key) if part is not None else None
         if part is None or ask is None or not ask.pending:
             return None
-        if part.reserving.within(payer(ask)) is not None if ask.spec.idle else waits_for_turn(part, ask):
-            return None
-        expected = expected_start(part, ask, weaker_than(part, ask))
+        expected = start_to_tell(part, ask, weaker_than(part, ask))
         return expected.start_ms if expected is not None else None
 
     def dump(self) -> dict[str, Any]:

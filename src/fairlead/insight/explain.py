@@ -18,12 +18,14 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.quantities import resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION
-from fairlead.insight.line import before
+from fairlead.insight.line import before, waiting
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
-from fairlead.insight.verdict import how_stopped, shown, told
+from fairlead.insight.verdict import Room, how_stopped, shown, told
+from fairlead.policy.eligibility.start_estimates import limit_of, start_to_tell
+from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
@@ -107,7 +109,7 @@ def explain(
         changes_complete=found.is_complete,
         never=Never(shown(found.never), found.never.sentence()) if found.never is not None else None,
     )
-    return told(verdict, found, part.now_ms)
+    return told(verdict, found, part.now_ms, _room_by_limits(part, ask) if ask is not None else None)
 
 
 def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Verdict:
@@ -130,6 +132,14 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         holders=[_holder(each) for each in seen[:HOLDERS]],
         hidden_holders=len(held) - len(seen),
     )
+
+
+def _room_by_limits(part: Partition, ask: Ask) -> Room | None:
+    expected = start_to_tell(part, ask, weaker_than(part, ask), overdue_ends=False)
+    if expected is None:
+        return None
+    others = waiting(part) > 1 or part.held_asks or part.disruption.leave_by
+    return Room(expected.start_ms, not others)
 
 
 def _about(part: Partition, app: Application, key: str, needed: Items, priority: int) -> dict[str, Any]:
@@ -285,7 +295,7 @@ def _frees_ms(place: Place) -> int | None:
 
 
 def _until_ms(ask: Ask) -> int | None:
-    limit = ask.spec.time_limit_ms
+    limit = limit_of(ask)
     return ask.allocated_ms + limit if limit is not None and ask.allocated_ms is not None else None
 
 

@@ -119,12 +119,13 @@ def place_of(partition: Partition, node: Node, ask: Ask) -> Place:
 
 
 def _closed(partition: Partition, node: Node, ask: Ask) -> str:
-    if ask.required_node:
-        # Such an ask goes to its node even when that is drained.
-        return "" if node.id == ask.required_node else NOT_REQUIRED
+    if ask.required_node not in ("", node.id):
+        return NOT_REQUIRED
     filtered = filter_on(partition.nodes, ask, node)
     if filtered is not None:
         return f"{RULED_OUT}{filtered}"
+    if ask.required_node:
+        return ""  # Such an ask goes to its node even when that is drained or set aside.
     if not node.schedulable:
         return DRAINING
     if node.reservations and ask not in node.reservations:

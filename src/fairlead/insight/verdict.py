@@ -7,6 +7,7 @@ is in the values (`wire.questions`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -39,10 +40,21 @@ def how_stopped(stopped: Stopped) -> str:
     return f"{room}{in_brackets(stopped.rule) or f' ({stopped.cause})'}"
 
 
-def told(verdict: Verdict, found: Ways | None = None, now_ms: int = 0) -> Verdict:
-    """The verdict with its words. `found`: what would change it from `now_ms` on; None: that was not asked for."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """When a waiting ask has room by time limits that are not over yet."""
+
+    at_ms: int
+    is_its_own: bool
+    """Nothing else waits, or comes back, that could take it."""
+
+
+def told(verdict: Verdict, found: Ways | None = None, now_ms: int = 0, room: Room | None = None) -> Verdict:
+    """The verdict with its words. `found`: what would change it from `now_ms` on; None: that was not asked for.
+    `room`: None where nobody can know.
+    """
     details = list(_details(verdict, found))
-    advice = list(_advice(verdict, found, now_ms)) if found is not None else []
+    advice = list(_advice(verdict, found, now_ms, room)) if found is not None else []
     said = f"waits: {_of_it(verdict.sentence)}" if verdict.state == "waiting" else verdict.sentence
     head = f"{verdict.key} {said}."
     return replace(verdict, details=details, advice=advice, paragraph=" ".join([head, *advice, *details]))
@@ -137,7 +149,7 @@ _CAN = {
 }
 
 
-def _advice(verdict: Verdict, found: Ways, now_ms: int) -> Iterator[str]:
+def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> Iterator[str]:
     """What to do, in one or two sentences: the recommended change, and else what the asker can do without others."""
     if found.by_itself is not None:
         stops = ", ".join(key for _, _, key in found.by_itself.evicted[:3])
@@ -152,13 +164,22 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int) -> Iterator[str]:
         yield _told_to_do(first)
         return
     if found.waits:
-        # A limit that is over says nothing of when what is told to stop by it has gone.
-        ends = [ms - now_ms for near in verdict.closest if (ms := near.frees_ms or 0) > now_ms and not near.closed]
-        is_known = ends and verdict.position == 1
-        until = f", by time limits in {duration(min(ends))} at the latest" if is_known else ""
+        until = _until(verdict, now_ms, room)
         yield f"Wait: it starts when enough of what runs and comes before it has ended{until}."
     if first is not None:
         yield _told_to_do(first, sooner=found.waits)
+
+
+def _until(verdict: Verdict, now_ms: int, room: Room | None) -> str:
+    """When time limits end enough of what runs, as part of a sentence; nothing where something else is in the way then.
+
+    A limit that is over says nothing of when what is told to stop by it has gone.
+    """
+    ends = [ms for near in verdict.closest if (ms := near.frees_ms or 0) > now_ms and not near.closed]
+    if room is None or not ends or room.at_ms > min(ends) or verdict.position != 1:
+        return ""
+    until = f", by time limits in {duration(min(ends) - now_ms)}"
+    return f"{until} at the latest" if room.is_its_own else f"{until} unless others take the room"
 
 
 def _told_to_do(change: Way, *, sooner: bool = False) -> str:

@@ -73,6 +73,26 @@ def test_a_time_limit_that_is_over_is_no_bound() -> None:
     assert asked(both, "late").advice[0] == f"{wait}, by time limits in 1m at the latest."
 
 
+def test_time_limits_on_nodes_are_no_bound_where_something_else_is_full() -> None:
+    """The maximum of its queue is used by work that may stay for ever: that a node has room soon starts nothing."""
+    lab = Lab(spec(leaf("a", {GPU: 1}), leaf("b")), {GPU: 2})
+    lab.submit("stays", "root.a", amounts={GPU: 1}, user="bob")
+    lab.submit("ends", "root.b", amounts={GPU: 1}, user="bob", time_limit_ms=600_000)
+    lab.submit("late", "root.a", amounts={GPU: 1})
+    found = asked(lab, "late")
+    assert found.closest[0].frees_ms == 600_000
+    assert found.advice[0] == "Wait: it starts when enough of what runs and comes before it has ended."
+
+
+def test_time_limits_are_no_bound_where_others_may_take_the_room() -> None:
+    """It is the first of its queue, and not of all that waits."""
+    lab = Lab(spec(leaf("a"), leaf("b")), {GPU: 2})
+    lab.submit("low", "root.a", amounts={GPU: 2}, user="bob", time_limit_ms=600_000)
+    lab.submit("rival", "root.b", amounts={GPU: 2}, user="bob")
+    lab.submit("late", "root.a", amounts={GPU: 2})
+    assert asked(lab, "late").advice[0].endswith(", by time limits in 10m unless others take the room.")
+
+
 def test_what_no_change_of_the_world_lets_run_is_told_so_with_what_would() -> None:
     """It needs 5, the maximum is 3: nothing that runs is in the way, and no smaller thing hides that."""
     lab = Lab(spec(leaf("a", {GPU: 3})), {GPU: 8})

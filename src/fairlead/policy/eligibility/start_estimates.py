@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import line_group
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
@@ -41,10 +43,31 @@ class Expected:
     """Nominated asks whose room it takes, if need be."""
 
 
-def expected_start(partition: Partition, ask: Ask, yielding: Sequence[Ask] = ()) -> Expected | None:
+def start_to_tell(
+    partition: Partition, ask: Ask, yielding: Sequence[Ask], *, overdue_ends: bool = True
+) -> Expected | None:
+    """The same as `expected_start`, for whoever waits; None also where something is in the way of which nobody can know
+    when it ends: the kept turn of another, placeholders that stand in for it, what is promised to others.
+    """
+    where, turns = payer(ask), partition.reserving
+    if turns.of and (turns.within(where) if ask.spec.idle else turns.holder(ask)) is not None:
+        return None
+    if ask.app.stands_in(line_group(ask)):
+        return None
+    if partition.nominations and (
+        queue_short_of_kept(partition, where, ask.items, (ask, *yielding)) is not None
+        or limit_short_of_kept(partition, ask, tuple(yielding)) is not None
+    ):
+        return None
+    return expected_start(partition, ask, yielding, overdue_ends=overdue_ends)
+
+
+def expected_start(
+    partition: Partition, ask: Ask, yielding: Sequence[Ask] = (), *, overdue_ends: bool = True
+) -> Expected | None:
     """When the ask can start, not before its application has rested; None where that is not known: a user's limit, a
     gate, or work without a time limit. What is kept for those that are `yielding` does not keep it off, but for smaller
-    ones, which may start first.
+    ones, which may start first. `overdue_ends`: what should have ended by its limit does so now; else it stays.
     """
     if not ask.pending or not may_run(ask.app) or full_ceiling(ask.app, ask.items) is not None:
         return None
@@ -57,6 +80,8 @@ def expected_start(partition: Partition, ask: Ask, yielding: Sequence[Ask] = ())
         is_free = earliest_ms == now_ms or future.is_before_windows(earliest_ms, node)
         return future.at(earliest_ms, node) if is_free else None
     for end_ms, leaving in _ends(partition):
+        if end_ms <= now_ms and not overdue_ends:
+            continue
         touched = future.let_go(leaving)
         node = future.first_node(touched)
         if node is not None:
@@ -82,9 +107,17 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
 
 def end_ms(ask: Ask, now_ms: int) -> int | None:
     """When running work is gone at the latest by its time limit, not before now; None: it is not known."""
-    if ask.spec.time_limit_ms is None or ask.allocated_ms is None:
+    limit_ms = limit_of(ask)
+    if limit_ms is None or ask.allocated_ms is None:
         return None
-    return max(ask.allocated_ms + ask.spec.time_limit_ms, now_ms)
+    return max(ask.allocated_ms + limit_ms, now_ms)
+
+
+def limit_of(ask: Ask) -> int | None:
+    """How long it has a place at most; None: it is not known. The place of a placeholder goes on to its gang's work,
+    whose own time begins only then.
+    """
+    return None if ask.spec.placeholder else ask.spec.time_limit_ms
 
 
 def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:

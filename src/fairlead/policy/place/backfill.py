@@ -17,7 +17,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
-from fairlead.policy.eligibility.start_estimates import Expected, expected_start
+from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
 
@@ -119,7 +119,7 @@ def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> b
 
 
 def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
-    limit = ask.spec.time_limit_ms
+    limit = limit_of(ask)
     return limit is not None and partition.now_ms + limit <= time_ms
 
 

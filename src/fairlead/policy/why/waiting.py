@@ -7,7 +7,7 @@ is. Never reads what the kept orders remember.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from typing import TYPE_CHECKING
 
@@ -191,14 +191,14 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         seen = look_up(("seen", shape), lambda: look_at_all(partition, ask))
     else:
         seen = look_at_each(partition, ask)
-    if seen.kept_off and not seen.suitable:
-        set_aside = _set_aside(partition, ask) if ask.reserved_on is None else None
-        return set_aside or reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
+    seen = _with_own(partition, ask, seen)
     if seen.has_room:
         return None
     set_aside = _set_aside(partition, ask)
     if set_aside is not None:
         return set_aside
+    if seen.kept_off and not seen.suitable:
+        return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     held = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r, _ in ask.items} if closest else {}
@@ -266,10 +266,23 @@ def look_at_all(partition: Partition, ask: Ask) -> Seen:
     return Seen({TAINT: tainted} if tainted else {}, count, bool(has_room), closest)
 
 
+def _with_own(partition: Partition, ask: Ask, seen: Seen) -> Seen:
+    """What was seen, with the node that is set aside for the ask: that is open to it alone."""
+    own = ask.reserved_on
+    if own is None or ask.required_node:
+        return seen
+    filtered = filter_on(partition.nodes, ask, own)
+    if filtered is not None:
+        return replace(seen, kept_off=seen.kept_off | {filtered: seen.kept_off.get(filtered, 0) + 1})
+    return replace(seen, suitable=seen.suitable + 1, has_room=seen.has_room or fits_in(ask.items, own.free))
+
+
 def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
     """The node that is reserved for the ask and too full, or the first with room that is reserved for others."""
     own = ask.reserved_on
     if own is not None:
+        if filter_on(partition.nodes, ask, own) is not None:
+            return None  # It stays set aside, and room is not what the ask lacks there.
         needed = dict(ask.items)
         return reasons.ReservedNodeTooFull(own.id, needed, {r: own.free.get(r, 0) for r in needed})
     if ask.required_node:
