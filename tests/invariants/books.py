@@ -103,10 +103,7 @@ def check_guarantees(partition: Partition) -> None:
             continue
         for queue in leaf.lineage:
             due = queue.guaranteed or {}
-            used = dict(queue.allocated)
-            for beside in (queue.preempting, queue.borrowed):
-                take_from(used, tuple(beside.items()))
-            left = {n: v - used.get(n, 0) for n, v in due.items()}
+            left = {n: v + queue.preempting.get(n, 0) - queue.allocated.get(n, 0) for n, v in due.items()}
             if left and max(left.values()) <= 0:
                 break  # All of it is used up.
             if queue.parent is not None:
@@ -311,8 +308,6 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     for child in children:
         add_to(leaving, tuple(child.preempting.items()))
     _same(queue.preempting, leaving, "preempting", queue.path)
-    borrowed = _sum(a for a in idle if queue in group_of(a.app.queue).lineage and not counts_as_gone(a))
-    _same(queue.borrowed, borrowed, "borrowed", queue.path)
     assert all(v >= 0 for v in queue.allocated.values()), f"{queue.path}: allocated below zero {queue.allocated}"
     running = sum(1 for a in apps if a.state in LIVE) + sum(c.running for c in children)
     assert queue.running == running, f"{queue.path}: {queue.running} running counted, {running} there"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.books.idle_work import count_as_gone, payer
+from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition
@@ -26,7 +26,7 @@ TIMER = "leaving"
 def begin(partition: Partition, ask: Ask) -> None:
     """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
     pays = payer(ask)
-    count_as_gone(ask)
+    pays.add_preempting(ask.items)
     if partition.nominations:
         pays.loosened()  # What leaves counts as gone where room is promised to others.
     grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
@@ -56,7 +56,7 @@ def late(partition: Partition) -> list[Ask]:
 def give_up(partition: Partition, ask: Ask) -> None:
     """It has not left in its time: its room is counted on no more."""
     assert ask.node is not None
-    count_as_gone(ask, -1)
+    payer(ask).add_preempting(ask.items, -1)
     ask.overdue = True
     del partition.disruption.leave_by[ask]
     partition.disruption.overdue[ask] = None

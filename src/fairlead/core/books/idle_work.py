@@ -13,8 +13,7 @@ from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.books.guarantees import note_owed
-from fairlead.core.model.resources import add_to, negative, take_from
+from fairlead.core.model.resources import add_to, negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,13 +76,9 @@ class IdleWork:
     def settle(self, ask: Ask, node: Node) -> None:
         """It runs on this node from now on."""
         self.running.setdefault(node, {})[ask] = None
-        if not counts_as_gone(ask):
-            _borrow(ask)
 
     def end(self, ask: Ask, node: Node) -> None:
         """It runs no longer."""
-        if not counts_as_gone(ask):
-            _borrow(ask, -1)
         here = self.running[node]
         del here[ask]
         if not here:
@@ -99,9 +94,11 @@ class IdleWork:
         the books of the queues (-1); or it has changed: all counts where it belongs by now (1).
         """
         for ask in self.every():
-            for above in payer(ask).lineage:
+            queue = payer(ask)
+            for above in queue.lineage:
                 add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
-            settled(ask, sign)
+            if counts_as_gone(ask):
+                queue.add_preempting(ask.items, sign)
 
     def use_by_queue(self) -> dict[str, Book]:
         """What runs in each queue below its resource group, by path: it is in no book of these queues."""
@@ -124,29 +121,6 @@ def group_of(leaf: Queue) -> Queue:
 def payer(ask: Ask) -> Queue:
     """The lowest queue in whose books an allocation counts: its leaf, or its resource group when it is idle."""
     return group_of(ask.app.queue) if ask.spec.idle else ask.app.queue
-
-
-def _borrow(ask: Ask, sign: int = 1) -> None:
-    """Idle work uses this much from now on, of what counts towards no guarantee (-1: no longer)."""
-    for queue in payer(ask).lineage:
-        take_from(queue.borrowed, negative(ask.items) if sign > 0 else ask.items)
-        if queue.owes and queue.guaranteed is not None:
-            note_owed(queue)
-
-
-def count_as_gone(ask: Ask, sign: int = 1) -> None:
-    """Where it counts, an allocation does as one that was told to stop for others (-1: as one that stays)."""
-    payer(ask).add_preempting(ask.items, sign)
-    if ask.spec.idle:
-        _borrow(ask, -sign)
-
-
-def settled(ask: Ask, sign: int = 1) -> None:
-    """What runs comes (-1: goes) where it counts: what of it is beside the guarantees there."""
-    if counts_as_gone(ask):
-        payer(ask).add_preempting(ask.items, sign)
-    elif ask.spec.idle:
-        _borrow(ask, sign)
 
 
 def start(ask: Ask) -> None:

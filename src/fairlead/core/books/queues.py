@@ -39,7 +39,6 @@ class Queue(QueueLine):
         "admin_acl",
         "allocated",
         "allocating_accepted",
-        "borrowed",
         "by_rank",
         "guaranteed",
         "managed",
@@ -88,8 +87,6 @@ class Queue(QueueLine):
         self.pending_sum = 0
         """What waits here and below, summed up over all resources: by that it counts for the order among siblings."""
         self.preempting: Book = {}
-        self.borrowed: Book = {}
-        """What idle work uses of that, as far as it is not in `preempting`: it counts towards no guarantee."""
         self.running = 0
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.budgets import violated
-from fairlead.core.model.resources import take_from
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import (
@@ -155,11 +154,9 @@ def _room_within(queue: Queue, ask: Ask) -> Book:
     """What the guarantee of a queue leaves beside what runs there and the ask, of what the ask needs; less than 0: the
     ask is not within it (`standing.is_owed`).
     """
-    used, most = dict(queue.allocated), queue.guaranteed or {}
-    for beside in (queue.preempting, queue.borrowed):
-        take_from(used, tuple(beside.items()))
+    used, gone, most = queue.allocated, queue.preempting, queue.guaranteed or {}
     needs = [(name, amount) for name, amount in ask.items if name in most and amount > 0]
-    return {name: most[name] - used.get(name, 0) - amount for name, amount in needs}
+    return {name: most[name] - used.get(name, 0) + gone.get(name, 0) - amount for name, amount in needs}
 
 
 def lost_ms(ask: Ask, now_ms: int) -> int:
