@@ -97,6 +97,13 @@ class Candidates:
             found.sort(key=lambda a: not broken[a])
         return found
 
+    def one_by_one(self, work: list[Ask]) -> list[Ask]:
+        """The order in which each of these is tried alone: what is given back first is tried last."""
+        now, budgets = self.partition.now_ms, self.partition.admission.budgets
+        left = self.budgets_left
+        broken = {a: bool(left and violated(left, [(a, budgets.protecting(a))])[a]) for a in work}
+        return sorted(work, key=lambda a: (not broken[a], self._importance(a, now)), reverse=True)
+
     def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
         """Whether its queues could lose it where they lose nothing else."""
         if self.ask.app.queue.lineage[-1].owes:
