@@ -5,12 +5,17 @@ Each test names what would go wrong. Times are in milliseconds.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from invariants.books import check_books
-from small_clusters import cluster, stopped, submit
+from small_clusters import RULES, cluster, cores, guaranteed, over_time, queue_file, stopped, submit
 
 from fairlead.core.model.constraints import IN, Requirement
-from fairlead.core.model.specs import BudgetSpec, QueueSpec
+from fairlead.core.model.events import AddNode, Configure, Leaving
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import BudgetSpec, ClusterSpec, NodeSpec, QueueSpec
+from fairlead.scheduler import Scheduler
 
 ONCE = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
 
@@ -37,4 +42,42 @@ def test_the_one_larger_work_that_goes_is_willing_where_another_is_not(rule: str
     submit(s, "tiny", 1, 0, queue="root.b", node="n1")
     submit(s, "w", 2, 1, priority=5)
     assert stopped(s.schedule(1)) == ["willing"]
+    check_books(s)
+
+
+# -- what goes already ----------------------------------------------------------------------------------------------
+
+
+def lowered(rule: str, before: QueueSpec, after: QueueSpec) -> tuple[Scheduler, list[str]]:
+    """Four cores run in queue b, the owner of half of it stops that, and its maximum is lowered: what is told to go."""
+    s = Scheduler(quotas_on(queue_file(before, rule=rule)))
+    s.handle(AddNode(NodeSpec(id="n1", capacity=cores(4))), 0)
+    for key in ("v1", "v2", "v3", "v4"):
+        submit(s, key, 1, queue="root.b", node="n1")
+    for key in ("v1", "v2"):
+        s.handle(Leaving(key, key), 0)
+    s.handle(Configure(quotas_on(queue_file(after, rule=rule))), 0)
+    return s, stopped(over_time(s, 0, 5_000))
+
+
+def quotas_on(spec: ClusterSpec) -> ClusterSpec:
+    part = spec.partitions[0]
+    return replace(spec, partitions=(replace(part, preemption=replace(part.preemption, quota_enabled=True)),))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_goes_already_is_no_reason_to_stop_more_for_a_quota_that_was_lowered(rule: str) -> None:
+    at_once = {"quota.preemption.delay": "1s"}
+    before = QueueSpec(name="b", max=Limits({"vcore": 4_000}), properties=at_once)
+    s, told = lowered(rule, before, replace(before, max=Limits({"vcore": 2_000})))
+    assert told == []
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_for_a_quota_no_leaf_is_left_below_its_guarantee_when_what_goes_already_has_gone(rule: str) -> None:
+    at_once = {"quota.preemption.delay": "1s"}
+    before = guaranteed("b", 2, max=Limits({"vcore": 4_000}), properties=at_once)
+    s, told = lowered(rule, before, replace(before, max=Limits({"vcore": 3_000})))
+    assert told == []
     check_books(s)

@@ -15,6 +15,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources, take_from
+from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import reluctance
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 
 def _enforce(partition: Partition, queue: Queue) -> None:
-    over, told = excess(queue), _stop_idle(partition, queue)
+    over, told = excess(partition, queue), _stop_idle(partition, queue)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    for leaf, share in list(_shares(queue, excess(queue))):
-        for victim in _victims(leaf, share):
+    for leaf, share in list(_shares(queue, excess(partition, queue))):
+        for victim in _victims(partition, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
@@ -64,7 +65,7 @@ def _stop_idle(partition: Partition, queue: Queue) -> int:
     told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
     found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
-        over = excess(queue)
+        over = excess(partition, queue)
         if any(name in over for name, _ in victim.items):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
@@ -74,14 +75,16 @@ def _stop_idle(partition: Partition, queue: Queue) -> int:
 # -- how much -----------------------------------------------------------------------------------------------------
 
 
-def excess(queue: Queue) -> Book:
-    """What the queue uses above its maximum, not counting what leaves already. Guarantees do not lessen it."""
-    over: Book = {}
-    for name, limit in (queue.max or {}).items():
-        used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0)
-        if used > limit:
-            over[name] = used - limit
-    return over
+def excess(partition: Partition, queue: Queue) -> Book:
+    """What the queue uses above its maximum, not counting what leaves already, whoever told it to. Guarantees do not
+    lessen it.
+    """
+    used = dict(queue.allocated)
+    take_from(used, tuple(queue.preempting.items()))
+    for ask in partition.disruption.going:
+        if queue in payer(ask).lineage:
+            take_from(used, ask.items)
+    return {name: used[name] - limit for name, limit in (queue.max or {}).items() if used.get(name, 0) > limit}
 
 
 def _shares(queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
@@ -113,7 +116,7 @@ def _weight(queue: Queue) -> Book:
 # -- which work ---------------------------------------------------------------------------------------------------
 
 
-def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
+def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
     """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
 
     What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
@@ -129,14 +132,13 @@ def _victims(leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
         and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    promised = leaf.guaranteed or {}
-    used = {n: v - leaf.preempting.get(n, 0) for n, v in leaf.allocated.items()}
+    above = above_guarantee(partition, leaf)
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
-        if helps and all(used[n] - v >= promised[n] for n, v in victim.items if n in promised):
-            take_from(used, victim.items)
+        if helps and all(v <= above[n] for n, v in victim.items if n in above):
+            take_from(above, tuple((n, v) for n, v in victim.items if n in above))
             take_from(short, victim.items)
             taken.append(victim)
     return taken
