@@ -11,10 +11,10 @@ import pytest
 from invariants.books import check_books
 from small_clusters import RULES, cluster, cores, guaranteed, over_time, queue_file, stopped, submit
 
-from fairlead.core.model.constraints import IN, Requirement
-from fairlead.core.model.events import AddNode, Configure, Leaving
+from fairlead.core.model.constraints import HOSTNAME, IN, Constraints, Requirement
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Configure, Leaving, MoveApplication, Release
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import BudgetSpec, ClusterSpec, NodeSpec, QueueSpec
+from fairlead.core.model.specs import AskSpec, BudgetSpec, ClusterSpec, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 ONCE = QueueSpec(name="b", properties={"preemption.evictions.max": "1"})
@@ -81,3 +81,43 @@ def test_for_a_quota_no_leaf_is_left_below_its_guarantee_when_what_goes_already_
     s, told = lowered(rule, before, replace(before, max=Limits({"vcore": 3_000})))
     assert told == []
     check_books(s)
+
+
+# -- idle work and guarantees by both -------------------------------------------------------------------------------
+
+
+def test_by_both_idle_work_of_its_group_does_not_use_up_what_an_ask_is_guaranteed() -> None:
+    mine = guaranteed("h", 4, parent=True, properties={"resource.group": "true"}, queues=(QueueSpec(name="b"),))
+    s = cluster(mine, QueueSpec(name="a"), nodes={"n1": 4, "n2": 4}, rule="both")
+    submit(s, "idle", 4, queue="root.h.b", node="n2", idle=True)
+    submit(s, "other", 4, queue="root.a", node="n1")
+    submit(s, "w", 4, 1, "root.h.b", where=Constraints(selector=(Requirement(HOSTNAME, IN, ("n1",)),)))
+    assert stopped(Scheduler.load(s.dump()).schedule(1)) == ["other"]
+    assert stopped(s.schedule(1)) == ["other"]
+    check_books(s)
+
+
+def test_by_both_idle_work_that_leaves_late_or_grows_counts_for_no_guarantee_either() -> None:
+    mine = guaranteed("h", 4, parent=True, properties={"resource.group": "true"}, queues=(QueueSpec(name="b"),))
+    s = cluster(mine, QueueSpec(name="a"), nodes={"n1": 4, "n2": 4}, rule="both")
+    submit(s, "idle", 1, queue="root.h.b", node="n2", idle=True, grace_ms=0)
+    s.handle(AddAsks((AskSpec(application="idle", key="idle", resources=cores(4)),)), 0)
+    check_books(s)
+    submit(s, "other", 4, queue="root.a", node="n1", priority=3)
+    s.handle(Leaving("idle", "idle", Cause.PREEMPTED_BY_SCHEDULER), 0)
+    check_books(s)
+    s.schedule(70_000)
+    check_books(s)
+    assert check_same(s)
+    submit(s, "w", 4, 70_000, "root.h.b")
+    assert stopped(s.schedule(70_000)) == ["other"]
+    s.handle(MoveApplication("idle", "root.a"), 70_000)
+    check_books(s)
+    s.handle(Release("idle", "idle", Cause.PREEMPTED_BY_SCHEDULER), 70_000)
+    check_books(s)
+
+
+def check_same(s: Scheduler) -> bool:
+    again = Scheduler.load(s.dump())
+    check_books(again)
+    return again.dump() == s.dump()
