@@ -93,7 +93,7 @@ def whatever_is_free_there(_: Partition, ask: Ask, node: Node) -> list[Ask]:
     return taken if fits_in(ask.items, free) else []
 
 
-def one_resource_is_enough(leaf: Queue, share: Amounts, _: object) -> list[Ask]:
+def one_resource_is_enough(_: Partition, leaf: Queue, share: Amounts) -> list[Ask]:
     """By quota: enough is taken when one resource is covered; a victim that is put back for the guarantee is taken off
     the sum twice; and the leaf's own clock is stopped.
     """

@@ -103,7 +103,8 @@ def check_guarantees(partition: Partition) -> None:
             continue
         for queue in leaf.lineage:
             due = queue.guaranteed or {}
-            left = {n: v + queue.preempting.get(n, 0) - queue.allocated.get(n, 0) for n, v in due.items()}
+            gone, idle = queue.preempting, queue.idle
+            left = {n: v + gone.get(n, 0) + idle.get(n, 0) - queue.allocated.get(n, 0) for n, v in due.items()}
             if left and max(left.values()) <= 0:
                 break  # All of it is used up.
             if queue.parent is not None:
@@ -308,6 +309,10 @@ def _check_queue(queue: Queue, idle: list[Ask]) -> None:
     for child in children:
         add_to(leaving, tuple(child.preempting.items()))
     _same(queue.preempting, leaving, "preempting", queue.path)
+    idle = _sum(a for a in idle_here if not counts_as_gone(a))
+    for child in children:
+        add_to(idle, tuple(child.idle.items()))
+    _same(queue.idle, idle, "idle", queue.path)
     assert all(v >= 0 for v in queue.allocated.values()), f"{queue.path}: allocated below zero {queue.allocated}"
     running = sum(1 for a in apps if a.state in LIVE) + sum(c.running for c in children)
     assert queue.running == running, f"{queue.path}: {queue.running} running counted, {running} there"

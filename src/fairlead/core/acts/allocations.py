@@ -54,6 +54,8 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     if ask.pending:
         waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)
+    if ask.spec.idle:
+        idle_work.payer(ask).add_idle(ask.items)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
     settle_on(partition, ask, node)
@@ -124,6 +126,8 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
         pays = idle_work.payer(ask)
     if ask.evict_cause is not None:
         terminating.end(partition, ask)
+    if ask.spec.idle:
+        pays.add_idle(ask.items, -1)
     app.uncount_allocated(ask)
     pays.take_allocated(ask.items)
     if app.pending_count:

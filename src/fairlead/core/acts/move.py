@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, queue_removal, reserve_turn, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
-from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.guarantees import forget_owed
-from fairlead.core.books.idle_work import payer
+from fairlead.core.books.idle_work import count_use, payer
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.resources import Book, add_to, take_from
 
@@ -72,8 +71,7 @@ def running_amounts(app: Application) -> Book:
 def _leave(partition: Partition, app: Application, old: Queue) -> None:
     del old.applications[app.id]
     for ask in app.allocated_asks():
-        if counts_as_gone(ask):
-            payer(ask).add_preempting(ask.items, -1)
+        count_use(ask, -1)
         if ask.spec.idle:
             payer(ask).take_allocated(ask.items)
     old.take_allocated(tuple(running_amounts(app).items()))
@@ -89,8 +87,7 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
 def _bring(app: Application, leaf: Queue) -> None:
     leaf.add_allocated(tuple(running_amounts(app).items()))
     for ask in app.allocated_asks():
-        if counts_as_gone(ask):
-            payer(ask).add_preempting(ask.items)
+        count_use(ask, 1)
         if ask.spec.idle:
             payer(ask).add_allocated(ask.items)
     if app.state in LIVE:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import quota_clocks, waiting_asks
-from fairlead.core.books import asks, idle_work
+from fairlead.core.books import idle_work
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.resources import add_to, negative
 
@@ -28,11 +28,10 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     if ask.node is None:
         waiting_asks.describe(partition, ask, spec)
         return
-    ask.spec, ask.items = spec, new
     app, queue = ask.app, idle_work.payer(ask)
-    if asks.counts_as_gone(ask):
-        queue.add_preempting(old, -1)
-        queue.add_preempting(new)
+    idle_work.count_use(ask, -1)
+    ask.spec, ask.items = spec, new
+    idle_work.count_use(ask, 1)
     ask.node.resize(old, new)
     partition.nodes.suspects[ask.node] = None
     book = app.placeholders if spec.placeholder else app.allocated

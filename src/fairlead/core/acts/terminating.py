@@ -27,6 +27,8 @@ def begin(partition: Partition, ask: Ask) -> None:
     """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
     pays = payer(ask)
     pays.add_preempting(ask.items)
+    if ask.spec.idle:
+        pays.add_idle(ask.items, -1)
     if partition.nominations:
         pays.loosened()  # What leaves counts as gone where room is promised to others.
     grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
@@ -38,7 +40,7 @@ def begin(partition: Partition, ask: Ask) -> None:
 def end(partition: Partition, ask: Ask) -> None:
     """It is gone."""
     if counts_as_gone(ask):
-        payer(ask).add_preempting(ask.items, -1)
+        _stays(ask)
     partition.disruption.leave_by.pop(ask, None)
     if not partition.disruption.leave_by:
         partition.timers.cancel(partition.name, "", TIMER)
@@ -56,9 +58,16 @@ def late(partition: Partition) -> list[Ask]:
 def give_up(partition: Partition, ask: Ask) -> None:
     """It has not left in its time: its room is counted on no more."""
     assert ask.node is not None
-    payer(ask).add_preempting(ask.items, -1)
+    _stays(ask)
     ask.overdue = True
     del partition.disruption.leave_by[ask]
     partition.disruption.overdue[ask] = None
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
+
+
+def _stays(ask: Ask) -> None:
+    """In the books its room does not count as gone any longer."""
+    payer(ask).add_preempting(ask.items, -1)
+    if ask.spec.idle:
+        payer(ask).add_idle(ask.items)

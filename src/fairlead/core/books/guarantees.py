@@ -29,7 +29,7 @@ def may_be_owed(queue: Queue) -> bool:
         return True
     used = queue.allocated
     for name, due in queue.guaranteed.items():
-        if used.get(name, 0) < due + queue.preempting.get(name, 0):
+        if used.get(name, 0) < due + queue.preempting.get(name, 0) + queue.idle.get(name, 0):
             return True
     return False
 

@@ -97,8 +97,13 @@ class IdleWork:
             queue = payer(ask)
             for above in queue.lineage:
                 add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
-            if counts_as_gone(ask):
-                queue.add_preempting(ask.items, sign)
+            count_use(ask, sign)
+
+    def count_again(self) -> None:
+        """It was read back: queues say for themselves what is in use there, and what of that was told to stop."""
+        for ask in self.every():
+            if not counts_as_gone(ask):
+                payer(ask).add_idle(ask.items)
 
     def use_by_queue(self) -> dict[str, Book]:
         """What runs in each queue below its resource group, by path: it is in no book of these queues."""
@@ -127,3 +132,12 @@ def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
     ask.app.queue.add_pending(ask.items, -1)
     payer(ask).add_allocated(ask.items)
+    payer(ask).add_idle(ask.items)
+
+
+def count_use(ask: Ask, sign: int) -> None:
+    """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts."""
+    if counts_as_gone(ask):
+        payer(ask).add_preempting(ask.items, sign)
+    elif ask.spec.idle:
+        payer(ask).add_idle(ask.items, sign)

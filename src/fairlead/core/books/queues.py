@@ -41,6 +41,7 @@ class Queue(QueueLine):
         "allocating_accepted",
         "by_rank",
         "guaranteed",
+        "idle",
         "managed",
         "max",
         "max_applications",
@@ -87,6 +88,8 @@ class Queue(QueueLine):
         self.pending_sum = 0
         """What waits here and below, summed up over all resources: by that it counts for the order among siblings."""
         self.preempting: Book = {}
+        self.idle: Book = {}
+        """What of it is idle work that was not told to stop for others: it counts for no guarantee."""
         self.running = 0
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""
@@ -273,6 +276,14 @@ class Queue(QueueLine):
         less = negative(items) if sign > 0 else items
         for queue in self.lineage:
             take_from(queue.preempting, less)
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
+
+    def add_idle(self, items: Items, sign: int = 1) -> None:
+        """This much of what is in use is idle work (sign -1: it is gone, or was told to stop for others)."""
+        less = negative(items) if sign > 0 else items
+        for queue in self.lineage:
+            take_from(queue.idle, less)
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
 

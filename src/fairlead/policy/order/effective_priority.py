@@ -119,8 +119,8 @@ def is_owed(leaf: Queue, items: Items) -> bool:
 def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> int:
     """How many queues lie between an ask and the nearest guarantee that it is within (0: its leaf has that); `NOT_OWED`
     where it is not within all guarantees on its way to the root: there is one for something of it, and each has room
-    for the whole of it beside what runs there. What two queues have in common is no reason for either: of two in a
-    guaranteed queue that which is guaranteed something itself is owed more.
+    for the whole of it beside what runs there, idle work apart. What two queues have in common is no reason for either:
+    of two in a guaranteed queue that which is guaranteed something itself is owed more.
 
     A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `started_owed`
     keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
@@ -137,8 +137,8 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
         for name, amount in items:
             if amount > 0 and name in guaranteed:
                 nearest = min(nearest, distance)
-                used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + kept.get(name, 0)
-                if used + amount > guaranteed[name]:
+                used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) - queue.idle.get(name, 0)
+                if used + kept.get(name, 0) + amount > guaranteed[name]:
                     return NOT_OWED
     return nearest
 

@@ -285,6 +285,10 @@ def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
         return True
     if never_suits(partition, ask, node):
         reserve_node.unreserve(partition, ask)
+    elif ask.shape is not None and ask.shape.unfit and not ask.shape.blocked_by_root:
+        # What keeps it off may have come since no node was found for it.
+        partition.nodes.terrain.unwatch(ask.shape)
+        partition.nodes.terrain.watch(ask.shape)
     return False
 
 

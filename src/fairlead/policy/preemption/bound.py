@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 class Bound:
     """Something that the ask has to fit into beside what stays: a node, or a queue's maximum."""
 
-    __slots__ = ("left", "place")
+    __slots__ = ("but_idle", "left", "place")
 
-    def __init__(self, place: Node | Queue, left: Book) -> None:
+    def __init__(self, place: Node | Queue, left: Book, *, but_idle: bool = False) -> None:
         self.place = place
+        self.but_idle = but_idle
+        """It is a guarantee: idle work counts for none."""
         self.left = left
         """What is over; below 0: missing."""
 
@@ -32,6 +34,8 @@ class Bound:
 
     def holds(self, ask: Ask) -> bool:
         """Whether this ask, running or nominated, takes its room from here."""
+        if self.but_idle and ask.spec.idle:
+            return False
         return self.place in payer(ask).lineage or self.place in (ask.node, ask.held_on)
 
     def add(self, ask: Ask, sign: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.budgets import violated
+from fairlead.core.model.resources import take_from
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import (
@@ -67,7 +68,8 @@ class Candidates:
 
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
-        return [Bound(queue, dict(room)) for queue, room in self._own.items()] if any(self._own.values()) else []
+        own = self._own.items() if any(self._own.values()) else ()
+        return [Bound(queue, dict(room), but_idle=True) for queue, room in own]
 
     def bound_by_guarantees(self) -> Most | None:
         """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
@@ -96,6 +98,13 @@ class Candidates:
             broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
             found.sort(key=lambda a: not broken[a])
         return found
+
+    def one_by_one(self, work: list[Ask]) -> list[Ask]:
+        """The order in which each of these is tried alone: what is given back first is tried last."""
+        now, budgets = self.partition.now_ms, self.partition.admission.budgets
+        left = self.budgets_left
+        broken = {a: bool(left and violated(left, [(a, budgets.protecting(a))])[a]) for a in work}
+        return sorted(work, key=lambda a: (not broken[a], self._importance(a, now)), reverse=True)
 
     def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
         """Whether its queues could lose it where they lose nothing else."""
@@ -154,9 +163,11 @@ def _room_within(queue: Queue, ask: Ask) -> Book:
     """What the guarantee of a queue leaves beside what runs there and the ask, of what the ask needs; less than 0: the
     ask is not within it (`standing.is_owed`).
     """
-    used, gone, most = queue.allocated, queue.preempting, queue.guaranteed or {}
+    used, most = dict(queue.allocated), queue.guaranteed or {}
+    for book in (queue.preempting, queue.idle):
+        take_from(used, tuple(book.items()))
     needs = [(name, amount) for name, amount in ask.items if name in most and amount > 0]
-    return {name: most[name] - used.get(name, 0) + gone.get(name, 0) - amount for name, amount in needs}
+    return {name: most[name] - used.get(name, 0) - amount for name, amount in needs}
 
 
 def lost_ms(ask: Ask, now_ms: int) -> int:

@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reserve_node import RESERVATION_MS
-from fairlead.core.books.asks import Ask, counts_as_gone
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
@@ -71,7 +71,6 @@ class Verdict(Enum):
 def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
     snapshots = QueueSnapshots(ask.app.queue)
-    _count_off_idle_work(partition, snapshots)
     _count_off_what_goes(partition, ask, snapshots)
     _count_those_to_come(partition, ask, snapshots)
     own = snapshots.ask_queue
@@ -101,17 +100,8 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
     snapshots = QueueSnapshots(ask.app.queue)
     for queue in ask.app.queue.lineage:
         add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, (ask,)).items()))
-    _count_off_idle_work(partition, snapshots)
     left = snapshots.ask_queue.remaining()
     return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
-
-
-def _count_off_idle_work(partition: Partition, snapshots: QueueSnapshots) -> None:
-    """It counts towards no guarantee."""
-    for running in partition.idle.every():
-        if not counts_as_gone(running):
-            for queue in payer(running).lineage:
-                take_from(snapshots.of(queue).used, running.items)
 
 
 def _count_off_what_goes(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:

@@ -238,8 +238,8 @@ class Search:
     def _one_of(
         self, work: list[Ask], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
     ) -> dict[Ask, None] | None:
-        """The lowest of these that is enough by itself: what is lower uses up what its queue may lose, and is not."""
-        for victim in sorted(work, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)):
+        """The first of these that is enough by itself: what would go before uses up what its queue may lose."""
+        for victim in self.candidates.one_by_one(work):
             chosen = self._reprieved(node, bounds, leaving, [victim])
             if chosen and self.candidates.may_go_alone(victim, among_own):
                 return chosen

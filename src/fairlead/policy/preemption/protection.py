@@ -12,9 +12,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.eviction_history import work_name
-from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import LoopBroken
 
 if TYPE_CHECKING:
@@ -125,12 +123,10 @@ def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
     """By how much what runs there is more than the guarantee, for all that this names; below 0: less. What was told to
     stop counts as gone, also where its room is not counted on.
     """
-    used, gone = queue.allocated, queue.preempting
-    above = {name: used.get(name, 0) - gone.get(name, 0) - most for name, most in (queue.guaranteed or {}).items()}
-    told = partition.disruption
-    others = {**told.leave_by, **told.going, **dict.fromkeys((*told.overdue, *partition.idle.every()))}
-    for ask in others:
-        if queue in payer(ask).lineage and not counts_as_gone(ask):
+    used, gone, idle = queue.allocated, queue.preempting, queue.idle
+    above = {n: used.get(n, 0) - gone.get(n, 0) - idle.get(n, 0) - v for n, v in (queue.guaranteed or {}).items()}
+    for ask in (*partition.disruption.going, *partition.disruption.overdue):
+        if not ask.spec.idle and queue in ask.app.queue.lineage:
             for name, amount in ask.items:
                 if name in above:
                     above[name] -= amount

@@ -1,8 +1,8 @@
 """Queue snapshots: what queues would use if some work were gone and other work had come.
 
-Decides how much of its guarantee a queue has left, counting what was told to stop as gone already, after any number of
-tentative changes. Never touches the books and never chooses a victim. Invariant: `undo` to a mark restores exactly what
-was there at that mark.
+Decides how much of its guarantee a queue has left, counting what was told to stop as gone already, and idle work not at
+all, after any number of tentative changes. Never touches the books and never chooses a victim. Invariant: `undo` to a
+mark restores exactly what was there at that mark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class QueueSnapshot:
     def __init__(self, queue: Queue, parent: QueueSnapshot | None) -> None:
         self.parent = parent
         self.guaranteed: Mapping[str, int] = queue.guaranteed or {}
-        self.used: Book = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
+        gone, idle = queue.preempting, queue.idle
+        self.used: Book = {n: v - gone.get(n, 0) - idle.get(n, 0) for n, v in queue.allocated.items()}
         self.is_ask_queue = False
         self.is_above_ask = False
         """A queue above an ask queue that has a guarantee of its own; it does not restrict what happens below it."""

@@ -15,6 +15,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources, add_to, take_from
+from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import reluctance
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
     over, told = excess(queue, going), _stop_idle(partition, queue, going)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for leaf, share in list(_shares(queue, excess(queue, going), going)):
-        for victim in _victims(leaf, share, going):
+        for victim in _victims(partition, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
@@ -128,7 +129,7 @@ def _weight(queue: Queue, going: Going) -> Book:
 # -- which work ---------------------------------------------------------------------------------------------------
 
 
-def _victims(leaf: Queue, share: Mapping[str, int], going: Going) -> list[Ask]:
+def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
     """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
 
     What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
@@ -144,14 +145,13 @@ def _victims(leaf: Queue, share: Mapping[str, int], going: Going) -> list[Ask]:
         and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    promised = leaf.guaranteed or {}
-    used = _staying(leaf, going)
+    above = above_guarantee(partition, leaf)
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
-        if helps and all(used.get(n, 0) - v >= promised[n] for n, v in victim.items if n in promised):
-            take_from(used, victim.items)
+        if helps and all(v <= above[n] for n, v in victim.items if n in above):
+            take_from(above, tuple((n, v) for n, v in victim.items if n in above))
             take_from(short, victim.items)
             taken.append(victim)
     return taken

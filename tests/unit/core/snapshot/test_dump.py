@@ -26,7 +26,7 @@ APP_OTHER = """
 """
 QUEUE_OTHER = """
     name parent path state children applications lineage properties template allocating_accepted by_rank owes
-    owed_below under_guarantee
+    owed_below under_guarantee idle
     shifts_priority order_moves pending_sum improved
     promised priority_counts raw_priority reported demands ready full due due_below waiting gated reserved heap
     child_heap
