@@ -145,13 +145,13 @@ def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> lis
         and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    above = above_guarantee(partition, leaf)
+    promised, above = leaf.guaranteed or {}, above_guarantee(partition, leaf)
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
-        if helps and all(v <= above[n] for n, v in victim.items if n in above):
-            take_from(above, tuple((n, v) for n, v in victim.items if n in above))
+        if helps and all(v <= above.get(n, 0) for n, v in victim.items if n in promised):
+            take_from(above, victim.items)
             take_from(short, victim.items)
             taken.append(victim)
     return taken

@@ -22,6 +22,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.preemption.quota import _victims
 from fairlead.scheduler import Scheduler
 
 DELAY = "quota.preemption.delay"
@@ -242,6 +243,14 @@ def test_a_leaf_is_not_brought_below_its_guarantee() -> None:
     case.fill("a", 500, 500, 1500, 1500)
     case.set(queue("a", most=2_000, g=2_000))
     assert case.after(1_000) == ["a3", "a1"]
+
+
+def test_a_leaf_that_gives_all_above_its_guarantee_gives_no_more() -> None:
+    """Where its share is larger: what is left above the guarantee is nothing then."""
+    case = Case(queue("a", g=2_000))
+    case.fill("a", *[1_000] * 4)
+    partition = case.s.cluster.partitions["default"]
+    assert len(_victims(partition, partition.applications["a"].queue, {"vcore": 3_000})) == 2
 
 
 def test_work_that_needs_its_node_stays() -> None:
