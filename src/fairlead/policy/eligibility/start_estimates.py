@@ -39,7 +39,7 @@ class Expected:
     """What is in use then, in the ask's queue (of idle work: its resource group) and those above it."""
     gone: list[Ask]
     """What has ended by then."""
-    yielding: Sequence[Ask]
+    yielding: list[Ask]
     """Nominated asks whose room it takes, if need be."""
 
 
@@ -135,7 +135,7 @@ def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
 class _Future:
     """The books as they will be when work has gone, as far as one ask is concerned."""
 
-    def __init__(self, partition: Partition, ask: Ask, yielding: Sequence[Ask]) -> None:
+    def __init__(self, partition: Partition, ask: Ask, yielding: list[Ask]) -> None:
         self._partition = partition
         self._ask = ask
         self._yielding = yielding
