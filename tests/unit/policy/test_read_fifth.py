@@ -1,0 +1,38 @@
+"""Faults that a fifth reading found: beside the mends of the fourth, and what that one had left open."""
+
+from __future__ import annotations
+
+from invariants.books import check_books
+from small_clusters import (
+    cluster,
+    over_time,
+    started,
+    submit,
+)
+
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.events import ReserveAsk
+from fairlead.core.model.specs import QueueSpec
+
+PORT = Constraints(ports=("TCP//80",))
+WITH_DB = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+
+# -- expected starts ------------------------------------------------------------------------------------------------
+
+
+def test_backfill_counts_on_a_port_that_is_kept_for_a_weaker_ask() -> None:
+    """The start of the kept turn did, and then everything was found to be in its way."""
+    patient = QueueSpec(name="b", properties={"wait.max": "10s"})
+    passable = QueueSpec(name="a", properties={"backfill": "easy"})
+    s = cluster(passable, patient, QueueSpec(name="c"), nodes={"n1": 4, "n2": 1}, rule="priority")
+    submit(s, "x", 2, queue="root.c", priority=9, time_limit_ms=100_000)
+    s.schedule(0)
+    submit(s, "weak", 4, 1, "root.b", priority=1, where=PORT)
+    over_time(s, 1, 10_500)
+    submit(s, "strong", 4, 11_000, priority=5, where=PORT)
+    s.handle(ReserveAsk("strong", "strong", on=True), 11_000)
+    s.schedule(11_000)
+    assert s.expected_start_ms("strong", "strong") == 100_000
+    submit(s, "behind", 1, 11_001)
+    assert started(s.schedule(11_001)) == ["behind@n2"]
+    check_books(s)
