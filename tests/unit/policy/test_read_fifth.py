@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from invariants.books import check_books
 from small_clusters import (
+    RULES,
     cluster,
     over_time,
     started,
@@ -11,13 +13,28 @@ from small_clusters import (
 )
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import ReserveAsk
+from fairlead.core.model.events import Cause, Leaving, ReserveAsk
 from fairlead.core.model.specs import QueueSpec
 
 PORT = Constraints(ports=("TCP//80",))
 WITH_DB = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
 
 # -- expected starts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_was_told_to_stop_ends_at_the_latest_when_its_grace_is_over(rule: str) -> None:
+    """It counted until its time limit: the start was told too late, and what passed the kept turn delayed it."""
+    passable = QueueSpec(name="a", properties={"backfill": "easy"})
+    s = cluster(passable, QueueSpec(name="b"), nodes={"n1": 4}, rule=rule)
+    submit(s, "goes", 2, queue="root.b", time_limit_ms=36_000_000, grace_ms=10_000)
+    s.schedule(0)
+    submit(s, "first", 4, 1, priority=5)
+    s.handle(ReserveAsk("first", "first", on=True), 1)
+    s.handle(Leaving("goes", "goes", Cause.PREEMPTED_BY_SCHEDULER), 2)
+    submit(s, "behind", 2, 3, time_limit_ms=18_000_000)
+    assert started(s.schedule(3)) == []
+    assert s.expected_start_ms("first", "first") == 70_002
 
 
 def test_backfill_counts_on_a_port_that_is_kept_for_a_weaker_ask() -> None:

@@ -1,8 +1,8 @@
 """Expected starts: when a waiting ask will have room, by the time limits that running work declared.
 
-Decides from the books alone: work with a limit is gone when it is over, work without one may stay for ever, and nothing
-else starts meanwhile. Never guesses run times and never changes anything. Invariant: while limits are honoured and
-nothing else takes the room, the ask can start at that time or earlier.
+Decides from the books alone: work with a limit is gone when it is over (told to stop: when its grace is), work without
+one may stay for ever, and nothing else starts meanwhile. Never guesses run times and never changes anything.
+Invariant: while limits are honoured and nothing else takes the room, the ask can start at that time or earlier.
 """
 
 from __future__ import annotations
@@ -105,12 +105,15 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     return found in (SELECTOR, TAINT)
 
 
-def end_ms(ask: Ask, now_ms: int) -> int | None:
-    """When running work is gone at the latest by its time limit, not before now; None: it is not known."""
+def end_ms(ask: Ask, now_ms: int, leave_by_ms: int | None = None) -> int | None:
+    """When running work is gone at the latest by its time limit, not before now; None: it is not known. What was told
+    to stop has no longer than its grace.
+    """
     limit_ms = limit_of(ask)
     if limit_ms is None or ask.allocated_ms is None:
         return None
-    return max(ask.allocated_ms + limit_ms, now_ms)
+    by_limit_ms = max(ask.allocated_ms + limit_ms, now_ms)
+    return by_limit_ms if leave_by_ms is None else min(by_limit_ms, leave_by_ms)
 
 
 def limit_of(ask: Ask) -> int | None:
@@ -123,9 +126,10 @@ def limit_of(ask: Ask) -> int | None:
 def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
     """What ends when, in order of time; work that ends at one time together."""
     by_time: dict[int, list[Ask]] = {}
+    leave_by = partition.disruption.leave_by
     for node in partition.nodes.nodes.values():
         for ask in node.allocations:
-            at_ms = end_ms(ask, partition.now_ms)
+            at_ms = end_ms(ask, partition.now_ms, leave_by.get(ask))
             if at_ms is not None:
                 by_time.setdefault(at_ms, []).append(ask)
     for at_ms in sorted(by_time):
