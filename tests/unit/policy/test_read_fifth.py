@@ -13,7 +13,7 @@ from small_clusters import (
 )
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import Cause, Leaving, ReserveAsk
+from fairlead.core.model.events import Cause, Leaving, Release, ReserveAsk
 from fairlead.core.model.specs import QueueSpec
 
 PORT = Constraints(ports=("TCP//80",))
@@ -35,6 +35,23 @@ def test_what_was_told_to_stop_ends_at_the_latest_when_its_grace_is_over(rule: s
     submit(s, "behind", 2, 3, time_limit_ms=18_000_000)
     assert started(s.schedule(3)) == []
     assert s.expected_start_ms("first", "first") == 70_002
+
+
+@pytest.mark.parametrize("cause", [Cause.PREEMPTED_BY_SCHEDULER, Cause.STOPPED_BY_RM])
+def test_no_start_is_told_beside_company_that_was_told_to_stop(cause: Cause) -> None:
+    s = cluster(nodes={"n1": 4})
+    submit(s, "db", 1, labels={"app": "db"})
+    submit(s, "ends", 3, time_limit_ms=500_000)
+    s.schedule(0)
+    submit(s, "x", 2, 1, where=WITH_DB)
+    s.schedule(1)
+    assert s.expected_start_ms("x", "x") == 500_000
+    s.handle(Leaving("db", "db", cause), 2)
+    assert s.expected_start_ms("x", "x") is None
+    submit(s, "db2", 1, 3, labels={"app": "db"})
+    s.handle(Release("db", "db", Cause.FINISHED), 4)
+    s.schedule(4)
+    assert s.expected_start_ms("x", "x") == 500_000
 
 
 def test_backfill_counts_on_a_port_that_is_kept_for_a_weaker_ask() -> None:
