@@ -9,11 +9,13 @@ from small_clusters import (
     cluster,
     over_time,
     started,
+    stopped,
     submit,
 )
 
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import Cause, Leaving, Release, ReserveAsk
+from fairlead.core.model.constraints import NO_SCHEDULE, AffinityTerm, Constraints, Requirement, Taint
+from fairlead.core.model.events import Cause, LabelNode, Leaving, Release, ReserveAsk
+from fairlead.core.model.reasons import NoNodeHasRoom
 from fairlead.core.model.specs import QueueSpec
 
 PORT = Constraints(ports=("TCP//80",))
@@ -70,3 +72,20 @@ def test_backfill_counts_on_a_port_that_is_kept_for_a_weaker_ask() -> None:
     submit(s, "behind", 1, 11_001)
     assert started(s.schedule(11_001)) == ["behind@n2"]
     check_books(s)
+
+
+# -- reasons --------------------------------------------------------------------------------------------------------
+
+
+def test_no_more_is_said_to_be_held_on_a_node_than_is_free_there() -> None:
+    """What victims have yet to leave is kept as well: it was counted as free and held."""
+    s = cluster(nodes={"n1": 3, "n2": 1}, rule="priority")
+    submit(s, "y", 2)
+    s.schedule(0)
+    s.handle(LabelNode("n2", {}, (Taint("for", "others", NO_SCHEDULE),)), 0)
+    submit(s, "x", 3, 1, priority=5)
+    submit(s, "z", 2, 1)
+    assert stopped(s.schedule(1)) == ["y"]
+    reason = s.why("z", "z")
+    assert isinstance(reason, NoNodeHasRoom)
+    assert (reason.free, reason.held) == ({"vcore": 1000}, {"vcore": 1000})
