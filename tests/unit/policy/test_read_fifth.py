@@ -6,7 +6,10 @@ import pytest
 from invariants.books import check_books
 from small_clusters import (
     RULES,
+    application,
+    ask,
     cluster,
+    cores,
     over_time,
     started,
     stopped,
@@ -14,9 +17,19 @@ from small_clusters import (
 )
 
 from fairlead.core.model.constraints import NO_SCHEDULE, AffinityTerm, Constraints, Requirement, Taint
-from fairlead.core.model.events import Cause, LabelNode, Leaving, Release, ReserveAsk
+from fairlead.core.model.events import (
+    Cause,
+    ChangeAsk,
+    LabelNode,
+    Leaving,
+    MoveApplication,
+    Release,
+    ReportImages,
+    ReserveAsk,
+    SetWindow,
+)
 from fairlead.core.model.reasons import NoNodeHasRoom
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.specs import QueueSpec, WindowSpec
 
 PORT = Constraints(ports=("TCP//80",))
 WITH_DB = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
@@ -89,3 +102,42 @@ def test_no_more_is_said_to_be_held_on_a_node_than_is_free_there() -> None:
     reason = s.why("z", "z")
     assert isinstance(reason, NoNodeHasRoom)
     assert (reason.free, reason.held) == ({"vcore": 1000}, {"vcore": 1000})
+
+
+# -- what is reported to run ----------------------------------------------------------------------------------------
+
+WINDOW = WindowSpec(name="w", starts_ms=10, length_ms=1_000_000, nodes=("n1",), queues=("root.b",), stop_running=True)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_reported_on_a_node_that_a_window_empties_is_told_to_go_at_once(rule: str) -> None:
+    """It went at the next look at windows, whenever that came."""
+    s = cluster(nodes={"n1": 4, "n2": 4}, rule=rule)
+    s.handle(SetWindow(WINDOW), 0)
+    application(s, "x")
+    s.handle(ReportImages("n1", {}), 10)
+    assert stopped(ask(s, "x", "here", now=20, node="n1")) == ["here"]
+    assert stopped(ask(s, "x", "elsewhere", now=20, node="n2")) == []
+    assert stopped(ask(s, "x", "over", now=20, node="n1", time_limit_ms=1)) == ["over"]
+    application(s, "y", "root.b", 20)
+    assert stopped(ask(s, "y", "theirs", now=21, node="n1")) == []
+    check_books(s)
+
+
+def test_what_is_moved_out_of_the_queue_that_a_window_is_for_is_told_to_go() -> None:
+    s = cluster(nodes={"n1": 4})
+    s.handle(SetWindow(WINDOW), 0)
+    submit(s, "x", 1, 20, "root.b")
+    assert started(s.schedule(20)) == ["x@n1"]
+    assert stopped(s.handle(MoveApplication("x", "root.a"), 30)) == ["x"]
+    check_books(s)
+
+
+def test_what_gets_a_longer_time_limit_while_a_window_is_open_is_told_to_go() -> None:
+    """When the window began its time was over; it was taken to be about to end."""
+    s = cluster(nodes={"n1": 4})
+    submit(s, "x", 1, time_limit_ms=5)
+    s.schedule(0)
+    s.handle(SetWindow(WINDOW), 0)
+    assert stopped(s.schedule(10)) == []
+    assert stopped(s.handle(ChangeAsk("x", "x", cores(1), 1_000), 20)) == ["x"]

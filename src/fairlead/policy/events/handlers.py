@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks
+from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks, windows
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -167,10 +167,13 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
 
 
 def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
-    """What is reported as running is taken over; where a taint of the node lets nothing of it run, it has to go."""
+    """What is reported as running is taken over; where a taint of the node, or a window, lets nothing of it run, it has
+    to go.
+    """
     node = partition.nodes.nodes[node_id]
     allocations.restore(partition, ask, node)
     node_events.evict_intolerant(partition, node, (ask,))
+    windows.keep_free(partition, (ask,))
 
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
