@@ -29,7 +29,7 @@ from fairlead.core.model.events import (
     SetWindow,
 )
 from fairlead.core.model.reasons import NoNodeHasRoom
-from fairlead.core.model.specs import QueueSpec, WindowSpec
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, QueueSpec, WindowSpec
 
 PORT = Constraints(ports=("TCP//80",))
 WITH_DB = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
@@ -141,3 +141,20 @@ def test_what_gets_a_longer_time_limit_while_a_window_is_open_is_told_to_go() ->
     s.handle(SetWindow(WINDOW), 0)
     assert stopped(s.schedule(10)) == []
     assert stopped(s.handle(ChangeAsk("x", "x", cores(1), 1_000), 20)) == ["x"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_reported_of_an_application_that_fails_is_told_to_go(rule: str) -> None:
+    """Nobody told it to, and the application failed for as long as it ran."""
+    s = cluster(nodes={"n1": 2, "n2": 4}, rule=rule)
+    gang = {"placeholder_ask": cores(4), "gang_style": "Hard", "placeholder_timeout_ms": 1_000}
+    application(s, "x", **gang)
+    for key in ("p1", "p2"):
+        ask(s, "x", key, 2, placeholder=True, task_group="t", tags={TAG_REQUIRED_NODE: "n1"})
+    said = over_time(s, 0, 2_000)
+    assert stopped(said) == ["p1"]
+    assert stopped(ask(s, "x", "real", now=2_000, node="n2")) == ["real"]
+    for key in ("p1", "real"):
+        s.handle(Release("x", key, Cause.TIMEOUT), 2_001)
+    assert "x" not in s.cluster.partitions["default"].applications
+    check_books(s)

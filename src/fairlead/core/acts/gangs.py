@@ -276,11 +276,7 @@ def time_out(partition: Partition, app: Application) -> None:
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         give_up(partition, ask)
         _say_dropped(partition, app, ask.key)
-    for ask in app.allocated_asks():
-        if ask.evict_cause is None:
-            allocations.evict(
-                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
-            )
+    give_up_all(partition, app)
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         _say_dropped(partition, app, ask.key)
@@ -288,6 +284,15 @@ def time_out(partition: Partition, app: Application) -> None:
         for held in partition.held_asks.of(app.id):
             partition.held_asks.take(app.id, held.spec.key)
             _say_dropped(partition, app, held.spec.key)
+
+
+def give_up_all(partition: Partition, app: Application) -> None:
+    """Its gang did not come together in time: what of it has a node is told to go."""
+    for ask in app.allocated_asks():
+        if ask.evict_cause is None:
+            allocations.evict(
+                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
+            )
 
 
 def _say_dropped(partition: Partition, app: Application, key: str) -> None:

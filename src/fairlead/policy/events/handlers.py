@@ -168,12 +168,14 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
 
 def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
     """What is reported as running is taken over; where a taint of the node, or a window, lets nothing of it run, it has
-    to go.
+    to go, and so where its application fails.
     """
     node = partition.nodes.nodes[node_id]
     allocations.restore(partition, ask, node)
     node_events.evict_intolerant(partition, node, (ask,))
     windows.keep_free(partition, (ask,))
+    if ask.app.state is State.FAILING:
+        gangs.give_up_all(partition, ask.app)
 
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
