@@ -158,3 +158,24 @@ def test_what_is_reported_of_an_application_that_fails_is_told_to_go(rule: str) 
         s.handle(Release("x", key, Cause.TIMEOUT), 2_001)
     assert "x" not in s.cluster.partitions["default"].applications
     check_books(s)
+
+
+# -- a node set aside -----------------------------------------------------------------------------------------------
+
+
+def test_what_has_a_node_set_aside_starts_when_work_has_gone_that_came_later_elsewhere_and_kept_it_off() -> None:
+    """No room made it look again: its node had that already."""
+    away = Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", ("web",)),), "zone"),))
+    s = cluster(nodes={"n1": 4, "n2": 2})
+    for node in ("n1", "n2"):
+        s.handle(LabelNode(node, {"zone": "a"}, ()), 0)
+    submit(s, "y", 2, tags={TAG_REQUIRED_NODE: "n1"})
+    s.schedule(0)
+    submit(s, "x", 4, 1, labels={"app": "web"})
+    over_time(s, 1, 3_000)
+    submit(s, "noisy", 1, 4_000, where=away)
+    assert started(s.schedule(4_000)) == ["noisy@n2"]
+    s.handle(Release("y", "y", Cause.FINISHED), 5_000)
+    assert started(s.schedule(5_000)) == []
+    s.handle(Release("noisy", "noisy", Cause.FINISHED), 6_000)
+    assert started(s.schedule(6_000)) == ["x@n1"]
