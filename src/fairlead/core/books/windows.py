@@ -70,8 +70,10 @@ def covers(spec: WindowSpec, node: Node) -> bool:
 
 
 def lasts_into(spec: WindowSpec, ask: Ask, start_ms: int) -> bool:
-    """Whether running work may still run when the window begins, which is not for it."""
-    limit_ms = ask.spec.time_limit_ms
+    """Whether running work may still run when the window begins, which is not for it. The place of a placeholder is
+    taken for as long as nothing ends it, and goes on to its gang's work.
+    """
+    limit_ms = ask.spec.time_limit_ms if not ask.spec.placeholder else None
     ends_ms = None if limit_ms is None or ask.allocated_ms is None else ask.allocated_ms + limit_ms
     return (ends_ms is None or ends_ms > start_ms) and not is_for(spec, ask.app)
 
