@@ -16,7 +16,7 @@ from small_clusters import (
     submit,
 )
 
-from fairlead.core.model.constraints import NO_SCHEDULE, AffinityTerm, Constraints, Requirement, Taint
+from fairlead.core.model.constraints import ANYWHERE, NO_SCHEDULE, AffinityTerm, Constraints, Requirement, Taint
 from fairlead.core.model.events import (
     Cause,
     ChangeAsk,
@@ -189,3 +189,34 @@ def test_a_placeholder_whose_time_is_over_is_told_to_go_when_a_window_begins() -
     ask(s, "x", "p", 2, placeholder=True, task_group="t", time_limit_ms=5)
     assert started(s.schedule(0)) == ["p@n1"]
     assert stopped(s.schedule(10)) == ["p"]
+
+
+# -- gangs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (PORT, PORT),
+        (ANYWHERE, Constraints(anti_affinity=WITH_DB.affinity)),
+        (Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", ("y",)),)),)), ANYWHERE),
+    ],
+)
+def test_what_takes_a_placeholders_place_does_not_start_beside_what_came_meanwhile_and_keeps_it_off(
+    rule: str, mine: Constraints, theirs: Constraints
+) -> None:
+    """It did: two with one port, or with what they want no company of, ran on one node."""
+    s = cluster(nodes={"n1": 4}, rule=rule)
+    application(s, "g", placeholder_ask=cores(2))
+    ask(s, "g", "p", 2, placeholder=True, task_group="t")
+    s.schedule(0)
+    ask(s, "g", "real", 2, 1, task_group="t", where=mine, labels={"app": "db"})
+    assert stopped(s.schedule(1)) == ["p"]
+    submit(s, "y", 1, 2, where=theirs, labels={"app": "y"})
+    assert started(s.schedule(2)) == ["y@n1"]
+    said = s.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED), 3)
+    assert started(said + s.schedule(3)) == []
+    s.handle(Release("y", "y", Cause.FINISHED), 4)
+    assert started(s.schedule(4)) == ["real@n1"]
+    check_books(s)

@@ -265,7 +265,7 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     if ask.node is None:
         gangs.give_up(partition, ask)
         return
-    if cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(ask):
+    if cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(partition, ask):
         gangs.end_swap(partition, ask)
         return
     echo = cause not in CONFIRMS_SILENTLY
