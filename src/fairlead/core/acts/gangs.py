@@ -166,12 +166,16 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     )
 
 
-def can_start(placeholder: Ask) -> bool:
-    """Whether what takes the place of this placeholder has room where it goes. Another node may have become smaller
-    since, or work may have been reported or grown there, as on any where room is kept.
+def can_start(partition: Partition, placeholder: Ask) -> bool:
+    """Whether what takes the place of this placeholder has room where it goes, and still suits. Another node may have
+    become smaller since, or work may have been reported or grown there, as on any where room is kept; and work may have
+    started beside it, on either, that takes its port, or keeps it away.
     """
     ask = placeholder.replaces
-    return ask is not None and (ask.bound_for is None or fits_in(ask.items, ask.bound_for.available))
+    if ask is None or (ask.bound_for is not None and not fits_in(ask.items, ask.bound_for.available)):
+        return False
+    node = ask.bound_for or placeholder.node
+    return node is not None and partition.nodes.suits(ask, node, (placeholder,))
 
 
 def end_swap(partition: Partition, placeholder: Ask) -> None:
@@ -249,7 +253,7 @@ def leave_node(partition: Partition, node: Node) -> None:
         wait_again(partition, ask)
     for placeholder in [a for a in node.allocations if a.spec.placeholder and a.replaces is not None]:
         assert placeholder.replaces is not None
-        if placeholder.replaces.bound_for is not None and can_start(placeholder):
+        if placeholder.replaces.bound_for is not None and can_start(partition, placeholder):
             end_swap(partition, placeholder)
             cause = Cause.STOPPED_BY_RM
             text = f"Node {node.id} Removed"
@@ -276,11 +280,7 @@ def time_out(partition: Partition, app: Application) -> None:
     for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
         give_up(partition, ask)
         _say_dropped(partition, app, ask.key)
-    for ask in app.allocated_asks():
-        if ask.evict_cause is None:
-            allocations.evict(
-                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
-            )
+    give_up_all(partition, app)
     for ask in app.waiting_asks():
         waiting_asks.drop_ask(partition, ask)
         _say_dropped(partition, app, ask.key)
@@ -288,6 +288,15 @@ def time_out(partition: Partition, app: Application) -> None:
         for held in partition.held_asks.of(app.id):
             partition.held_asks.take(app.id, held.spec.key)
             _say_dropped(partition, app, held.spec.key)
+
+
+def give_up_all(partition: Partition, app: Application) -> None:
+    """Its gang did not come together in time: what of it has a node is told to go."""
+    for ask in app.allocated_asks():
+        if ask.evict_cause is None:
+            allocations.evict(
+                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
+            )
 
 
 def _say_dropped(partition: Partition, app: Application, key: str) -> None:

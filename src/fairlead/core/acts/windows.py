@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, gangs, nominate, reserve_node, reserve_turn, shapes
-from fairlead.core.books.windows import TIMER, occurrence
+from fairlead.core.books.windows import TIMER, covers, lasts_into, occurrence
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.specs import WindowSpec
 
@@ -76,6 +78,18 @@ def _open(partition: Partition, spec: WindowSpec) -> None:
             windows.opened[partition.name, spec.name] = times[0]
             stays = () if spec.stop_running else tuple(f"{ask.app.id}/{ask.key}" for ask in running)
             partition.out.append(WindowOpened(spec.name, times[1], stays, partition.name))
+
+
+def keep_free(partition: Partition, work: Collection[Ask]) -> None:
+    """This work runs where it did not, or for others, or longer: what is in the way of an open window has to go."""
+    for spec in partition.admission.windows:
+        times = occurrence(spec, partition.now_ms) if spec.stop_running else None
+        if times is None or times[0] > partition.now_ms:
+            continue
+        for ask in work:
+            is_there = ask.node is not None and covers(spec, ask.node)
+            if is_there and ask.evict_cause is None and lasts_into(spec, ask, partition.now_ms):
+                _stop(partition, ask, spec)
 
 
 def _stop(partition: Partition, ask: Ask, spec: WindowSpec) -> None:

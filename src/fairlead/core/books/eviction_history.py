@@ -53,7 +53,7 @@ class Disruption:
         self._in_vain: dict[str, int] = {}
         """On how many nodes of each preemptor."""
         self._times: dict[str, deque[int]] = {}
-        """By queue with a budget of evictions, the times of the evictions of the last hour."""
+        """By queue with a budget of evictions, the times of the evictions of the last hour; what lost last is last."""
 
     def capacity_changed(self) -> None:
         """A node came, went or changed, or the configuration did."""
@@ -77,7 +77,15 @@ class Disruption:
             self._forget_old_pairs()
         for queue in victim.app.queue.lineage:
             if queue.properties.preemption_evictions_max is not None:
-                self._times.setdefault(queue.path, deque()).append(now_ms)
+                self._note_time(queue.path, now_ms)
+
+    def _note_time(self, path: str, now_ms: int) -> None:
+        """One more is lost to a queue. Queues that lost nothing for an hour, and may not be there any more, go."""
+        times = self._times.pop(path, None) or deque()
+        times.append(now_ms)
+        self._times[path] = times  # In order of the last time.
+        while self._times[oldest := next(iter(self._times))][-1] + HOUR_MS <= now_ms:
+            del self._times[oldest]
 
     def _forget_old_pairs(self) -> None:
         """Forget what does not count any more; if all of it counts, the oldest preemptor."""

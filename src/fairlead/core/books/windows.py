@@ -69,6 +69,15 @@ def covers(spec: WindowSpec, node: Node) -> bool:
     return not spec.nodes or node.id in spec.nodes
 
 
+def lasts_into(spec: WindowSpec, ask: Ask, start_ms: int) -> bool:
+    """Whether running work may still run when the window begins, which is not for it. The place of a placeholder is
+    taken for as long as nothing ends it, and goes on to its gang's work.
+    """
+    limit_ms = ask.spec.time_limit_ms if not ask.spec.placeholder else None
+    ends_ms = None if limit_ms is None or ask.allocated_ms is None else ask.allocated_ms + limit_ms
+    return (ends_ms is None or ends_ms > start_ms) and not is_for(spec, ask.app)
+
+
 class Windows(Declared[WindowSpec]):
     """All windows, by name. They hold in every partition."""
 
@@ -148,9 +157,7 @@ class Windows(Declared[WindowSpec]):
         """Running work that the window is not for and that may still run when it begins, in the order of nodes."""
         for node in partition.nodes.nodes.values():
             for ask in node.allocations if covers(spec, node) else ():
-                limit_ms = ask.spec.time_limit_ms
-                ends_ms = None if limit_ms is None or ask.allocated_ms is None else ask.allocated_ms + limit_ms
-                if (ends_ms is None or ends_ms > start_ms) and not is_for(spec, ask.app):
+                if lasts_into(spec, ask, start_ms):
                     yield ask
 
     # -- written down ---------------------------------------------------------------------------------------------

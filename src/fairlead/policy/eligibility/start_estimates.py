@@ -1,8 +1,8 @@
 """Expected starts: when a waiting ask will have room, by the time limits that running work declared.
 
-Decides from the books alone: work with a limit is gone when it is over, work without one may stay for ever, and nothing
-else starts meanwhile. Never guesses run times and never changes anything. Invariant: while limits are honoured and
-nothing else takes the room, the ask can start at that time or earlier.
+Decides from the books alone: work with a limit is gone when it is over (told to stop: when its grace is), work without
+one may stay for ever, and nothing else starts meanwhile. Never guesses run times and never changes anything.
+Invariant: while limits are honoured and nothing else takes the room, the ask can start at that time or earlier.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def expected_start(
     earliest_ms = (ask.app.rest_ends_ms(now_ms) if is_in_line else None) or now_ms
     node = future.first_node(partition.nodes.every())
     if node is not None:
-        is_free = earliest_ms == now_ms or future.is_before_windows(earliest_ms, node)
+        is_free = earliest_ms == now_ms or (future.suits_later(node) and future.is_before_windows(earliest_ms, node))
         return future.at(earliest_ms, node) if is_free else None
     for end_ms, leaving in _ends(partition):
         if end_ms <= now_ms and not overdue_ends:
@@ -105,12 +105,15 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     return found in (SELECTOR, TAINT)
 
 
-def end_ms(ask: Ask, now_ms: int) -> int | None:
-    """When running work is gone at the latest by its time limit, not before now; None: it is not known."""
+def end_ms(ask: Ask, now_ms: int, leave_by_ms: int | None = None) -> int | None:
+    """When running work is gone at the latest by its time limit, not before now; None: it is not known. What was told
+    to stop has no longer than its grace.
+    """
     limit_ms = limit_of(ask)
     if limit_ms is None or ask.allocated_ms is None:
         return None
-    return max(ask.allocated_ms + limit_ms, now_ms)
+    by_limit_ms = max(ask.allocated_ms + limit_ms, now_ms)
+    return by_limit_ms if leave_by_ms is None else min(by_limit_ms, leave_by_ms)
 
 
 def limit_of(ask: Ask) -> int | None:
@@ -123,9 +126,10 @@ def limit_of(ask: Ask) -> int | None:
 def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
     """What ends when, in order of time; work that ends at one time together."""
     by_time: dict[int, list[Ask]] = {}
+    leave_by = partition.disruption.leave_by
     for node in partition.nodes.nodes.values():
         for ask in node.allocations:
-            at_ms = end_ms(ask, partition.now_ms)
+            at_ms = end_ms(ask, partition.now_ms, leave_by.get(ask))
             if at_ms is not None:
                 by_time.setdefault(at_ms, []).append(ask)
     for at_ms in sorted(by_time):
@@ -142,6 +146,10 @@ class _Future:
         self._free: dict[Node, Book] = {}
         self._used = {queue: dict(queue.allocated) for queue in payer(ask).lineage}
         self._gone: list[Ask] = []
+        self._away: list[Ask] = list(yielding)
+        """What has gone, and those that yield."""
+        self._leaving: list[Ask] = []
+        """What was told to stop, once time goes on: nobody knows when it has gone, so it is no company."""
         self._all = False
         """Its queues had room when nodes were last looked at: from then on only nodes that gain matter."""
         self._kept_off: dict[Node, None] = {}
@@ -149,6 +157,8 @@ class _Future:
 
     def let_go(self, leaving: list[Ask]) -> list[Node]:
         """This work is gone; the nodes to look at."""
+        if not self._gone:
+            self._leaving = self._told_to_stop()
         touched = dict(self._kept_off) if self._kept_off and any(map(self._may_keep_it_off, leaving)) else {}
         for ask in leaving:
             assert ask.node is not None
@@ -158,6 +168,7 @@ class _Future:
                 if queue in self._used:
                     take_from(self._used[queue], ask.items)
         self._gone += leaving
+        self._away += leaving
         return self._partition.nodes.every() if not self._all else list(touched)
 
     def first_node(self, nodes: list[Node]) -> Node | None:
@@ -175,12 +186,22 @@ class _Future:
             return False
         if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
-        nodes, away = self._partition.nodes, [*self._gone, *self._yielding]
-        if nodes.suits(ask, node, away):
-            return True
-        if nodes.terrain.misfit_here(ask.where, node, away) is None:
+        nodes = self._partition.nodes
+        if nodes.suits(ask, node, self._away):
+            return not self._leaving or nodes.suits(ask, node, [*self._away, *self._leaving])
+        if nodes.terrain.misfit_here(ask.where, node, self._away) is None:
             self._kept_off[node] = None
         return False
+
+    def suits_later(self, node: Node) -> bool:
+        """Whether it can start there also when what was told to stop has gone."""
+        return self._partition.nodes.suits(self._ask, node, [*self._away, *self._told_to_stop()])
+
+    def _told_to_stop(self) -> list[Ask]:
+        told, where = self._partition.disruption, self._ask.where
+        if not (where.affinity or where.spread):
+            return []
+        return [*told.leave_by, *told.going, *told.overdue]
 
     def _may_keep_it_off(self, other: Ask) -> bool:
         """Whether it may matter for more nodes than its own that this work is there."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks
+from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks, windows
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -167,10 +167,15 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
 
 
 def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
-    """What is reported as running is taken over; where a taint of the node lets nothing of it run, it has to go."""
+    """What is reported as running is taken over; where a taint of the node, or a window, lets nothing of it run, it has
+    to go, and so where its application fails.
+    """
     node = partition.nodes.nodes[node_id]
     allocations.restore(partition, ask, node)
     node_events.evict_intolerant(partition, node, (ask,))
+    windows.keep_free(partition, (ask,))
+    if ask.app.state is State.FAILING:
+        gangs.give_up_all(partition, ask.app)
 
 
 def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
@@ -260,7 +265,7 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     if ask.node is None:
         gangs.give_up(partition, ask)
         return
-    if cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(ask):
+    if cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(partition, ask):
         gangs.end_swap(partition, ask)
         return
     echo = cause not in CONFIRMS_SILENTLY

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, reserve_turn, waiting_asks
+from fairlead.core.acts import allocations, reserve_turn, waiting_asks, windows
 from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.relabel import relabel
 from fairlead.core.acts.resize import resize
@@ -53,6 +53,7 @@ def move_application(partition: Partition, event: MoveApplication) -> None:
         return
     old = app.queue.path
     move(partition, app, target)
+    windows.keep_free(partition, app.allocated_asks())
     partition.out.append(ApplicationMoved(app.id, old, target.path, event.who, partition.name))
 
 
@@ -168,6 +169,7 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
         ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
         if ask.pending:
             resize(partition, ask, replace(ask.spec, resources=event.resources))
+        windows.keep_free(partition, (ask,))
     said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)
     partition.out.append(AskChanged(event.application, event.key, *said))
 

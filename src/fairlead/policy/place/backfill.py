@@ -139,9 +139,9 @@ def _keeps_off(partition: Partition, ask: Ask, node: Node, start: _Start) -> boo
     """Whether anything but room would keep the holder off at the expected start, if the ask ran on this node."""
     if ask.spec.where is ANYWHERE and start.holder.spec.where is ANYWHERE:
         return False
-    terrain = partition.nodes.terrain
+    terrain, expected = partition.nodes.terrain, start.expected
     terrain.started(ask.spec, node)
-    suits = partition.nodes.suits(start.holder, start.expected.node, start.expected.gone)
+    suits = partition.nodes.suits(start.holder, expected.node, [*expected.gone, *expected.yielding])
     terrain.ended(ask.spec, node)
     return not suits
 

@@ -201,14 +201,15 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
-    held = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r, _ in ask.items} if closest else {}
+    kept = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r in free} if closest else {}
+    held = {r: min(amount, free[r]) for r, amount in kept.items()}  # The rest has yet to become free.
     return reasons.NoNodeHasRoom(
         needed=dict(ask.items),
         free=free,
         node=closest.id if closest else "",
         open_nodes=seen.suitable,
         nodes=len(nodes.nodes),
-        held={r: v for r, v in held.items() if v},
+        held={r: v for r, v in held.items() if v > 0},
         excluded=seen.kept_off,
     )
 

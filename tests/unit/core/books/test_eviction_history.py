@@ -114,3 +114,16 @@ def test_it_survives_a_restart() -> None:
     assert again.was_stopped_for(high, low)
     assert left_in(again, low.app.queue, 200)[0] == 1
     assert again.leave_by == {low: 500}
+
+
+def test_nothing_is_remembered_of_queues_that_lost_nothing_for_an_hour() -> None:
+    """They may be gone; nobody asks what they may lose any more."""
+    memory, (high, low), (_, other) = Disruption(), two(preemption_evictions_max="2"), two()
+    other.app.queue.path = "root.c"
+    other.app.queue.set_properties({"preemption.evictions.max": "2"})
+    memory.note(high, low, 0)
+    memory.note(high, other, 10)
+    memory.note(high, low, 20)
+    memory.note(high, low, HOUR_MS + 10)
+    assert memory.dump()["times"] == [["root.b", [0, 20, HOUR_MS + 10]]]
+    assert left_in(memory, low.app.queue, HOUR_MS + 10) == (0, HOUR_MS + 20)
