@@ -54,8 +54,7 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     if ask.pending:
         waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)
-    if ask.spec.idle:
-        idle_work.payer(ask).add_idle(ask.items)
+    idle_work.count_use(ask, 1)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
     settle_on(partition, ask, node)
@@ -120,16 +119,13 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     if terrain.counted or ask.spec.where is not ANYWHERE:
         terrain.ended(ask.spec, node)
     ask.node = None
-    pays = app.queue
+    idle_work.count_use(ask, -1)
     if ask.spec.idle:
         partition.idle.end(ask, node)
-        pays = idle_work.payer(ask)
     if ask.evict_cause is not None:
         terminating.end(partition, ask)
-    if ask.spec.idle:
-        pays.add_idle(ask.items, -1)
     app.uncount_allocated(ask)
-    pays.take_allocated(ask.items)
+    idle_work.payer(ask).take_allocated(ask.items)
     if app.pending_count:
         app.queue.touch_app(app)
     partition.released_count += 1
@@ -170,7 +166,9 @@ def evict(
 def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
     """An allocation was told to stop, or is reported as leaving: from now on it is no victim any more."""
     assert ask.node is not None
+    idle_work.count_use(ask, -1)
     ask.evict_cause = cause
+    idle_work.count_use(ask, 1)
     partition.admission.changed(ask)
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)

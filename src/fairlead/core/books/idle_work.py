@@ -132,11 +132,13 @@ def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
     ask.app.queue.add_pending(ask.items, -1)
     payer(ask).add_allocated(ask.items)
-    payer(ask).add_idle(ask.items)
+    count_use(ask, 1)
 
 
 def count_use(ask: Ask, sign: int) -> None:
-    """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts."""
+    """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts.
+    Before that changes it is taken out, and put in again afterwards.
+    """
     if counts_as_gone(ask):
         payer(ask).add_preempting(ask.items, sign)
     elif ask.spec.idle:
