@@ -119,9 +119,10 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     if terrain.counted or ask.spec.where is not ANYWHERE:
         terrain.ended(ask.spec, node)
     ask.node = None
-    idle_work.count_use(ask, -1)
     if ask.spec.idle:
         partition.idle.end(ask, node)
+    if ask.spec.idle or ask.evict_cause is not None:
+        idle_work.count_use(ask, -1)
     if ask.evict_cause is not None:
         terminating.end(partition, ask)
     app.uncount_allocated(ask)

@@ -151,14 +151,11 @@ class ClassQuotas(Declared[QuotaSpec]):
             return ClassNotAllowed(priority_class, path)
         return next((short for quota in over if (short := quota.shortage(items)) is not None), None)
 
-    def enter(self, ask: Ask) -> None:
-        """`ask` was admitted, or is there already."""
-        self.add(ask.app.queue.path, ask.spec.priority_class, ask.items, 1)
-
-    def leave(self, ask: Ask) -> None:
-        """`ask` is gone, whether it waited or ran."""
+    def count(self, ask: Ask, sign: int) -> None:
+        """`ask` was admitted, or is there already (1); it is gone, whether it waited or ran (-1)."""
         if self._of:
-            self.add(ask.app.queue.path, ask.spec.priority_class, negative(ask.items), -1)
+            items = ask.items if sign > 0 else negative(ask.items)
+            self.add(ask.app.queue.path, ask.spec.priority_class, items, sign)
 
     def add(self, path: str, priority_class: str, items: Items, works: int = 0) -> None:
         """What is admitted in the queue grows by so much."""
