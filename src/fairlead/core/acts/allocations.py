@@ -81,7 +81,7 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
     else:
         partition.tightened += 1
     if nodes.terrain.counted or spec.where is not ANYWHERE:
-        nodes.terrain.started(spec, node)
+        nodes.terrain.count(spec, node, 1)
     nodes.lost(node)
     ask.app.count_allocated(ask)
     partition.allocation_count += 1
@@ -117,7 +117,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     node.give_back(ask)
     terrain = partition.nodes.terrain
     if terrain.counted or ask.spec.where is not ANYWHERE:
-        terrain.ended(ask.spec, node)
+        terrain.count(ask.spec, node, -1)
     ask.node = None
     if ask.spec.idle:
         partition.idle.end(ask, node)

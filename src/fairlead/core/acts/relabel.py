@@ -27,9 +27,9 @@ def relabel(
     shapes.meet(partition, spec.where)
     partition.admission.leave(ask)
     if ask.node is not None:
-        partition.nodes.terrain.ended(old, ask.node)
+        partition.nodes.terrain.count(old, ask.node, -1)
         ask.spec = spec
-        partition.nodes.terrain.started(spec, ask.node)
+        partition.nodes.terrain.count(spec, ask.node, 1)
         partition.nodes.gained(ask.node)  # A host port, or a place for a volume, may be free now.
     else:
         waiting_asks.describe(partition, ask, spec)
