@@ -37,7 +37,7 @@ def place(partition: Partition, ask: Ask, node: Node) -> None:
     if ask.spec.idle:
         idle_work.start(ask)
     else:
-        ask.app.queue.start(ask.items)
+        ask.app.queue.add_allocated(ask.items, waited=True)
     settle_on(partition, ask, node)
     partition.out.append(Allocated(ask.app.id, ask.key, node.id, partition.name))
     if ask.reserved_on is not None:

@@ -231,32 +231,14 @@ class Queue(QueueLine):
             queue.pending_sum += total
             queue.touch()
 
-    def add_allocated(self, items: Items) -> None:
-        """This much more is in use, here and up to the root. No check: the caller made sure, or is forced to."""
-        for queue in self.lineage:
-            book = queue.allocated
-            for name, amount in items:
-                book[name] = book.get(name, 0) + amount
-            queue.touch()
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
-
-    def take_allocated(self, items: Items) -> None:
-        """This much is free again; what waits for room under one of these maxima is woken when it fits."""
-        for queue in self.lineage:
-            book = queue.allocated
-            for name, amount in items:
-                book[name] -= amount
-            queue.touch()
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
-        self.loosened()
-
-    def start(self, items: Items) -> None:
-        """Waiting work of this size becomes work in use: both books in one pass (the hot path of an allocation)."""
+    def add_allocated(self, items: Items, waited: bool = False) -> None:
+        """This much more is in use, here and up to the root, and `waited` until now (the hot path of an allocation, so
+        in one pass). No check: the caller made sure, or is forced to.
+        """
         total = 0
-        for _, amount in items:
-            total += amount
+        if waited:
+            for _, amount in items:
+                total += amount
         for queue in self.lineage:
             used = queue.allocated
             queue.pending_sum -= total
@@ -270,6 +252,17 @@ class Queue(QueueLine):
                 queue.parent.changed_children.append(queue)
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
+
+    def take_allocated(self, items: Items) -> None:
+        """This much is free again; what waits for room under one of these maxima is woken when it fits."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
+        self.loosened()
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
