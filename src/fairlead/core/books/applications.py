@@ -327,10 +327,14 @@ class Application:
     def untrack_if_empty(self) -> None:
         """With nothing that waits and nothing that runs it no longer counts for its user, nor for its group."""
         if self.tracked and not self.allocations and not self.pending_count:
-            self.tracked = False
+            self.untrack()
             self.limit_group = None
-            if self.allowance is not None:
-                self.allowance.strike_off(self.id)
+
+    def untrack(self) -> None:
+        """Nothing of it runs: it does not count for its user and group."""
+        self.tracked = False
+        if self.allowance is not None:
+            self.allowance.strike_off(self.id)
 
     def waiting_asks(self) -> list[Ask]:
         """Every waiting ask, in the application's own order."""
