@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, reserve_turn, waiting_asks
 from fairlead.core.acts.move import move, running_amounts
-from fairlead.core.acts.relabel import relabel
-from fairlead.core.acts.resize import resize
+from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.nominations import kept_under
