@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books import kept_constraints
-from fairlead.core.books.company import Company
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
+from fairlead.core.books.preferences import Company
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
 from fairlead.core.books.volume_limits import VolumeLimits, wake_sharing
 from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, SpreadTerm
