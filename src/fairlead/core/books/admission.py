@@ -45,21 +45,21 @@ class Admission:
     def enter(self, ask: Ask) -> None:
         """`ask` is in the books from now on."""
         self.quotas.count(ask, 1)
-        counted = self.budgets.counted.get(ask.app.spec.partition)
-        if counted is not None:
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
             counted.enter(ask, self.budgets.protecting(ask))
 
     def leave(self, ask: Ask) -> None:
         """`ask` is in the books no longer."""
         self.quotas.count(ask, -1)
-        counted = self.budgets.counted.get(ask.app.spec.partition)
-        if counted is not None:
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
             counted.leave(ask)
 
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
-        counted = self.budgets.counted.get(ask.app.spec.partition)
-        if counted is not None:
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
             counted.changed(ask)
 
     def resized(self, ask: Ask, old: Items, new: Items) -> None:
