@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.job import Job
-from fairlead.policy.queue_choice.acl import groups_of, may_submit, read_access_list
+from fairlead.policy.queue_choice.acl import may_submit, read_access_list
 from fairlead.policy.queue_choice.dynamic import nearest
 from fairlead.runtime import Refusal
 

@@ -37,7 +37,7 @@ def place(partition: Partition, ask: Ask, node: Node) -> None:
     if ask.spec.idle:
         idle_work.start(ask)
     else:
-        ask.app.queue.start(ask.items)
+        ask.app.queue.add_allocated(ask.items, waited=True)
     settle_on(partition, ask, node)
     partition.out.append(Allocated(ask.app.id, ask.key, node.id, partition.name))
     if ask.reserved_on is not None:
@@ -54,8 +54,7 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     if ask.pending:
         waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)
-    if ask.spec.idle:
-        idle_work.payer(ask).add_idle(ask.items)
+    idle_work.count_use(ask, 1)
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
     settle_on(partition, ask, node)
@@ -82,7 +81,7 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
     else:
         partition.tightened += 1
     if nodes.terrain.counted or spec.where is not ANYWHERE:
-        nodes.terrain.started(spec, node)
+        nodes.terrain.count(spec, node, 1)
     nodes.lost(node)
     ask.app.count_allocated(ask)
     partition.allocation_count += 1
@@ -118,18 +117,16 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
     node.give_back(ask)
     terrain = partition.nodes.terrain
     if terrain.counted or ask.spec.where is not ANYWHERE:
-        terrain.ended(ask.spec, node)
+        terrain.count(ask.spec, node, -1)
     ask.node = None
-    pays = app.queue
     if ask.spec.idle:
         partition.idle.end(ask, node)
-        pays = idle_work.payer(ask)
+    if ask.spec.idle or ask.evict_cause is not None:
+        idle_work.count_use(ask, -1)
     if ask.evict_cause is not None:
         terminating.end(partition, ask)
-    if ask.spec.idle:
-        pays.add_idle(ask.items, -1)
     app.uncount_allocated(ask)
-    pays.take_allocated(ask.items)
+    idle_work.payer(ask).take_allocated(ask.items)
     if app.pending_count:
         app.queue.touch_app(app)
     partition.released_count += 1
@@ -170,7 +167,9 @@ def evict(
 def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
     """An allocation was told to stop, or is reported as leaving: from now on it is no victim any more."""
     assert ask.node is not None
+    idle_work.count_use(ask, -1)
     ask.evict_cause = cause
+    idle_work.count_use(ask, 1)
     partition.admission.changed(ask)
     if ask.spec.placeholder:
         gangs.placeholder_told_to_go(ask)

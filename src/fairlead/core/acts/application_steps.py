@@ -166,7 +166,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     after = _awaited(app)
     if after is not None:
         if not app.allocations:
-            _untrack(app)
+            app.untrack()
             leave_accepted(app)
         advance(partition, app, after)
         if app.allocations > app.placeholder_count or (app.state is State.ACCEPTED and gangs.is_whole(app)):
@@ -197,19 +197,12 @@ def _give_place_back(partition: Partition, app: Application) -> None:
 
 def wait_for_place(partition: Partition, app: Application) -> None:
     """An application of which nothing runs waits for a place as if it had not run."""
-    _untrack(app)
+    app.untrack()
     if app.state in LIVE:
         advance(partition, app, Step.REQUEUE)
     else:
         leave_accepted(app)
         application_limits.look_again(app)
-
-
-def _untrack(app: Application) -> None:
-    """Nothing of it runs, and it waits for a place like others: it does not count for its user and group."""
-    app.tracked = False
-    if app.allowance is not None:
-        app.allowance.strike_off(app.id)
 
 
 def _awaited(app: Application) -> Step | None:

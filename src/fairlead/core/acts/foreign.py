@@ -31,9 +31,3 @@ def end(partition: Partition, key: str) -> None:
     if spec is not None:
         shapes.part(partition, spec.where)
         partition.books_version += 1
-
-
-def leave_node(partition: Partition, node: Node) -> None:
-    """The node is about to go, and all of it that runs there."""
-    for key in list(node.foreign):
-        end(partition, key)

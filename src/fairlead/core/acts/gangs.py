@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import allocations, application_steps, nominate, reserve_node, waiting_asks
+from fairlead.core.acts import allocations, application_steps, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -146,10 +146,7 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
     It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
     """
     app = ask.app
-    nominate.lose(partition, ask)
-    reserve_node.unreserve(partition, ask)  # While it waits: should the swap fail, others may be stopped for it again.
-    waiting_asks.dequeue(partition, ask)
-    app.queue.add_pending(ask.items, -1)
+    waiting_asks.take_out(partition, ask)  # Should the swap fail, others may be stopped for it again.
     ask.replaces, placeholder.replaces = placeholder, ask
     app.swapping += 1
     if node is not placeholder.node:

@@ -7,7 +7,6 @@ Never judges the file as a whole (`policy.events.reload` does, beforehand), save
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import (
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlead.core.books import Application, Cluster
-    from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, TemplateSpec
+    from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 PARTITION_REMOVED = "PartitionRemoved"
 
@@ -96,7 +95,7 @@ def _add_partition(cluster: Cluster, spec: PartitionSpec) -> None:
     partition.keeps_history = cluster.keeps_history
     cluster.partitions[spec.name] = partition
     queue_removal.queue_changed(partition, root, "added")
-    _derive(root, spec.root)
+    root.configure(spec.root)
     _apply_children(partition, root, spec.root)
     _set_order(partition)
     windows.look(partition)
@@ -144,7 +143,7 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     partition.spec = spec
     partition.idle.count(-1)
     partition.nodes.resort(spec.node_sort)
-    _derive(partition.root, spec.root)
+    partition.root.configure(spec.root)
     _apply_children(partition, partition.root, spec.root)
     partition.idle.count(1)
     _set_order(partition)
@@ -211,26 +210,8 @@ def _apply(partition: Partition, parent: Queue, name: str, spec: QueueSpec) -> N
     if queue.state is QueueState.DRAINING:
         queue.state = QueueState.ACTIVE
         queue_removal.queue_changed(partition, queue, "restarted")
-    _derive(queue, spec)
-    _apply_children(partition, queue, spec)
-
-
-def _derive(queue: Queue, spec: QueueSpec) -> None:
-    """Everything that the file says of one queue, and what it has from its parent."""
     queue.configure(spec)
-    queue.template = _without_blanks(spec.child_template)
-    if queue.template is None and queue.parent is not None:
-        queue.template = queue.parent.template
-
-
-def _without_blanks(template: TemplateSpec | None) -> TemplateSpec | None:
-    """A template without the properties that have no name or no value; one that then says nothing is none."""
-    if template is None:
-        return None
-    kept = {name: value for name, value in template.properties.items() if name.strip() and value.strip()}
-    if not kept and template.guaranteed is None and template.max is None and not template.max_applications:
-        return None
-    return replace(template, properties=kept)
+    _apply_children(partition, queue, spec)
 
 
 def _drain(partition: Partition, queue: Queue) -> None:
@@ -267,7 +248,7 @@ def _settle_kind(partition: Partition, queue: Queue) -> None:
     if spec is not None and queue.parent is not None and says_leaf(spec):
         queue.is_leaf = True
         queue.child_heap.clear()
-        _derive(queue, spec)
+        queue.configure(spec)
 
 
 def recount_priorities(queue: Queue) -> int:

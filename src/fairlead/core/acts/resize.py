@@ -1,7 +1,9 @@
-"""Resize: an ask or an allocation changes its size in place.
+"""An ask or an allocation changes in place: its size, or its labels, constraints and images.
 
-Decides what follows in the books of its node, its queues, its limits and its quotas. Never refuses: what runs may go
-over any limit by it. Invariant: all sums are right afterwards, and whatever waits for the room is looked at.
+Decides what follows in the books of its node, its queues, its limits, its quotas and budgets, and for what runs beside
+it or waits. Never refuses: what runs may go over any limit by it. Never stops what may not be where it is any more:
+constraints are for the start. Invariant: all sums are right afterwards, whatever waits for the room is looked at, and
+what waits with other labels keeps its place in line.
 """
 
 from __future__ import annotations
@@ -9,13 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import quota_clocks, waiting_asks
+from fairlead.core.acts import quota_clocks, shapes, waiting_asks
 from fairlead.core.books import idle_work
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.resources import add_to, negative
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fairlead.core.books import Ask, Partition
+    from fairlead.core.model.constraints import Constraints
     from fairlead.core.model.specs import AskSpec
 
 
@@ -50,3 +55,22 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         app.queue.touch_app(app)
     partition.books_version += 1
     partition.nodes.gained(ask.node)
+
+
+def relabel(
+    partition: Partition, ask: Ask, labels: Mapping[str, str], where: Constraints, images: tuple[str, ...]
+) -> None:
+    """`ask` has these labels and constraints from now on, and runs these images."""
+    old, spec = ask.spec, replace(ask.spec, labels=labels, where=where, images=images)
+    shapes.meet(partition, spec.where)
+    partition.admission.leave(ask)
+    if ask.node is not None:
+        partition.nodes.terrain.count(old, ask.node, -1)
+        ask.spec = spec
+        partition.nodes.terrain.count(spec, ask.node, 1)
+        partition.nodes.gained(ask.node)  # A host port, or a place for a volume, may be free now.
+    else:
+        waiting_asks.describe(partition, ask, spec)
+    partition.admission.enter(ask)
+    shapes.part(partition, old.where)
+    partition.books_version += 1

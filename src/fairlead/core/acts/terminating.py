@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.books.idle_work import payer
+from fairlead.core.books.idle_work import count_use, payer
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition
@@ -24,13 +23,9 @@ TIMER = "leaving"
 
 
 def begin(partition: Partition, ask: Ask) -> None:
-    """It was told to stop: in the books of the queue that pays for it and above, its room counts as gone."""
-    pays = payer(ask)
-    pays.add_preempting(ask.items)
-    if ask.spec.idle:
-        pays.add_idle(ask.items, -1)
+    """It was told to stop: its room counts as gone, until it is overdue."""
     if partition.nominations:
-        pays.loosened()  # What leaves counts as gone where room is promised to others.
+        payer(ask).loosened()  # What leaves counts as gone where room is promised to others.
     grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
     due_ms = partition.now_ms + grace_ms + MARGIN_MS
     partition.disruption.leave_by[ask] = due_ms
@@ -39,8 +34,6 @@ def begin(partition: Partition, ask: Ask) -> None:
 
 def end(partition: Partition, ask: Ask) -> None:
     """It is gone."""
-    if counts_as_gone(ask):
-        _stays(ask)
     partition.disruption.leave_by.pop(ask, None)
     if not partition.disruption.leave_by:
         partition.timers.cancel(partition.name, "", TIMER)
@@ -58,16 +51,10 @@ def late(partition: Partition) -> list[Ask]:
 def give_up(partition: Partition, ask: Ask) -> None:
     """It has not left in its time: its room is counted on no more."""
     assert ask.node is not None
-    _stays(ask)
+    count_use(ask, -1)
     ask.overdue = True
+    count_use(ask, 1)
     del partition.disruption.leave_by[ask]
     partition.disruption.overdue[ask] = None
     partition.nodes.since_search[ask.node] = None
     partition.books_version += 1
-
-
-def _stays(ask: Ask) -> None:
-    """In the books its room does not count as gone any longer."""
-    payer(ask).add_preempting(ask.items, -1)
-    if ask.spec.idle:
-        payer(ask).add_idle(ask.items)

@@ -44,20 +44,23 @@ class Admission:
 
     def enter(self, ask: Ask) -> None:
         """`ask` is in the books from now on."""
-        self.quotas.enter(ask)
-        if self.budgets.counted:
-            self.budgets.enter(ask)
+        self.quotas.count(ask, 1)
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+            counted.enter(ask, self.budgets.protecting(ask))
 
     def leave(self, ask: Ask) -> None:
         """`ask` is in the books no longer."""
-        self.quotas.leave(ask)
-        if self.budgets.counted:
-            self.budgets.leave(ask)
+        self.quotas.count(ask, -1)
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+            counted.leave(ask)
 
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
-        if self.budgets.counted:
-            self.budgets.changed(ask)
+        of = self.budgets.counted
+        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+            counted.changed(ask)
 
     def resized(self, ask: Ask, old: Items, new: Items) -> None:
         """`ask` changes its size."""

@@ -143,24 +143,6 @@ class Budgets(Declared[BudgetSpec]):
         namespace = self._specs[name].namespace
         return not namespace or namespace == app.spec.tags.get(TAG_NAMESPACE, "")
 
-    def enter(self, ask: Ask) -> None:
-        """`ask` is in the books from now on."""
-        counted = self.counted.get(ask.app.spec.partition)
-        if counted is not None:
-            counted.enter(ask, self.protecting(ask))
-
-    def leave(self, ask: Ask) -> None:
-        """`ask` is in the books no longer."""
-        counted = self.counted.get(ask.app.spec.partition)
-        if counted is not None:
-            counted.leave(ask)
-
-    def changed(self, ask: Ask) -> None:
-        """`ask` started, or was told to stop."""
-        counted = self.counted.get(ask.app.spec.partition)
-        if counted is not None:
-            counted.changed(ask)
-
     def told_to_stop(self, ask: Ask) -> None:
         """`ask` is told to stop, for the first time: where the place counts, that much less is left, counted or not."""
         if self._specs and ask.evict_cause is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Asks, Declared, in_words
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
 from fairlead.core.model.plain import to_plain
@@ -56,12 +56,6 @@ def quota_problem(spec: QuotaSpec) -> tuple[str, str] | None:
         if problem := _scope_problem(scope):
             return f"scopes[{index}]", problem
     return None
-
-
-def flaw(spec: QuotaSpec) -> str:
-    """The second of these alone: what is wrong with the quota and what to do about it."""
-    problem = quota_problem(spec)
-    return problem[1] if problem is not None else ""
 
 
 def _scope_problem(scope: Requirement) -> str:
@@ -107,7 +101,7 @@ class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
     def __init__(self) -> None:
-        super().__init__("quota", flaw)
+        super().__init__("quota", lambda spec: in_words(quota_problem(spec)))
         self._of: dict[str, Quota] = {}
         self._by_queue: dict[str, list[Quota]] = {}
 
@@ -151,14 +145,11 @@ class ClassQuotas(Declared[QuotaSpec]):
             return ClassNotAllowed(priority_class, path)
         return next((short for quota in over if (short := quota.shortage(items)) is not None), None)
 
-    def enter(self, ask: Ask) -> None:
-        """`ask` was admitted, or is there already."""
-        self.add(ask.app.queue.path, ask.spec.priority_class, ask.items, 1)
-
-    def leave(self, ask: Ask) -> None:
-        """`ask` is gone, whether it waited or ran."""
+    def count(self, ask: Ask, sign: int) -> None:
+        """`ask` was admitted, or is there already (1); it is gone, whether it waited or ran (-1)."""
         if self._of:
-            self.add(ask.app.queue.path, ask.spec.priority_class, negative(ask.items), -1)
+            items = ask.items if sign > 0 else negative(ask.items)
+            self.add(ask.app.queue.path, ask.spec.priority_class, items, sign)
 
     def add(self, path: str, priority_class: str, items: Items, works: int = 0) -> None:
         """What is admitted in the queue grows by so much."""

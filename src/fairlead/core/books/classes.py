@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Asks, Declared, in_words
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import Reason, Refused
@@ -50,17 +50,11 @@ def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
     return None
 
 
-def flaw(spec: PriorityClassSpec) -> str:
-    """The second of these alone: what is wrong with the class and what to do about it."""
-    problem = class_problem(spec)
-    return problem[1] if problem is not None else ""
-
-
 class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
     def __init__(self) -> None:
-        super().__init__("priority class", flaw)
+        super().__init__("priority class", lambda spec: in_words(class_problem(spec)))
         self._specs = {spec.name: spec for spec in BUILT_IN}
         self.default: PriorityClassSpec | None = None
         """What work gets that names neither class nor priority."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books import kept_constraints
-from fairlead.core.books.company import Company
 from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
+from fairlead.core.books.preferences import Company
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
 from fairlead.core.books.volume_limits import VolumeLimits, wake_sharing
 from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, SpreadTerm
@@ -119,15 +119,8 @@ class Terrain:
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
-    def started(self, spec: AskSpec, node: Node) -> None:
-        """Work that this describes, of whatever scheduler, runs on `node` from now on."""
-        self._count(spec, node, 1)
-
-    def ended(self, spec: AskSpec, node: Node) -> None:
-        """It no longer runs on `node`."""
-        self._count(spec, node, -1)
-
-    def _count(self, spec: AskSpec, node: Node, change: int) -> None:
+    def count(self, spec: AskSpec, node: Node, change: int) -> None:
+        """Work that this describes, of whatever scheduler, runs on `node` from now on (1), or no longer (-1)."""
         if self.drawn:
             kept_constraints.wake_the_kept_off(self._table, spec.labels)
         if self.counted:

@@ -27,6 +27,11 @@ def no_asks() -> Iterable[Ask]:
     return ()
 
 
+def in_words(problem: tuple[str, str] | None) -> str:
+    """Of a field that is wrong and what to do about it, the second alone; nothing when all is well."""
+    return problem[1] if problem is not None else ""
+
+
 class Declared(Generic[S]):
     """The things of one kind by name, in the order in which they were made."""
 

@@ -10,7 +10,7 @@ The resource group of a leaf is the nearest queue above it with the property `re
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to, negative
@@ -30,15 +30,12 @@ def idle_key(ask: Ask) -> IdleKey:
     return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
 
 
-class IdleLine:
+class IdleLine(NamedTuple):
     """The waiting idle asks of one leaf and shape, in order: one look for a node serves all of them."""
 
-    __slots__ = ("asks", "leaf", "shape")
-
-    def __init__(self, leaf: Queue, shape: Shape) -> None:
-        self.leaf = leaf
-        self.shape = shape
-        self.asks: list[Ask] = []
+    leaf: Queue
+    shape: Shape
+    asks: list[Ask]
 
     @property
     def head_key(self) -> IdleKey:
@@ -61,7 +58,7 @@ class IdleWork:
         key = (ask.app.queue, ask.shape)
         line = self.lines.get(key)
         if line is None:
-            line = self.lines[key] = IdleLine(*key)
+            line = self.lines[key] = IdleLine(*key, [])
         insort(line.asks, ask, key=idle_key)
 
     def leave(self, ask: Ask) -> None:
@@ -132,11 +129,13 @@ def start(ask: Ask) -> None:
     """A waiting idle ask becomes one in use, in the books of the queues."""
     ask.app.queue.add_pending(ask.items, -1)
     payer(ask).add_allocated(ask.items)
-    payer(ask).add_idle(ask.items)
+    count_use(ask, 1)
 
 
 def count_use(ask: Ask, sign: int) -> None:
-    """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts."""
+    """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts.
+    Before that changes it is taken out, and put in again afterwards.
+    """
     if counts_as_gone(ask):
         payer(ask).add_preempting(ask.items, sign)
     elif ask.spec.idle:

@@ -128,7 +128,7 @@ class NodeTable:
         """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
         node.set_foreign(spec.key, (spec, now_ms))
-        self.terrain.started(spec, node)
+        self.terrain.count(spec, node, 1)
         self.gained(node)
 
     def end_foreign(self, key: str) -> AskSpec | None:
@@ -138,7 +138,7 @@ class NodeTable:
             return None
         spec, _ = node.foreign[key]
         node.set_foreign(key, None)
-        self.terrain.ended(spec, node)
+        self.terrain.count(spec, node, -1)
         self.gained(node)
         return spec
 

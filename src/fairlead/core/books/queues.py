@@ -7,6 +7,7 @@ orders queues and never places anything. Invariant: what a queue has allocated a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -139,12 +140,16 @@ class Queue(QueueLine):
     # -- configuration --------------------------------------------------------------------------------------------
 
     def configure(self, spec: QueueSpec) -> None:
-        """Take over what the file says about this queue (not its children). The root never has limits of its own."""
+        """Everything that the file says of this queue (not its children), and what it has from its parent. The root
+        never has limits of its own.
+        """
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
         self._apply(raw, spec)
-        self.template = spec.child_template
+        self.template = _without_blanks(spec.child_template)
+        if self.template is None and self.parent is not None:
+            self.template = self.parent.template
         self.admin_acl, self.submit_acl = spec.admin_acl, spec.submit_acl
 
     def configure_dynamic(self, template: TemplateSpec | None) -> None:
@@ -231,32 +236,14 @@ class Queue(QueueLine):
             queue.pending_sum += total
             queue.touch()
 
-    def add_allocated(self, items: Items) -> None:
-        """This much more is in use, here and up to the root. No check: the caller made sure, or is forced to."""
-        for queue in self.lineage:
-            book = queue.allocated
-            for name, amount in items:
-                book[name] = book.get(name, 0) + amount
-            queue.touch()
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
-
-    def take_allocated(self, items: Items) -> None:
-        """This much is free again; what waits for room under one of these maxima is woken when it fits."""
-        for queue in self.lineage:
-            book = queue.allocated
-            for name, amount in items:
-                book[name] -= amount
-            queue.touch()
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
-        self.loosened()
-
-    def start(self, items: Items) -> None:
-        """Waiting work of this size becomes work in use: both books in one pass (the hot path of an allocation)."""
+    def add_allocated(self, items: Items, waited: bool = False) -> None:
+        """This much more is in use, here and up to the root, and `waited` until now (the hot path of an allocation, so
+        in one pass). No check: the caller made sure, or is forced to.
+        """
         total = 0
-        for _, amount in items:
-            total += amount
+        if waited:
+            for _, amount in items:
+                total += amount
         for queue in self.lineage:
             used = queue.allocated
             queue.pending_sum -= total
@@ -270,6 +257,17 @@ class Queue(QueueLine):
                 queue.parent.changed_children.append(queue)
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
+
+    def take_allocated(self, items: Items) -> None:
+        """This much is free again; what waits for room under one of these maxima is woken when it fits."""
+        for queue in self.lineage:
+            book = queue.allocated
+            for name, amount in items:
+                book[name] -= amount
+            queue.touch()
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
+        self.loosened()
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
@@ -361,3 +359,13 @@ class Queue(QueueLine):
 
     def __repr__(self) -> str:
         return f"<Queue {self.path}>"
+
+
+def _without_blanks(template: TemplateSpec | None) -> TemplateSpec | None:
+    """A template without the properties that have no name or no value; one that then says nothing is none."""
+    if template is None:
+        return None
+    kept = {name: value for name, value in template.properties.items() if name.strip() and value.strip()}
+    if not kept and template.guaranteed is None and template.max is None and not template.max_applications:
+        return None
+    return replace(template, properties=kept)

@@ -159,7 +159,7 @@ class Trackers:
 
         From its leaf up, at each queue: the first group in the file's order that its user is in, else the wildcard.
         """
-        mine = groups_of(app)
+        mine = groups_of(app.user, app.spec.groups)
         for _, own in self._limited(app.queue):
             for name in own.groups:
                 if name in mine:
@@ -238,6 +238,6 @@ class Trackers:
                 demand.wake()
 
 
-def groups_of(app: Application) -> tuple[str, ...]:
-    """The groups of the application's user; without any the user is a group of its own."""
-    return app.spec.groups or (app.user,)
+def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups that count for a user: those given, else one with the user's own name."""
+    return groups or (user,)

@@ -19,15 +19,40 @@ INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 
 
-class Resources:
-    """An immutable amount of named resources; an absent name is 0, and zeros are not kept.
-
-    `items` is sorted by name, so that equal amounts are equal tuples and every iteration has one order.
-    """
+class _Named:
+    """Named amounts that do not change, sorted by name: equal ones are equal tuples, and iteration has one order."""
 
     __slots__ = ("items",)
 
     items: Items
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return self.items == other.items if isinstance(other, self.__class__) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.items)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({dict(self.items)})"
+
+    def __reduce__(self) -> tuple[type[_Named], tuple[Items]]:
+        return (self.__class__, (self.items,))
+
+    def as_dict(self) -> dict[str, int]:
+        """A fresh `{name: amount}`, sorted by name; a limit of 0 is there, an amount of 0 is not."""
+        return dict(self.items)
+
+
+class Resources(_Named):
+    """An immutable amount of named resources; an absent name is 0, and zeros are not kept."""
+
+    __slots__ = ()
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
@@ -39,26 +64,8 @@ class Resources:
                 return v
         return 0
 
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        return iter(self.items)
-
-    def __bool__(self) -> bool:
-        return bool(self.items)
-
     def __len__(self) -> int:
         return len(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return self.items == other.items if isinstance(other, Resources) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.items)
-
-    def __repr__(self) -> str:
-        return f"Resources({dict(self.items)})"
-
-    def __reduce__(self) -> tuple[type[Resources], tuple[Items]]:
-        return (Resources, (self.items,))
 
     def __add__(self, other: Resources) -> Resources:
         total = dict(self.items)
@@ -72,10 +79,6 @@ class Resources:
     def __mul__(self, factor: int) -> Resources:
         return Resources((n, v * factor) for n, v in self.items)
 
-    def as_dict(self) -> dict[str, int]:
-        """A fresh `{name: amount}`, sorted by name, without zeros."""
-        return dict(self.items)
-
     @property
     def negative(self) -> tuple[str, ...]:
         """The names whose amount is below zero."""
@@ -85,12 +88,10 @@ class Resources:
 NOTHING = Resources()
 
 
-class Limits:
+class Limits(_Named):
     """An immutable ceiling or guarantee; an absent name is unlimited, a present 0 means none."""
 
-    __slots__ = ("items",)
-
-    items: Items
+    __slots__ = ()
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         self.items = tuple(sorted(dict(amounts).items()))
@@ -101,28 +102,6 @@ class Limits:
 
     def __contains__(self, name: object) -> bool:
         return any(n == name for n, _ in self.items)
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        return iter(self.items)
-
-    def __bool__(self) -> bool:
-        return bool(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return self.items == other.items if isinstance(other, Limits) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(("Limits", self.items))
-
-    def __repr__(self) -> str:
-        return f"Limits({dict(self.items)})"
-
-    def __reduce__(self) -> tuple[type[Limits], tuple[Items]]:
-        return (Limits, (self.items,))
-
-    def as_dict(self) -> dict[str, int]:
-        """A fresh `{name: limit}`, sorted by name, explicit zeros kept."""
-        return dict(self.items)
 
     @property
     def is_set(self) -> bool:

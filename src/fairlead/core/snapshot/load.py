@@ -89,7 +89,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     partition.rejected = {row["spec"]["id"]: _load_ended(row, queues) for row in state["rejected"]}
     foreign = [(spec, node) for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values()]
     for spec, node in foreign:
-        partition.nodes.terrain.started(spec, node)
+        partition.nodes.terrain.count(spec, node, 1)
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values(), [spec for spec, _ in foreign])
     _link(partition, state, asks)
     for row in state["applications"]:
@@ -211,7 +211,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask.app.swapping += 1
             ask.where = partition.admission.windows.narrow(partition, ask)
         if ask.node is not None:
-            partition.nodes.terrain.started(ask.spec, ask.node)
+            partition.nodes.terrain.count(ask.spec, ask.node, 1)
             ask.app.count_allocated(ask)
         if ask.pending:
             _put_in_line(partition, ask)

@@ -17,17 +17,19 @@ from fairlead.core.model.reasons import (
     LimitApplications,
     LimitReached,
     QueueFull,
+    QueuePromised,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
+    from fairlead.core.books import Ask, Partition
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand, Obstacle
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
-    from fairlead.core.model.resources import Items
+    from fairlead.core.model.resources import Book, Items
 
 
 def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
@@ -138,3 +140,16 @@ def limit_applications(ceiling: Ceiling, app: Application) -> Reason:
         to = tuple(a.id for a in awaited(ceiling.promised, ceiling.applications, app))
         return ApplicationsPromised(ceiling.kind, ceiling.name, ceiling.queue, running, most, to)
     return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, most)
+
+
+def queue_promised(partition: Partition, queue: Queue, items: Items, ask: Ask | None = None) -> Reason:
+    """Why what a queue has left is not for this amount: it is promised, to others than the ask."""
+    others = (a for a in partition.nominations if a is not ask and queue in a.app.queue.lineage)
+    needed, free = under(queue.max, queue.allocated, items)
+    return QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
+
+
+def under(most: Mapping[str, int] | None, used: Mapping[str, int], items: Items) -> tuple[Book, Book]:
+    """What is needed of an amount and what is left of a maximum, for the resources that this names."""
+    free = {name: most[name] - used.get(name, 0) for name, _ in items if most is not None and name in most}
+    return {name: amount for name, amount in items if name in free}, free

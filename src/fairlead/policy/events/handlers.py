@@ -206,13 +206,11 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
 
 def _foreign(partition: Partition, spec: AskSpec) -> None:
     """Work of another scheduler: it uses a node, and stands beside ours."""
-    node = partition.nodes.nodes.get(spec.node)
+    node, bad = partition.nodes.nodes.get(spec.node), amount_flaw(spec.resources)
     if node is None:
-        what = f"failed to find node {spec.node}" if spec.node else "node ID is empty"
-        text = f"{what} for allocation {spec.key}"
-        partition.out.append(AskRejected("", spec.key, Refused(text), partition.name))
-        return
-    if bad := amount_flaw(spec.resources):
+        bad = f"failed to find node {spec.node}" if spec.node else "node ID is empty"
+        bad = f"{bad} for allocation {spec.key}"
+    if node is None or bad:
         partition.out.append(AskRejected("", spec.key, Refused(bad), partition.name))
         return
     if spec.where is not ANYWHERE and (bad := flaw(spec.where)):

@@ -111,7 +111,8 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
         nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
     gangs.leave_node(partition, node)
-    foreign.leave_node(partition, node)
+    for key in list(node.foreign):
+        foreign.end(partition, key)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
         again = retry.try_again(partition, ask, Cause.INTERRUPTED)

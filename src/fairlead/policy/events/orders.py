@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, reserve_turn, waiting_asks, windows
 from fairlead.core.acts.move import move, running_amounts
-from fairlead.core.acts.relabel import relabel
-from fairlead.core.acts.resize import resize
+from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.nominations import kept_under
@@ -23,42 +22,33 @@ from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
-from fairlead.core.model.reasons import QueuePromised, Reason, Refused
+from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.resources import add_to, amount_flaw, fits_in, lacks
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
-from fairlead.policy.eligibility.limits import queue_applications, queue_full
+from fairlead.policy.eligibility.limits import queue_applications, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition, Queue
     from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
-    from fairlead.core.model.resources import Items
 
 
 def move_application(partition: Partition, event: MoveApplication) -> None:
     """Put an application into another leaf, or say why it stays."""
-    app = partition.applications.get(event.id)
+    app, target = partition.applications.get(event.id), partition.root.find(event.queue)
+    refused: Reason | None
     if app is None:
-        _refuse(partition, event, Refused(f"failed to find application {event.id}"))
-        return
-    target = partition.root.find(event.queue)
-    if target is None:
-        text = f"there is no queue {event.queue}; give the whole path of a leaf, such as root.team"
-        _refuse(partition, event, Refused(text))
-        return
-    refused = _obstacle(partition, app, target)
+        refused = Refused(f"failed to find application {event.id}")
+    elif target is None:
+        refused = Refused(f"there is no queue {event.queue}; give the whole path of a leaf, such as root.team")
+    elif (refused := _obstacle(partition, app, target)) is None:
+        old = app.queue.path
+        move(partition, app, target)
+        windows.keep_free(partition, app.allocated_asks())
+        partition.out.append(ApplicationMoved(app.id, old, target.path, event.who, partition.name))
     if refused is not None:
-        _refuse(partition, event, refused)
-        return
-    old = app.queue.path
-    move(partition, app, target)
-    windows.keep_free(partition, app.allocated_asks())
-    partition.out.append(ApplicationMoved(app.id, old, target.path, event.who, partition.name))
-
-
-def _refuse(partition: Partition, event: MoveApplication, reason: Reason) -> None:
-    partition.out.append(MoveRejected(event.id, reason, partition.name))
+        partition.out.append(MoveRejected(event.id, refused, partition.name))
 
 
 def _obstacle(partition: Partition, app: Application, target: Queue) -> Reason | None:
@@ -98,16 +88,8 @@ def _too_much(partition: Partition, app: Application, target: Queue) -> Reason |
         used = {name: amount - queue.preempting.get(name, 0) for name, amount in queue.allocated.items()}
         add_to(kept, tuple(used.items()))
         if lacks(queue.max, kept, amounts):
-            return _promised(partition, queue, amounts)
+            return queue_promised(partition, queue, amounts)
     return None
-
-
-def _promised(partition: Partition, queue: Queue, amounts: Items) -> Reason:
-    most = queue.max or {}
-    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in amounts if name in most}
-    needed = {name: amount for name, amount in amounts if name in free}
-    to = (ask for ask in partition.nominations if queue in ask.app.queue.lineage)
-    return QueuePromised(queue.path, needed, free, tuple(f"{ask.app.id}/{ask.key}" for ask in to))
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------

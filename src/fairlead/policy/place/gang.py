@@ -17,7 +17,7 @@ from fairlead.policy.order.keys import application_key, first_leaf_in_walk
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Ask, Node, Partition, Queue, Shape
-    from fairlead.core.books.task_groups import TaskGroup
+    from fairlead.core.books.applications import TaskGroup
 
 
 def replace_one(partition: Partition) -> Ask | None:

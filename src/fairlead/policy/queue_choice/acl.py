@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.queues import RECOVERY_QUEUE
+from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import ACL_GROUP, ACL_USER
 
 if TYPE_CHECKING:
@@ -59,11 +60,6 @@ def read_access_list(text: str) -> AccessList:
         named_users=frozenset(name for name in users.split(",") if ACL_USER.fullmatch(name)),
         named_groups=frozenset(name for name in groups.split(",") if ACL_GROUP.fullmatch(name)),
     )
-
-
-def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups that count for a user: those given, else one with the user's own name."""
-    return groups or (user,)
 
 
 def may_submit(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import queue_removal
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import USER_NAME
 from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.reasons import Reason, Refused, SubmitDenied
 from fairlead.core.model.resources import lacks, pruned
 from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec, TemplateSpec
-from fairlead.policy.queue_choice.acl import groups_of, may_submit
+from fairlead.policy.queue_choice.acl import may_submit
 from fairlead.policy.queue_choice.dynamic import (
     CannotCreate,
     apply_namespace_tags,

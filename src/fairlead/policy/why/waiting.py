@@ -29,12 +29,14 @@ from fairlead.policy.eligibility.limits import (
     limit_reached,
     queue_applications,
     queue_full,
+    queue_promised,
+    under,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition, Queue
+    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition
     from fairlead.core.model.reasons import Reason
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
@@ -133,7 +135,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     if partition.nominations:
         full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
         if full is not None:
-            return _queue_promised(partition, full, ask)
+            return queue_promised(partition, full, ask.items, ask)
         if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
             return _limit_promised(partition, ceiling, ask)
     if partition.nodes.sum_has_room(ask.items):
@@ -166,20 +168,8 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
     kept = partition.nominations.of.values()
     holders = tuple(f"{n.ask.app.id}/{n.ask.key}" for n in kept if ceiling in n.places)
-    needed, free = _under(ceiling.max, ceiling.used, ask)
+    needed, free = under(ceiling.max, ceiling.used, ask.items)
     return reasons.LimitPromised(ceiling.kind, ceiling.name, ceiling.queue, needed, free, holders)
-
-
-def _queue_promised(partition: Partition, queue: Queue, ask: Ask) -> Reason:
-    others = (a for a in partition.nominations if a is not ask and queue in a.app.queue.lineage)
-    needed, free = _under(queue.max, queue.allocated, ask)
-    return reasons.QueuePromised(queue.path, needed, free, tuple(f"{a.app.id}/{a.key}" for a in others))
-
-
-def _under(most: Mapping[str, int] | None, used: Mapping[str, int], ask: Ask) -> tuple[Book, Book]:
-    """What an ask needs and what is left of a maximum, for the resources that this names."""
-    free = {name: most[name] - used.get(name, 0) for name, _ in ask.items if most is not None and name in most}
-    return {name: amount for name, amount in ask.items if name in free}, free
 
 
 def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:

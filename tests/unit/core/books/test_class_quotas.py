@@ -87,7 +87,7 @@ def test_a_new_quota_counts_what_is_there() -> None:
     held = quotas(quota(), there=there)
     [counted] = held
     assert (counted.used, counted.works) == ({"vcore": 4}, 2)
-    held.leave(there[1])
+    held.count(there[1], -1)
     assert (counted.used, counted.works) == ({"vcore": 1}, 1)
 
 

@@ -21,7 +21,7 @@ def queues() -> tuple[Queue, Queue, Queue]:
 def test_what_starts_moves_from_waiting_to_used_up_to_the_root() -> None:
     root, parent, leaf = queues()
     leaf.add_pending(TWO)
-    leaf.start(TWO)
+    leaf.add_allocated(TWO, waited=True)
     assert [(q.allocated, q.pending_sum) for q in (root, parent, leaf)] == [({"vcore": 2}, 0)] * 3
     leaf.take_allocated(TWO)
     assert root.allocated == {"vcore": 0}
