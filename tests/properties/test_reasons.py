@@ -97,9 +97,10 @@ def taken_away(s: Scheduler, reason: Reason, less: int) -> list[Event]:
             count = reason.running + 1 - less
             return _with_queue(s, reason.queue, lambda queue: replace(queue, max_applications=count))
         case reasons.NoNodeHasRoom() if reason.node and not (less and reason.held):
-            # (What is held may be given back for less: who it is held for may then have enough.)
-            left = {r: reason.free.get(r, 0) - reason.held.get(r, 0) for r in reason.needed}
-            total = s.cluster.partitions[PART].nodes.nodes[reason.node].total
+            # (What is held may be given back for less: who it is held for may then have enough.) More may be kept than is
+            # free, of what others have yet to leave: that has to be there as well.
+            node = s.cluster.partitions[PART].nodes.nodes[reason.node]
+            left, total = {r: node.free.get(r, 0) for r in reason.needed}, node.total
             more = {r: max(reason.needed[r] - left[r] - less, 0) for r in left if reason.needed[r] > left[r]}
             return [
                 UpdateNode(reason.node, Resources({r: total.get(r, 0) + more.get(r, 0) for r in {**total, **more}}))
