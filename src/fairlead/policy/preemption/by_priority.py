@@ -56,8 +56,8 @@ class Attempts:
         """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
         end); True when it was done.
         """
-        partition = self.partition
-        if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
+        partition, nodes = self.partition, self.partition.nodes
+        if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
         for demands in self._untried():
