@@ -107,7 +107,7 @@ def _check_application(partition: Partition, lines: Lines, app: Application) -> 
     """Its kept key is the one it has now, it stands among those of its leaf, and none of its batches that may start is
     out of line.
     """
-    if app.touched or not app.batches or backoff.is_resting(partition, app):
+    if app.touched or not app.batches or app.rests(partition.now_ms):
         return
     leaf = app.queue
     in_line = [batch for batch in app.batches.values() if batch.stamp]

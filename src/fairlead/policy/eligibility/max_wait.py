@@ -20,7 +20,6 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
-from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.headroom import obstacle_above
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
@@ -39,7 +38,7 @@ def may_start(partition: Partition, ask: Ask) -> bool:
     placeholders stand in for it, no other ask has its turn kept before, and its user and group have room.
     """
     app = ask.app
-    if app.stands_in(line_group(ask)) or is_resting(partition, app) or not may_run(app):
+    if app.stands_in(line_group(ask)) or app.rests(partition.now_ms) or not may_run(app):
         return False
     return not waits_for_turn(partition, ask) and full_ceiling(app, ask.items) is None
 

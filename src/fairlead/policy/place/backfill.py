@@ -15,7 +15,6 @@ from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
-from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of
 from fairlead.policy.order.effective_priority import weaker_than
@@ -70,7 +69,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[_Start]) -> Ask |
 def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
     """What of the leaf waits for a kept turn, and for nothing else that its application says."""
     for app in leaf.applications.values():
-        if not app.batches or not may_run(app) or is_resting(partition, app):
+        if not app.batches or not may_run(app) or app.rests(partition.now_ms):
             continue
         for batch in app.line:
             if not app.stands_in(batch.task_group):
