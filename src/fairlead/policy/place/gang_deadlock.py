@@ -21,6 +21,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.order.effective_priority import rank
+from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -130,7 +131,7 @@ class Empty:
 
     def __init__(self, partition: Partition, app: Application) -> None:
         self._partition, self._app = partition, app
-        self._kept = _by_node((app,))
+        self._kept = by_node(app.standing())
 
     def free_on(self, node: Node) -> Book | None:
         """What the node would have free."""
@@ -156,7 +157,7 @@ class AsItIs:
     def __init__(self, app: Application, giving: Collection[Application]) -> None:
         self._app = app
         self._giving = giving
-        self._given = _by_node(giving)
+        self._given = by_node(ask for app in giving for ask in app.standing())
 
     def free_on(self, node: Node) -> Book | None:
         """What the node has free; None where it is set aside for others."""
@@ -178,15 +179,6 @@ class AsItIs:
     def gone(self) -> tuple[Ask, ...]:
         """What would not run any more and is therefore no neighbour."""
         return tuple(ask for given in self._given.values() for ask in given)
-
-
-def _by_node(apps: Collection[Application]) -> dict[Node, list[Ask]]:
-    """The placeholders that stand, by their node."""
-    found: dict[Node, list[Ask]] = {}
-    for ask in (ask for app in apps for ask in app.standing()):
-        assert ask.node is not None
-        found.setdefault(ask.node, []).append(ask)
-    return found
 
 
 def _places(app: Application) -> tuple[Queue | Ceiling, ...]:
