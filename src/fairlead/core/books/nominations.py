@@ -66,8 +66,7 @@ class Nominations:
     def keep_room(self, nomination: Nomination) -> None:
         """Keep room for it where its application is now."""
         ask = nomination.ask
-        ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-        nomination.places = (*ask.app.queue.lineage[:-1], *ceilings)
+        nomination.places = (*ask.app.queue.lineage[:-1], *ask.app.ceilings)
         for place in nomination.places:
             add_to(self.kept.setdefault(place, {}), ask.items)
         keep_place(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))

@@ -45,19 +45,15 @@ def leaves_places(app: Application, others: Collection[Application]) -> bool:
         return True
     counts: list[tuple[Obstacle, int, int, dict[str, None]]]
     counts = [(q, q.max_applications, begun(q), q.allocating_accepted) for q in app.queue.lineage]
-    counts += [(c, c.max_applications, c.begun(), c.applications) for c in _ceilings(app)]
+    counts += [(c, c.max_applications, c.begun(), c.applications) for c in app.ceilings]
     for place, most, count, counted in counts:
         if not most or app.id in counted:
             continue
-        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in _ceilings(o))]
+        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in o.ceilings)]
         # What is promised a place is counted already.
         if here and count + sum(each not in place.promised for each in (app, *here)) > most:
             return False
     return True
-
-
-def _ceilings(app: Application) -> tuple[Ceiling, ...]:
-    return app.allowance.ceilings if app.allowance is not None else ()
 
 
 def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:

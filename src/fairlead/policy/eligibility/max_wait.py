@@ -116,8 +116,7 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
     """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work. What
     requires a node starts there though it is drained.
     """
-    ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
+    maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ask.app.ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
         return False
     nodes = partition.nodes.nodes.values()
@@ -165,7 +164,7 @@ def _make_place(partition: Partition, holder: Ask) -> None:
 
 def _counts(app: Application, closed: Queue | Ceiling) -> bool:
     """Whether an application has one of the places there."""
-    if app.allowance is not None and closed in app.allowance.ceilings:
+    if closed in app.ceilings:
         return app.tracked
     return closed in app.queue.lineage and (app.state in LIVE or app.id in app.queue.allocating_accepted)
 

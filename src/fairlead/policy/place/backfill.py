@@ -170,8 +170,8 @@ def _leaves_enough(ask: Ask, start: _Start) -> bool:
     """
     if _is_full(start.expected, start.total, ask):
         return False
-    mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    return not any(_counts_for(c, start.holder) and _is_used_up(c, start, ask) for c in mine)
+    shared = [ceiling for ceiling in ask.app.ceilings if ceiling in start.holder.app.ceilings]
+    return not any(_is_used_up(ceiling, start, ask) for ceiling in shared)
 
 
 def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
@@ -179,15 +179,11 @@ def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
     return any(lacks(queue.max, used, _sum(total, other)) for queue, used in expected.used.items())
 
 
-def _counts_for(ceiling: Ceiling, ask: Ask) -> bool:
-    return ask.app.allowance is not None and ceiling in ask.app.allowance.ceilings
-
-
 def _is_used_up(ceiling: Ceiling, start: _Start, ask: Ask) -> bool:
     """Whether a limit has no room for it beside the holder and those that start by then and have room beside this."""
     total = dict(start.holder.items)
     for other in start.by_then:
-        if other is not start.holder and _counts_for(ceiling, other) and not ceiling.lacks(_sum(total, other)):
+        if other is not start.holder and ceiling in other.app.ceilings and not ceiling.lacks(_sum(total, other)):
             add_to(total, other.items)
     return ceiling.lacks(_sum(total, ask))
 

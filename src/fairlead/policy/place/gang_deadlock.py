@@ -183,7 +183,7 @@ class AsItIs:
 
 def _places(app: Application) -> tuple[Queue | Ceiling, ...]:
     """Every queue and limit that it counts in."""
-    return (*app.queue.lineage, *(app.allowance.ceilings if app.allowance is not None else ()))
+    return (*app.queue.lineage, *app.ceilings)
 
 
 def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsItIs) -> bool:
