@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import is_stronger, path_of, strength
+from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
 from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
@@ -163,7 +163,7 @@ class Attempts:
         partition = self.partition
         idle = (a.started_seq for a in partition.idle.every() if partition.is_young(a, ask))
         self._young_seq = min(idle, default=NONE_YOUNG)
-        weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+        weaker = weaker_than(partition, ask)
         if not may_run(ask.app, Counter(other.app for other in weaker)):
             return None, False
         if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
