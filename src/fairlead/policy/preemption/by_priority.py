@@ -198,7 +198,6 @@ def tell(partition: Partition, plan: Plan) -> None:
     for victim in plan.victims:
         message = f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
         stop_for(partition, ask, victim, "priority", message, plan.violates.get(victim, ()))
-        partition.disruption.note(ask, victim, partition.now_ms)
 
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:

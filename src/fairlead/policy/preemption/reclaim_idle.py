@@ -320,6 +320,5 @@ def carry_out(partition: Partition, plan: Plan) -> None:
         rule, text = "reclaim", f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
         if group not in victim.app.queue.lineage:
             rule, text = "guarantee", f"{text}, which is within its guarantee"
-            partition.disruption.note(ask, victim, partition.now_ms)
         stop_for(partition, ask, victim, rule, text)
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

@@ -127,7 +127,6 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
         stop_for(partition, ask, victim, "guarantee", message)
-        partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
         reserve_node.unreserve(partition, ask)
         reserve_node.reserve(partition, ask, node)
