@@ -26,6 +26,8 @@ from fairlead.policy.preemption.protection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
@@ -94,17 +96,20 @@ class Candidates:
             self.passed_over = [a for a in found if a not in named]
             found = kept
         if self.budgets_left and found:
-            budgets = self.partition.admission.budgets
-            broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
+            broken = self.violates(found)
             found.sort(key=lambda a: not broken[a])
         return found
 
     def one_by_one(self, work: list[Ask]) -> list[Ask]:
         """The order in which each of these is tried alone: what is given back first is tried last."""
-        now, budgets = self.partition.now_ms, self.partition.admission.budgets
-        left = self.budgets_left
-        broken = {a: bool(left and violated(left, [(a, budgets.protecting(a))])[a]) for a in work}
-        return sorted(work, key=lambda a: (not broken[a], self._importance(a, now)), reverse=True)
+        now = self.partition.now_ms
+        broken = {a for a in work if self.violates([a]).get(a)}
+        return sorted(work, key=lambda a: (a not in broken, self._importance(a, now)), reverse=True)
+
+    def violates(self, victims: Iterable[Ask]) -> dict[Ask, tuple[str, ...]]:
+        """For each victim, taken in this order, the budgets that have nothing left for it; nothing without budgets."""
+        budgets, left = self.partition.admission.budgets, self.budgets_left
+        return violated(left, ((victim, budgets.protecting(victim)) for victim in victims)) if left else {}
 
     def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
         """Whether its queues could lose it where they lose nothing else."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.budgets import violated
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
@@ -67,7 +66,7 @@ class Search:
         """Nominated asks whose space it may take."""
         self.may_stop = may_stop
         budgets = partition.admission.budgets
-        self.budgets_left = budgets.left(partition) if budgets and may_stop else {}
+        budgets_left = budgets.left(partition) if budgets and may_stop else {}
         nomination = ask.nomination
         self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
@@ -80,7 +79,7 @@ class Search:
         self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, self.reach, above, self.budgets_left)
+        self.candidates = Candidates(partition, ask, self.reach, above, budgets_left)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -186,7 +185,7 @@ class Search:
         victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
             return None
-        violates = self._violates(victims)
+        violates = self.candidates.violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
 
     def _is_barred(self, node: Node) -> bool:
@@ -300,12 +299,6 @@ class Search:
         return tuple(cleared)
 
     # -- harm -----------------------------------------------------------------------------------------------------
-
-    def _violates(self, victims: tuple[Ask, ...]) -> dict[Ask, tuple[str, ...]]:
-        if not self.budgets_left:
-            return {}
-        budgets = self.partition.admission.budgets
-        return violated(self.budgets_left, ((v, budgets.protecting(v)) for v in victims))
 
     def _harm(
         self,
