@@ -20,14 +20,14 @@ from fairlead.core.model.reasons import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand, Obstacle
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
-    from fairlead.core.model.resources import Items
+    from fairlead.core.model.resources import Book, Items
 
 
 def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
@@ -102,20 +102,19 @@ def is_over_limit(demand: Demand) -> bool:
 
 def queue_full(queue: Queue, items: Items) -> Reason:
     """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
-    most = queue.max or {}
-    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
-    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
-    return QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
+    return QueueFull(queue.path, *_short(queue.max or {}, queue.allocated, items))
 
 
 def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
     """Why an ask of this size waits for room under a ceiling: the resources that are short, with their numbers."""
-    limit = ceiling.max or {}
-    free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in items if name in limit}
+    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, *_short(ceiling.max or {}, ceiling.used, items))
+
+
+def _short(most: Mapping[str, int], used: Book, items: Items) -> tuple[Book, Book, Book]:
+    """Of what is short: how much is needed, how much is free, and how much there may be."""
+    free = {name: most[name] - used.get(name, 0) for name, _ in items if name in most}
     needed = {name: amount for name, amount in items if name in free and amount > free[name]}
-    short = {name: free[name] for name in needed}
-    most = {name: limit[name] for name in needed}
-    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, needed, short, most)
+    return needed, {name: free[name] for name in needed}, {name: most[name] for name in needed}
 
 
 def queue_applications(queue: Queue, app: Application) -> Reason:
