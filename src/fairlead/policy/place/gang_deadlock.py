@@ -57,18 +57,13 @@ def _lines_up(app: Application) -> bool:
     return any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
 
 
-def _lacks_some(partition: Partition, app: Application) -> bool:
-    """Whether some of its placeholders wait, in line or nominated."""
-    return _lines_up(app) or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
-
-
 def _is_leaving(app: Application) -> bool:
     """Whether some of what it gave back is still there: until that has left nothing more is asked for."""
     return any(app.placeholders.values())
 
 
 def _lacking(app: Application) -> list[Ask]:
-    """Its placeholders that wait for room, in order."""
+    """Its placeholders that wait for room, in line or nominated, in order."""
     return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
 
 
@@ -85,7 +80,7 @@ def _place(app: Application) -> tuple[int, int, int]:
 def _let_go(partition: Partition, held: list[Application]) -> bool:
     """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
     awaited = [app for app in held if app.awaited_by]
-    in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
+    in_vain = [app for app in awaited if not (_lacking(app) and _fits_alone(partition, app))]
     for app in in_vain:
         gangs.part_ways(app)
     return bool(in_vain)
