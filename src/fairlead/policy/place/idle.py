@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -87,12 +86,8 @@ def _node_for(partition: Partition, shape: Shape) -> Node | None:
         nodes.mark_unfit(shape, by_root=True)
         return None
     if shape.required_node:
-        node = nodes.nodes.get(shape.required_node)
-        # That it is drained keeps nothing off that requires it, as in the walk.
-        if node is not None and (
-            node.reservations or not fits_in(shape.items, node.free) or not nodes.lets(shape, node)
-        ):
-            node = None
+        node = nodes.required(shape)
+        node = node if node is not None and not node.reservations else None
     else:
         node = nodes.first_for(shape)
     if node is None:
