@@ -71,7 +71,7 @@ class Candidates:
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
         own = self._own.items() if any(self._own.values()) else ()
-        return [Bound(queue, dict(room), but_idle=True) for queue, room in own]
+        return [Bound(queue, room, but_idle=True) for queue, room in own]
 
     def bound_by_guarantees(self) -> Most | None:
         """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
@@ -147,7 +147,7 @@ class Candidates:
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
         far = self._far[among_own] = []
-        bounds = [Bound(bound.place, dict(bound.left)) for bound in self.above]
+        bounds = [bound.copy() for bound in self.above]
         for victim in found:
             if all(bound.is_kept for bound in bounds):
                 break
