@@ -85,11 +85,10 @@ class Candidates:
 
     def on(self, node: Node, among_own: bool) -> list[Ask]:
         """Work on the node that may be stopped, what is to be given back first coming first."""
-        now = self.partition.now_ms
         found = [a for a in node.allocations if self._may_go(a)]
         if self.above:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
-        found.sort(key=lambda a: self._importance(a, now))
+        found.sort(key=self._importance)
         if self.ask.app.queue.lineage[-1].owes:
             kept = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
             named = dict.fromkeys(kept)
@@ -102,9 +101,8 @@ class Candidates:
 
     def one_by_one(self, work: list[Ask]) -> list[Ask]:
         """The order in which each of these is tried alone: what is given back first is tried last."""
-        now = self.partition.now_ms
         broken = {a for a in work if self.violates([a]).get(a)}
-        return sorted(work, key=lambda a: (a not in broken, self._importance(a, now)), reverse=True)
+        return sorted(work, key=lambda a: (a not in broken, self._importance(a)), reverse=True)
 
     def violates(self, victims: Iterable[Ask]) -> dict[Ask, tuple[str, ...]]:
         """For each victim, taken in this order, the budgets that have nothing left for it; nothing without budgets."""
@@ -139,10 +137,9 @@ class Candidates:
         """
         if among_own in self._far:
             return self._far[among_own]
-        now = self.partition.now_ms
         everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
         found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
-        found.sort(key=lambda a: self._importance(a, now), reverse=True)
+        found.sort(key=self._importance, reverse=True)
         found = within(overdrawn(self.partition, found), found)
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
@@ -158,10 +155,10 @@ class Candidates:
                     bound.add(victim, 1)
         return far
 
-    def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
+    def _importance(self, ask: Ask) -> tuple[object, ...]:
         at_root, own = rank(ask.app.queue, ask.priority)
         unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
-        return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
+        return (-at_root, -own, not unwilling, -lost_ms(ask, self.partition.now_ms), ask.allocated_ms or 0, ask.seq)
 
 
 def _room_within(queue: Queue, ask: Ask) -> Book:
