@@ -83,7 +83,7 @@ class Attempts:
             self.left[demand.leaf] = left - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
-            plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
+            plan = find_plan(partition, ask)
             if plan is not None:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
@@ -109,12 +109,6 @@ def _is_limited(demand: Demand, batch: Batch) -> bool:
     if demand.enters and (demand.obstacle is not None or is_at_closed_gate(demand, batch.app)):
         return demand.obstacle is not demand.leaf or demand in demand.leaf.gated
     return is_over_limit(demand)
-
-
-def _has_headroom(partition: Partition, batch: Batch) -> bool:
-    """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
-    items = batch.demand.shape.items
-    return batch.demand.leaf.short_of_room(items) is None and partition.nodes.sum_has_room(items)
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
