@@ -62,9 +62,9 @@ class Attempts:
         if _is_limited(demand, batch):
             demand.deferred[batch] = None
             return False
-        delay, next_ms = demand.leaf.properties.preemption_delay_ms, NEVER_MS
+        next_ms = NEVER_MS
         for ask in batch.asks:
-            due = due_ms(ask, delay)
+            due = due_ms(ask)
             if due > now:
                 next_ms = min(next_ms, due)
                 continue
