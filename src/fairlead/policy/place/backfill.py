@@ -90,9 +90,10 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
 
     What is kept under a maximum or limit stays so, but for those whose starts are expected.
     """
-    if partition.nominations and _is_kept_from(partition, ask, tuple(start.holder for start in starts)):
+    leaf, holders = ask.app.queue, tuple(start.holder for start in starts)
+    if queue_short_of_kept(partition, leaf, ask.items, holders) or limit_short_of_kept(partition, ask, holders):
         return None
-    if full_ceiling(ask.app, ask.items) is not None or ask.app.queue.short_of_room(ask.items) is not None:
+    if full_ceiling(ask.app, ask.items) is not None or leaf.short_of_room(ask.items) is not None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
         return None
@@ -108,13 +109,6 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         if partition.nodes.suits(ask, node) and not any(_keeps_off(partition, ask, node, start) for start in before):
             return node
     return None
-
-
-def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
-    """Whether a maximum or limit has no room for it beside what is kept there for nominated asks without a turn."""
-    if queue_short_of_kept(partition, ask.app.queue, ask.items, holders) is not None:
-        return True
-    return limit_short_of_kept(partition, ask, holders) is not None
 
 
 def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:

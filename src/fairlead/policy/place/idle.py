@@ -51,9 +51,7 @@ def _is_closed(partition: Partition, leaf: Queue) -> bool:
 def _has_room_above(partition: Partition, line: IdleLine) -> bool:
     """Whether the resource group and the queues above it have room, beside what is promised there."""
     group, items = group_of(line.leaf), line.shape.items
-    if group.short_of_room(items) is not None:
-        return False
-    return not partition.nominations or queue_short_of_kept(partition, group, items) is None
+    return group.short_of_room(items) is None and queue_short_of_kept(partition, group, items) is None
 
 
 def _first(partition: Partition, line: IdleLine) -> Ask | None:
@@ -72,9 +70,7 @@ def _first(partition: Partition, line: IdleLine) -> Ask | None:
 
 def _is_over_limit(partition: Partition, ask: Ask) -> bool:
     """Whether its user or group has no room for it, beside what those will need for which work was stopped."""
-    if full_ceiling(ask.app, ask.items) is not None:
-        return True
-    return bool(partition.nominations) and limit_short_of_kept(partition, ask) is not None
+    return full_ceiling(ask.app, ask.items) is not None or limit_short_of_kept(partition, ask) is not None
 
 
 def _node_for(partition: Partition, shape: Shape) -> Node | None:
