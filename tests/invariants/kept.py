@@ -107,7 +107,7 @@ def _check_application(partition: Partition, lines: Lines, app: Application) -> 
     """Its kept key is the one it has now, it stands among those of its leaf, and none of its batches that may start is
     out of line.
     """
-    if app.touched or not app.batches or backoff.is_resting(partition, app):
+    if app.touched or not app.batches or app.rests(partition.now_ms):
         return
     leaf = app.queue
     in_line = [batch for batch in app.batches.values() if batch.stamp]
@@ -121,7 +121,7 @@ def _check_application(partition: Partition, lines: Lines, app: Application) -> 
     for batch in app.batches.values():
         assert batch.stamp or not lines.is_eligible(batch), f"{app.id}: {batch.head} may start, and is out of line"
         if batch.stamp and leaf.by_rank:
-            assert batch.demand in lines.waiting.get(batch.demand.shape, ()), f"{batch.head} would stop nothing"
+            assert batch.demand in batch.demand.shape.demands_in_line(), f"{batch.head} would stop nothing"
         if batch.stamp and not leaf.by_rank:
             _check_attempt(partition, batch.demand, app)
 

@@ -73,7 +73,7 @@ def _check_shapes(partition: Partition) -> None:
 def _check_seeking(partition: Partition) -> None:
     """What may have a node set aside is looked at when it has waited so long (where no turn is kept, outside gangs)."""
     for shape, since_ms in partition.nodes.seekable.items() if not partition.reserving.of else ():
-        for demand in partition.demands_of(shape):
+        for demand in shape.demands_in_line():
             batches = [b for app in demand.leaf.applications.values() for b in app.batches.values()]
             own = [b for b in batches if b.demand is demand and b.stamp and not b.task_group]
             # What is put in its place anew is looked at anew.

@@ -21,7 +21,7 @@ WAKING = frozenset(
     line_up _line_up wait_again enter_next enter_if_met await_turn _await part_ways come_under_limits
     limits_changed _limits_changed keep_anew rearm watch watch_all
     change_priority recount_priority recount_priorities _priority_may_have_changed
-    note_change note_due note_attempt _note_waiting _wait_for_node moves_on may_preempt_again _let_try_again
+    note_change note_due note_attempt _wait_for_node moves_on may_preempt_again _let_try_again
     note_owed find_owed find_guarantees
     set_earlier set_timer _set_timer _set_timer_earlier count_running give_place_back
     """.split()  # noqa: SIM905 (a list of quoted words is harder to read)

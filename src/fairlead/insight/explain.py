@@ -248,7 +248,7 @@ def _levels(ask: Ask) -> Iterator[Level]:
             yield from _amounts(queue.path, "", queue.max or {}, queue.allocated, ask)
         if queue.max_applications and app.state is State.ACCEPTED and app.id not in queue.allocating_accepted:
             yield _level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
-    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+    for ceiling in app.ceilings:
         who = f"{ceiling.kind} {ceiling.name}"
         yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.used, ask)
         if ceiling.max_applications and app.state is State.ACCEPTED and app.id not in ceiling.applications:

@@ -161,7 +161,7 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     if rules.rule == "priority" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
         return []
     found = [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
-    due_ms = attempt_times.due_ms(ask, ask.app.queue.properties.preemption_delay_ms)
+    due_ms = attempt_times.due_ms(ask)
     if due_ms <= partition.now_ms or due_ms - partition.now_ms > DAY_MS:
         return found
     # Until then it stops nobody, whatever its queue is guaranteed.

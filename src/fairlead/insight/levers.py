@@ -67,7 +67,7 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
     levels: list[tuple[Part, int]] = []
     for queue in payer(ask).lineage:
         levels += _queue_parts(queue, ask)
-    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+    for ceiling in app.ceilings:
         levels += _ceiling_parts(partition, ceiling, ask)
     if app.state is State.ACCEPTED:
         levels += _gates(partition, app)
@@ -97,7 +97,7 @@ def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
             widened(Part(What.QUEUE_MAX, queue.path, most, 0, name), queue.allocated.get(name, 0))
         if queue.max_applications:
             widened(Part(What.QUEUE_APPLICATIONS, queue.path, queue.max_applications, 0), begun(queue, ask.app))
-    for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
+    for ceiling in ask.app.ceilings:
         who = _entry(partition, ceiling)
         for name, most in (ceiling.max or {}).items():
             widened(Part(What.LIMIT, ceiling.queue, most, 0, name, who), ceiling.used.get(name, 0))
@@ -142,7 +142,7 @@ def _gates(partition: Partition, app: Application) -> Iterator[tuple[Part, int]]
         if most and app.id not in queue.allocating_accepted and running + 1 > most:
             waiting = sum(len(below.applications) for below in queue.walk())
             yield Part(What.QUEUE_APPLICATIONS, queue.path, most, running + 1), running + 1 + waiting
-    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+    for ceiling in app.ceilings:
         if ceiling.is_closed_for(app):
             value = ceiling.begun(app) + 1
             who = _entry(partition, ceiling)
@@ -344,7 +344,7 @@ def other_queues(partition: Partition, ask: Ask) -> list[Lever]:
 def smaller_requests(partition: Partition, ask: Ask) -> Iterator[Lever]:
     """What the ask could have now, where that is less than it wants; else less of one resource, or of all."""
     room = ask.app.queue.headroom() or {}
-    for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
+    for ceiling in ask.app.ceilings:
         for name, most in (ceiling.max or {}).items():
             room[name] = min(room.get(name, most), most - ceiling.used.get(name, 0))
     seen: set[tuple[tuple[str, int], ...]] = set()

@@ -73,7 +73,7 @@ def _of_queues(app: Application, items: Items, *, idle: bool) -> Iterator[tuple[
 
 
 def _of_limits(app: Application, items: Items) -> Iterator[tuple[str, str]]:
-    for ceiling in app.allowance.ceilings if app.allowance is not None else ():
+    for ceiling in app.ceilings:
         if short := _above(items, ceiling.max):
             whose = f"{ceiling.kind} {ceiling.name} may use {format_amounts(short)} of {ceiling.queue} at most"
             yield f"it needs {_said(items, short)}, and {whose}", "ask for less, or an administrator raises the limit"

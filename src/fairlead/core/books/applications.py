@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.usage_history import Consumption
-    from fairlead.core.books.user_limits import Allowance
+    from fairlead.core.books.user_limits import Allowance, Ceiling
 
 NO_PRIORITY = -(2**62)
 """Nothing outstanding: less than any priority, offsets included. In YuniKorn's API the smallest 32-bit integer."""
@@ -216,6 +216,11 @@ class Application:
         """Whether real asks of this task group wait for placeholders."""
         found = self.groups.get(name)
         return found is not None and found.stands_in
+
+    @property
+    def ceilings(self) -> tuple[Ceiling, ...]:
+        """The limits of its user and group, of whatever queues."""
+        return self.allowance.ceilings if self.allowance is not None else ()
 
     def standing(self) -> list[Ask]:
         """Placeholders that have nodes, and that nothing replaces yet."""

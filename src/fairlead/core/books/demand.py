@@ -38,6 +38,7 @@ class Shape:
 
     __slots__ = (
         "blocked_by_root",
+        "demands",
         "held_up",
         "is_plain",
         "items",
@@ -67,6 +68,8 @@ class Shape:
         """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
         self.pending = 0
         """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
+        self.demands: dict[Demand, None] = {}
+        """What waits with it, leaf by leaf."""
         self.oldest_ms = 2**62
         """No ask that waits with it was created before this time."""
         self.unfit = False
@@ -79,6 +82,10 @@ class Shape:
         """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
         self.resting: dict[Batch, None] = {}
         """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
+
+    def demands_in_line(self) -> list[Demand]:
+        """Every demand that waits with it and may be looked at."""
+        return [demand for demand in self.demands if demand.live]
 
 
 class Demand:

@@ -296,6 +296,11 @@ class NodeTable:
             return self.order.first_fit(shape.items)
         return first_fit(self, shape, ask.spec if ask is not None else None, has_wish)
 
+    def required(self, shape: Shape) -> Node | None:
+        """The node that the shape requires, if it has room; that it is drained keeps nothing off that requires it."""
+        node = self.nodes.get(shape.required_node)
+        return node if node is not None and fits_in(shape.items, node.free) and self.lets(shape, node) else None
+
     def first_of(self, nodes: list[Node], ask: Ask) -> Node | None:
         """Of these, on each of which the ask may start, the first in order that it likes best."""
         if len(nodes) > 1 and (ask.where.prefers or self.discouraging or self.has_wish(ask)):

@@ -66,8 +66,7 @@ class Nominations:
     def keep_room(self, nomination: Nomination) -> None:
         """Keep room for it where its application is now."""
         ask = nomination.ask
-        ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-        nomination.places = (*ask.app.queue.lineage[:-1], *ceilings)
+        nomination.places = (*ask.app.queue.lineage[:-1], *ask.app.ceilings)
         for place in nomination.places:
             add_to(self.kept.setdefault(place, {}), ask.items)
         keep_place(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))
@@ -133,7 +132,7 @@ def queue_short_of_kept(partition: Partition, leaf: Queue, items: Items, but: tu
     What was told to stop for them counts as gone already: its room under the maximum is kept for them too. What is kept
     for `but` does not count: the ask itself may be one of them.
     """
-    for queue in leaf.lineage:
+    for queue in leaf.lineage if partition.nominations.of else ():
         if queue.max is None or not (book := kept_under(partition, queue, but)):
             continue
         for name, amount in items:
@@ -162,7 +161,7 @@ def something_leaves(partition: Partition, ask: Ask) -> bool:
 def limit_short_of_kept(partition: Partition, ask: Ask, but: tuple[Ask, ...] = ()) -> Ceiling | None:
     """The first limit of its user or group without room for this ask beside other asks that are nominated, but some."""
     allowance = ask.app.allowance
-    for ceiling in allowance.ceilings if allowance is not None else ():
+    for ceiling in allowance.ceilings if allowance is not None and partition.nominations.of else ():
         if ceiling.max is not None and (book := dict(kept_under(partition, ceiling, (ask, *but)))):
             add_to(book, tuple(ceiling.used.items()))
             if lacks(ceiling.max, book, ask.items):

@@ -6,7 +6,7 @@ became so by appending decisions to `out`, in order. Invariant: every total is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairlead.core.books import application_limits
@@ -140,10 +140,3 @@ class Partition:
     def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
         """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
         return app.queue.demand(shape, (task_group, app.allowance, application_limits.has_to_enter(app)))
-
-    def demands_of(self, shape: Shape) -> Iterator[Demand]:
-        """Every demand that waits with this shape and may be looked at."""
-        for queue in self.root.walk():
-            for demand in queue.demands.get(shape, {}).values():
-                if demand.live:
-                    yield demand

@@ -141,12 +141,14 @@ class QueueLine(Obstacle):
         found = own.get(key)
         if found is None:
             found = own[key] = Demand(self.lineage[0], shape, key)
+            shape.demands[found] = None
         return found
 
     def drop_demand(self, demand: Demand) -> None:
         """Forget a demand that no batch has any longer."""
         own = self.demands[demand.shape]
         del own[demand.key]
+        del demand.shape.demands[demand]
         if not own:
             del self.demands[demand.shape]
         demand.stamp = 0

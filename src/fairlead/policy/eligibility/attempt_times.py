@@ -22,7 +22,7 @@ RESERVE_AFTER_MS = 2_000
 """An ordinary ask that waits so long may have a node set aside (`reserve`)."""
 
 
-def due_ms(ask: Ask, delay_ms: int) -> int:
+def due_ms(ask: Ask) -> int:
     """When the ask may try to preempt next; `NEVER_MS` when it may not at all."""
     # What was stopped for it before a restart, or under another rule, may not leave.
     waits_in_vain = ask.nomination is not None and ask.nomination.is_stuck
@@ -30,7 +30,7 @@ def due_ms(ask: Ask, delay_ms: int) -> int:
         return NEVER_MS
     if not ask.spec.allow_preempt_other or ask.required_node:
         return NEVER_MS
-    due = ask.created_ms + delay_ms
+    due = ask.created_ms + ask.app.queue.properties.preemption_delay_ms
     checked = ask.preempt_checked_ms
     return due if checked is None else max(due, checked + ATTEMPT_EVERY_MS)
 

@@ -43,18 +43,13 @@ def rest_all(partition: Partition) -> bool:
         if not threshold or partition.applications.get(app.id) is not app:
             del partition.uncounted[app]
             continue
-        if is_resting(partition, app):
+        if app.rests(partition.now_ms):
             continue
         missed = _missed(partition, app, None)
         if len(missed) >= threshold and any(a.line_key > missed[threshold - 1] for a in app.asks.values()):
             _back_off(partition, app, len(missed))
             found = True
     return found
-
-
-def is_resting(partition: Partition, app: Application) -> bool:
-    """Whether the application rests now."""
-    return app.rests(partition.now_ms)
 
 
 def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:
@@ -86,7 +81,7 @@ def _back_off(partition: Partition, app: Application, missed: int) -> None:
 
 def on_timer(partition: Partition, app: Application) -> None:
     """The rest is over: the application is looked at again."""
-    if app.backoff_until_ms is None or is_resting(partition, app):
+    if app.backoff_until_ms is None or app.rests(partition.now_ms):
         return
     # Others may be stopped for it again, though nothing else has changed.
     partition.books_version += 1

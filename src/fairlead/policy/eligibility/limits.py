@@ -47,19 +47,15 @@ def leaves_places(app: Application, others: Collection[Application]) -> bool:
         return True
     counts: list[tuple[Obstacle, int, int, dict[str, None]]]
     counts = [(q, q.max_applications, begun(q), q.allocating_accepted) for q in app.queue.lineage]
-    counts += [(c, c.max_applications, c.begun(), c.applications) for c in _ceilings(app)]
+    counts += [(c, c.max_applications, c.begun(), c.applications) for c in app.ceilings]
     for place, most, count, counted in counts:
         if not most or app.id in counted:
             continue
-        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in _ceilings(o))]
+        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in o.ceilings)]
         # What is promised a place is counted already.
         if here and count + sum(each not in place.promised for each in (app, *here)) > most:
             return False
     return True
-
-
-def _ceilings(app: Application) -> tuple[Ceiling, ...]:
-    return app.allowance.ceilings if app.allowance is not None else ()
 
 
 def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:
@@ -108,20 +104,19 @@ def is_over_limit(demand: Demand) -> bool:
 
 def queue_full(queue: Queue, items: Items) -> Reason:
     """Why this much has no room under the maximum of a queue: the resources that are short, with their numbers."""
-    most = queue.max or {}
-    free = {name: most[name] - queue.allocated.get(name, 0) for name, _ in items if name in most}
-    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
-    return QueueFull(queue.path, needed, {r: free[r] for r in needed}, {r: most[r] for r in needed})
+    return QueueFull(queue.path, *_short(queue.max or {}, queue.allocated, items))
 
 
 def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
     """Why an ask of this size waits for room under a ceiling: the resources that are short, with their numbers."""
-    limit = ceiling.max or {}
-    free = {name: limit[name] - ceiling.used.get(name, 0) for name, _ in items if name in limit}
+    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, *_short(ceiling.max or {}, ceiling.used, items))
+
+
+def _short(most: Mapping[str, int], used: Book, items: Items) -> tuple[Book, Book, Book]:
+    """Of what is short: how much is needed, how much is free, and how much there may be."""
+    free = {name: most[name] - used.get(name, 0) for name, _ in items if name in most}
     needed = {name: amount for name, amount in items if name in free and amount > free[name]}
-    short = {name: free[name] for name in needed}
-    most = {name: limit[name] for name in needed}
-    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, needed, short, most)
+    return needed, {name: free[name] for name in needed}, {name: most[name] for name in needed}
 
 
 def queue_applications(queue: Queue, app: Application) -> Reason:

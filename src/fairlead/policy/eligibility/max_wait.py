@@ -20,7 +20,6 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
-from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.headroom import obstacle_above
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
@@ -39,7 +38,7 @@ def may_start(partition: Partition, ask: Ask) -> bool:
     placeholders stand in for it, no other ask has its turn kept before, and its user and group have room.
     """
     app = ask.app
-    if app.stands_in(line_group(ask)) or is_resting(partition, app) or not may_run(app):
+    if app.stands_in(line_group(ask)) or app.rests(partition.now_ms) or not may_run(app):
         return False
     return not waits_for_turn(partition, ask) and full_ceiling(app, ask.items) is None
 
@@ -117,8 +116,7 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
     """Whether it would fit if nothing else ran: under every maximum and limit, and on a node that takes such work. What
     requires a node starts there though it is drained.
     """
-    ceilings = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ceilings]
+    maxima = [queue.max for queue in ask.app.queue.lineage[:-1]] + [ceiling.max for ceiling in ask.app.ceilings]
     if any(lacks(most, {}, ask.items) for most in maxima):
         return False
     nodes = partition.nodes.nodes.values()
@@ -166,7 +164,7 @@ def _make_place(partition: Partition, holder: Ask) -> None:
 
 def _counts(app: Application, closed: Queue | Ceiling) -> bool:
     """Whether an application has one of the places there."""
-    if app.allowance is not None and closed in app.allowance.ceilings:
+    if closed in app.ceilings:
         return app.tracked
     return closed in app.queue.lineage and (app.state in LIVE or app.id in app.queue.allocating_accepted)
 

@@ -54,10 +54,9 @@ def start_to_tell(
         return None
     if ask.app.stands_in(line_group(ask)):
         return None
-    if partition.nominations and (
-        queue_short_of_kept(partition, where, ask.items, (ask, *yielding)) is not None
-        or limit_short_of_kept(partition, ask, tuple(yielding)) is not None
-    ):
+    if queue_short_of_kept(partition, where, ask.items, (ask, *yielding)) is not None:
+        return None
+    if limit_short_of_kept(partition, ask, tuple(yielding)) is not None:
         return None
     return expected_start(partition, ask, yielding, overdue_ends=overdue_ends)
 

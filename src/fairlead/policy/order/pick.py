@@ -43,12 +43,10 @@ FEW_SHAPES = 8
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("partition", "stoppable", "waiting")
+    __slots__ = ("partition", "stoppable")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.waiting: dict[Shape, dict[Demand, None]] = {}
-        """Where rank decides, demands that room may be made for, by shape."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -124,32 +122,17 @@ class Lines:
         self.partition.nodes.seeks(demand, batch.oldest_ms)
         if batch.task_group and self.partition.reserving.bounded:
             look_at_late(self.partition, batch)
-        if app.queue.by_rank:
-            self._note_waiting(demand)
-        else:
+        if not app.queue.by_rank:
             note_attempt(self.partition, batch)
 
-    def _note_waiting(self, demand: Demand) -> None:
-        """Room may be made for it. What nothing waits with any longer is forgotten in time."""
-        shape, nodes = demand.shape, self.partition.nodes
-        demands = self.waiting.get(shape)
-        if demands is None:
-            if len(self.waiting) > 2 * (len(nodes.fitting) + len(nodes.unfit)):
-                self.waiting = {known: own for known, own in self.waiting.items() if known.pending}
-            demands = self.waiting[shape] = {}
-        demands[demand] = None
-        if len(demands) > 2 * shape.pending:
-            self.waiting[shape] = {known: None for known in demands if known.pending}
-
     def those_held_up(self) -> Iterator[Demand]:
-        """Where rank decides: what is in line with a shape that no node takes, or that something above may be in the
-        way of.
-        """
-        for shape, demands in self.waiting.items():
+        """What is in line with a shape that no node takes, or that something above may be in the way of."""
+        nodes = self.partition.nodes
+        for shape in (*nodes.unfit, *nodes.fitting):
             if shape.held_up and not shape.unfit:
-                shape.held_up = any(demand.obstacle is not None or is_full_above(demand) for demand in demands)
+                shape.held_up = any(demand.obstacle is not None or is_full_above(demand) for demand in shape.demands)
             if shape.unfit or shape.held_up:
-                yield from [demand for demand in demands if demand.live]
+                yield from [demand for demand in shape.demands if demand.live]
 
     def bring_up(self, demand: Demand) -> None:
         """Put anew what comes earlier in the line of a demand than its entries say."""

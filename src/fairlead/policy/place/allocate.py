@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
 from fairlead.core.books.asks import Ask
-from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.headroom import is_short
@@ -180,18 +179,12 @@ def node_for(partition: Partition, batch: Batch) -> Node | None:
     if shape.unfit:
         return None
     if shape.required_node:
-        node = _required(partition, batch)
+        node = partition.nodes.required(shape)
+        # It may be set aside for others that do not require it.
+        if node is not None and any(holder.required_node for holder in node.reservations):
+            node = None
     else:
         node = partition.nodes.first_for(shape, batch.head)
     if node is None:
         partition.nodes.mark_unfit(shape)
     return node
-
-
-def _required(partition: Partition, batch: Batch) -> Node | None:
-    """The node that the batch requires, if it has room. It may be set aside for others that do not require it."""
-    shape = batch.demand.shape
-    node = partition.nodes.nodes.get(shape.required_node)
-    if node is None or not partition.nodes.lets(shape, node) or not fits_in(shape.items, node.free):
-        return None
-    return node if all(not holder.required_node for holder in node.reservations) else None

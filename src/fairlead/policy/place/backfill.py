@@ -15,7 +15,6 @@ from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
-from fairlead.policy.eligibility.backoff import is_resting
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of
 from fairlead.policy.order.effective_priority import weaker_than
@@ -70,7 +69,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[_Start]) -> Ask |
 def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
     """What of the leaf waits for a kept turn, and for nothing else that its application says."""
     for app in leaf.applications.values():
-        if not app.batches or not may_run(app) or is_resting(partition, app):
+        if not app.batches or not may_run(app) or app.rests(partition.now_ms):
             continue
         for batch in app.line:
             if not app.stands_in(batch.task_group):
@@ -91,9 +90,10 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
 
     What is kept under a maximum or limit stays so, but for those whose starts are expected.
     """
-    if partition.nominations and _is_kept_from(partition, ask, tuple(start.holder for start in starts)):
+    leaf, holders = ask.app.queue, tuple(start.holder for start in starts)
+    if queue_short_of_kept(partition, leaf, ask.items, holders) or limit_short_of_kept(partition, ask, holders):
         return None
-    if full_ceiling(ask.app, ask.items) is not None or ask.app.queue.short_of_room(ask.items) is not None:
+    if full_ceiling(ask.app, ask.items) is not None or leaf.short_of_room(ask.items) is not None:
         return None
     if not partition.nodes.sum_has_room(ask.items):
         return None
@@ -109,13 +109,6 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         if partition.nodes.suits(ask, node) and not any(_keeps_off(partition, ask, node, start) for start in before):
             return node
     return None
-
-
-def _is_kept_from(partition: Partition, ask: Ask, holders: tuple[Ask, ...]) -> bool:
-    """Whether a maximum or limit has no room for it beside what is kept there for nominated asks without a turn."""
-    if queue_short_of_kept(partition, ask.app.queue, ask.items, holders) is not None:
-        return True
-    return limit_short_of_kept(partition, ask, holders) is not None
 
 
 def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
@@ -171,8 +164,8 @@ def _leaves_enough(ask: Ask, start: _Start) -> bool:
     """
     if _is_full(start.expected, start.total, ask):
         return False
-    mine = ask.app.allowance.ceilings if ask.app.allowance is not None else ()
-    return not any(_counts_for(c, start.holder) and _is_used_up(c, start, ask) for c in mine)
+    shared = [ceiling for ceiling in ask.app.ceilings if ceiling in start.holder.app.ceilings]
+    return not any(_is_used_up(ceiling, start, ask) for ceiling in shared)
 
 
 def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
@@ -180,15 +173,11 @@ def _is_full(expected: Expected, total: Book, other: Ask) -> bool:
     return any(lacks(queue.max, used, _sum(total, other)) for queue, used in expected.used.items())
 
 
-def _counts_for(ceiling: Ceiling, ask: Ask) -> bool:
-    return ask.app.allowance is not None and ceiling in ask.app.allowance.ceilings
-
-
 def _is_used_up(ceiling: Ceiling, start: _Start, ask: Ask) -> bool:
     """Whether a limit has no room for it beside the holder and those that start by then and have room beside this."""
     total = dict(start.holder.items)
     for other in start.by_then:
-        if other is not start.holder and _counts_for(ceiling, other) and not ceiling.lacks(_sum(total, other)):
+        if other is not start.holder and ceiling in other.app.ceilings and not ceiling.lacks(_sum(total, other)):
             add_to(total, other.items)
     return ceiling.lacks(_sum(total, ask))
 

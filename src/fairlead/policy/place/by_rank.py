@@ -166,5 +166,5 @@ class Turns:
             if nomination is None or nomination.is_coming or gathers_room(partition, ask):
                 continue
             if place_for(partition, ask) is None and not something_leaves(partition, ask):
-                start_over(partition, ask, nomination.node)
+                start_over(partition, ask)
         self.lines.settle()

@@ -16,7 +16,7 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.order.keys import application_key, first_leaf_in_walk
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Node, Partition, Queue, Shape
+    from fairlead.core.books import Application, Ask, Node, Partition, Shape
     from fairlead.core.books.applications import TaskGroup
 
 
@@ -29,21 +29,15 @@ def replace_one(partition: Partition) -> Ask | None:
     leaves = partition.swappable
     while leaves:
         leaf = first_leaf_in_walk(leaves)
-        ask = _replace_in_leaf(partition, leaf, leaves[leaf])
-        if ask is not None:
-            return ask
+        waiting = leaves[leaf]
+        while waiting:
+            app = min(waiting, key=application_key)
+            is_there = partition.applications.get(app.id) is app and app.queue is leaf
+            ask = _replace_in(partition, app) if is_there else None
+            if ask is not None:
+                return ask
+            del waiting[app]
         del leaves[leaf]
-    return None
-
-
-def _replace_in_leaf(partition: Partition, leaf: Queue, waiting: dict[Application, None]) -> Ask | None:
-    while waiting:
-        app = min(waiting, key=application_key)
-        is_there = partition.applications.get(app.id) is app and app.queue is leaf
-        ask = _replace_in(partition, app) if is_there else None
-        if ask is not None:
-            return ask
-        del waiting[app]
     return None
 
 

@@ -21,6 +21,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.order.effective_priority import rank
+from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,18 +57,13 @@ def _lines_up(app: Application) -> bool:
     return any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
 
 
-def _lacks_some(partition: Partition, app: Application) -> bool:
-    """Whether some of its placeholders wait, in line or nominated."""
-    return _lines_up(app) or any(ask.app is app and ask.spec.placeholder for ask in partition.nominations)
-
-
 def _is_leaving(app: Application) -> bool:
     """Whether some of what it gave back is still there: until that has left nothing more is asked for."""
     return any(app.placeholders.values())
 
 
 def _lacking(app: Application) -> list[Ask]:
-    """Its placeholders that wait for room, in order."""
+    """Its placeholders that wait for room, in line or nominated, in order."""
     return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
 
 
@@ -84,7 +80,7 @@ def _place(app: Application) -> tuple[int, int, int]:
 def _let_go(partition: Partition, held: list[Application]) -> bool:
     """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
     awaited = [app for app in held if app.awaited_by]
-    in_vain = [app for app in awaited if not (_lacks_some(partition, app) and _fits_alone(partition, app))]
+    in_vain = [app for app in awaited if not (_lacking(app) and _fits_alone(partition, app))]
     for app in in_vain:
         gangs.part_ways(app)
     return bool(in_vain)
@@ -130,7 +126,7 @@ class Empty:
 
     def __init__(self, partition: Partition, app: Application) -> None:
         self._partition, self._app = partition, app
-        self._kept = _by_node((app,))
+        self._kept = by_node(app.standing())
 
     def free_on(self, node: Node) -> Book | None:
         """What the node would have free."""
@@ -156,7 +152,7 @@ class AsItIs:
     def __init__(self, app: Application, giving: Collection[Application]) -> None:
         self._app = app
         self._giving = giving
-        self._given = _by_node(giving)
+        self._given = by_node(ask for app in giving for ask in app.standing())
 
     def free_on(self, node: Node) -> Book | None:
         """What the node has free; None where it is set aside for others."""
@@ -180,18 +176,9 @@ class AsItIs:
         return tuple(ask for given in self._given.values() for ask in given)
 
 
-def _by_node(apps: Collection[Application]) -> dict[Node, list[Ask]]:
-    """The placeholders that stand, by their node."""
-    found: dict[Node, list[Ask]] = {}
-    for ask in (ask for app in apps for ask in app.standing()):
-        assert ask.node is not None
-        found.setdefault(ask.node, []).append(ask)
-    return found
-
-
 def _places(app: Application) -> tuple[Queue | Ceiling, ...]:
     """Every queue and limit that it counts in."""
-    return (*app.queue.lineage, *(app.allowance.ceilings if app.allowance is not None else ()))
+    return (*app.queue.lineage, *app.ceilings)
 
 
 def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsItIs) -> bool:

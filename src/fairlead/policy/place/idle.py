@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import allocations
 from fairlead.core.books.idle_work import group_of, idle_key
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
@@ -52,9 +51,7 @@ def _is_closed(partition: Partition, leaf: Queue) -> bool:
 def _has_room_above(partition: Partition, line: IdleLine) -> bool:
     """Whether the resource group and the queues above it have room, beside what is promised there."""
     group, items = group_of(line.leaf), line.shape.items
-    if group.short_of_room(items) is not None:
-        return False
-    return not partition.nominations or queue_short_of_kept(partition, group, items) is None
+    return group.short_of_room(items) is None and queue_short_of_kept(partition, group, items) is None
 
 
 def _first(partition: Partition, line: IdleLine) -> Ask | None:
@@ -73,9 +70,7 @@ def _first(partition: Partition, line: IdleLine) -> Ask | None:
 
 def _is_over_limit(partition: Partition, ask: Ask) -> bool:
     """Whether its user or group has no room for it, beside what those will need for which work was stopped."""
-    if full_ceiling(ask.app, ask.items) is not None:
-        return True
-    return bool(partition.nominations) and limit_short_of_kept(partition, ask) is not None
+    return full_ceiling(ask.app, ask.items) is not None or limit_short_of_kept(partition, ask) is not None
 
 
 def _node_for(partition: Partition, shape: Shape) -> Node | None:
@@ -87,12 +82,8 @@ def _node_for(partition: Partition, shape: Shape) -> Node | None:
         nodes.mark_unfit(shape, by_root=True)
         return None
     if shape.required_node:
-        node = nodes.nodes.get(shape.required_node)
-        # That it is drained keeps nothing off that requires it, as in the walk.
-        if node is not None and (
-            node.reservations or not fits_in(shape.items, node.free) or not nodes.lets(shape, node)
-        ):
-            node = None
+        node = nodes.required(shape)
+        node = node if node is not None and not node.reservations else None
     else:
         node = nodes.first_for(shape)
     if node is None:

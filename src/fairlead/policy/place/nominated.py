@@ -32,8 +32,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     starts where one that requires the node would stop it in this call: that takes the room in its own turn.
     """
     for ask in list(partition.nominations):
-        nomination = ask.nomination
-        if nomination is None:
+        if ask.nomination is None:
             continue
         node = place_for(partition, ask)
         if node is not None:
@@ -43,7 +42,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
             allocations.place(partition, ask, stays)
             return ask
         if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
-            start_over(partition, ask, nomination.node)
+            start_over(partition, ask)
     return None
 
 
@@ -126,11 +125,13 @@ def yield_room(partition: Partition, node: Node) -> None:
         nominate.lose(partition, weakest)
 
 
-def start_over(partition: Partition, ask: Ask, node: Node) -> None:
+def start_over(partition: Partition, ask: Ask) -> None:
     """What a nominated ask waited for is gone, and it still cannot run (its queue filled up, the node shrank): it waits
     in line again. If work was stopped for it, that was for nothing: whatever takes the room each time, stopping more of
     it will not help.
     """
+    node = ask.held_on
+    assert node is not None
     nominate.withdraw(partition, ask)
     if not ask.preempt_triggered:
         return

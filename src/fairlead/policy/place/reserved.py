@@ -75,7 +75,7 @@ def look_later(partition: Partition) -> None:
     later = [since_ms + RESERVE_AFTER_MS for since_ms in seekable.values() if since_ms > latest]
     for shape, since_ms in list(seekable.items()):
         if since_ms <= latest:
-            due = [demand.seek_ms for demand in partition.demands_of(shape)]
+            due = [demand.seek_ms for demand in shape.demands_in_line()]
             seekable[shape] = min(due, default=NEVER_MS) - RESERVE_AFTER_MS
             later += [due_ms for due_ms in due if due_ms > partition.now_ms]
     partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
@@ -262,7 +262,7 @@ def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator
         if ask.required_node and not waits_for_turn(partition, ask) and obstacle_above(partition, ask) is None:
             yield ask
     for shape in partition.nodes.requiring[node.id]:
-        for demand in partition.demands_of(shape):
+        for demand in shape.demands_in_line():
             seeker = first_seeker(partition, lines, demand)
             if seeker is not None and not is_held_back(partition, demand, seeker[1]):
                 yield seeker[1]

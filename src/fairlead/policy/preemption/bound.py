@@ -27,6 +27,10 @@ class Bound:
         self.left = left
         """What is over; below 0: missing."""
 
+    def copy(self) -> Bound:
+        """One to try things on."""
+        return Bound(self.place, dict(self.left), but_idle=self.but_idle)
+
     @property
     def is_kept(self) -> bool:
         """Whether nothing is missing."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import is_stronger, path_of, strength
+from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
 from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
@@ -56,8 +56,8 @@ class Attempts:
         """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
         end); True when it was done.
         """
-        partition = self.partition
-        if not any(shape.unfit or shape.held_up for shape in self.lines.waiting):
+        partition, nodes = self.partition, self.partition.nodes
+        if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
         for demands in self._untried():
@@ -163,7 +163,7 @@ class Attempts:
         partition = self.partition
         idle = (a.started_seq for a in partition.idle.every() if partition.is_young(a, ask))
         self._young_seq = min(idle, default=NONE_YOUNG)
-        weaker = [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+        weaker = weaker_than(partition, ask)
         if not may_run(ask.app, Counter(other.app for other in weaker)):
             return None, False
         if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
@@ -198,7 +198,6 @@ def tell(partition: Partition, plan: Plan) -> None:
     for victim in plan.victims:
         message = f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
         stop_for(partition, ask, victim, "priority", message, plan.violates.get(victim, ()))
-        partition.disruption.note(ask, victim, partition.now_ms)
 
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:

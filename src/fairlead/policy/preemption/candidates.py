@@ -26,6 +26,8 @@ from fairlead.policy.preemption.protection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
@@ -69,7 +71,7 @@ class Candidates:
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
         own = self._own.items() if any(self._own.values()) else ()
-        return [Bound(queue, dict(room), but_idle=True) for queue, room in own]
+        return [Bound(queue, room, but_idle=True) for queue, room in own]
 
     def bound_by_guarantees(self) -> Most | None:
         """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
@@ -83,28 +85,29 @@ class Candidates:
 
     def on(self, node: Node, among_own: bool) -> list[Ask]:
         """Work on the node that may be stopped, what is to be given back first coming first."""
-        now = self.partition.now_ms
         found = [a for a in node.allocations if self._may_go(a)]
         if self.above:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
-        found.sort(key=lambda a: self._importance(a, now))
+        found.sort(key=self._importance)
         if self.ask.app.queue.lineage[-1].owes:
             kept = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
             named = dict.fromkeys(kept)
             self.passed_over = [a for a in found if a not in named]
             found = kept
         if self.budgets_left and found:
-            budgets = self.partition.admission.budgets
-            broken = violated(self.budgets_left, ((a, budgets.protecting(a)) for a in found))
+            broken = self.violates(found)
             found.sort(key=lambda a: not broken[a])
         return found
 
     def one_by_one(self, work: list[Ask]) -> list[Ask]:
         """The order in which each of these is tried alone: what is given back first is tried last."""
-        now, budgets = self.partition.now_ms, self.partition.admission.budgets
-        left = self.budgets_left
-        broken = {a: bool(left and violated(left, [(a, budgets.protecting(a))])[a]) for a in work}
-        return sorted(work, key=lambda a: (not broken[a], self._importance(a, now)), reverse=True)
+        broken = {a for a in work if self.violates([a]).get(a)}
+        return sorted(work, key=lambda a: (a not in broken, self._importance(a)), reverse=True)
+
+    def violates(self, victims: Iterable[Ask]) -> dict[Ask, tuple[str, ...]]:
+        """For each victim, taken in this order, the budgets that have nothing left for it; nothing without budgets."""
+        budgets, left = self.partition.admission.budgets, self.budgets_left
+        return violated(left, ((victim, budgets.protecting(victim)) for victim in victims)) if left else {}
 
     def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
         """Whether its queues could lose it where they lose nothing else."""
@@ -134,15 +137,14 @@ class Candidates:
         """
         if among_own in self._far:
             return self._far[among_own]
-        now = self.partition.now_ms
         everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
         found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
-        found.sort(key=lambda a: self._importance(a, now), reverse=True)
+        found.sort(key=self._importance, reverse=True)
         found = within(overdrawn(self.partition, found), found)
         if self.ask.app.queue.lineage[-1].owes:
             found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
         far = self._far[among_own] = []
-        bounds = [Bound(bound.place, dict(bound.left)) for bound in self.above]
+        bounds = [bound.copy() for bound in self.above]
         for victim in found:
             if all(bound.is_kept for bound in bounds):
                 break
@@ -153,10 +155,10 @@ class Candidates:
                     bound.add(victim, 1)
         return far
 
-    def _importance(self, ask: Ask, now_ms: int) -> tuple[object, ...]:
+    def _importance(self, ask: Ask) -> tuple[object, ...]:
         at_root, own = rank(ask.app.queue, ask.priority)
         unwilling = ask.spec.originator or not ask.spec.allow_preempt_self
-        return (-at_root, -own, not unwilling, -lost_ms(ask, now_ms), ask.allocated_ms or 0, ask.seq)
+        return (-at_root, -own, not unwilling, -lost_ms(ask, self.partition.now_ms), ask.allocated_ms or 0, ask.seq)
 
 
 def _room_within(queue: Queue, ask: Ask) -> Book:

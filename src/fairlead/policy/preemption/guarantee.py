@@ -68,8 +68,8 @@ class Verdict(Enum):
     ENOUGH = "enough"
 
 
-def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
-    """What to stop so that `ask` can run, or None. `nodes_tried`: no node had room for it as things are."""
+def find_plan(partition: Partition, ask: Ask) -> Plan | None:
+    """What to stop so that `ask` can run, or None."""
     snapshots = QueueSnapshots(ask.app.queue)
     _count_off_what_goes(partition, ask, snapshots)
     _count_those_to_come(partition, ask, snapshots)
@@ -80,7 +80,7 @@ def find_plan(partition: Partition, ask: Ask, nodes_tried: bool) -> Plan | None:
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     most = overdrawn(partition, found)
-    choice = _choose_node(partition, ask, found, most, snapshots, nodes_tried)
+    choice = _choose_node(partition, ask, found, most, snapshots)
     if choice is None:
         return None
     chosen = list(choice.victims)
@@ -180,15 +180,11 @@ def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
 
 
 def _choose_node(
-    partition: Partition,
-    ask: Ask,
-    found: Iterable[Ask],
-    most: dict[Queue, int],
-    snapshots: QueueSnapshots,
-    nodes_tried: bool,
+    partition: Partition, ask: Ask, found: Iterable[Ask], most: dict[Queue, int], snapshots: QueueSnapshots
 ) -> Plan | None:
     """`most`: so much may be stopped of these queues and below."""
-    if not nodes_tried:
+    if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
+        # A maximum was in its way, so that no node was looked at.
         nodes = partition.nodes.nodes.values()
         with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
         with_room = [n for n in with_room if partition.nodes.suits(ask, n)]

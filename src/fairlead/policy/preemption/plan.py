@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.budgets import violated
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
@@ -67,7 +66,7 @@ class Search:
         """Nominated asks whose space it may take."""
         self.may_stop = may_stop
         budgets = partition.admission.budgets
-        self.budgets_left = budgets.left(partition) if budgets and may_stop else {}
+        budgets_left = budgets.left(partition) if budgets and may_stop else {}
         nomination = ask.nomination
         self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
@@ -80,7 +79,7 @@ class Search:
         self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, self.reach, above, self.budgets_left)
+        self.candidates = Candidates(partition, ask, self.reach, above, budgets_left)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -177,16 +176,20 @@ class Search:
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
         if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
             leaving = ()  # It has no need to wait for that, and may want to be with it.
-        above = (Bound(bound.place, dict(bound.left)) for bound in self._bounds)
-        bounds = [self._node_bound(node, given_up, leaving), *above]
+        bounds = [self._node_bound(node, given_up, leaving), *self._bounds]
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
+        bounds = [bound.copy() for bound in bounds]
+        for bound in bounds:
+            for victim in chosen:
+                if bound.holds(victim):
+                    bound.add(victim, 1)
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
             return None
-        violates = self._violates(victims)
+        violates = self.candidates.violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
 
     def _is_barred(self, node: Node) -> bool:
@@ -209,9 +212,10 @@ class Search:
         could lose the room to a third, from which the guarantee takes it back for the first.
         """
         # It may want to be with work that it could stop: where it fits beside that, none goes.
-        chosen = self._reprieved(node, bounds, leaving, [])
-        if chosen is not None or not self.may_stop:
-            return chosen
+        if all(bound.is_kept for bound in bounds) and self._suits(node, leaving):
+            return {}
+        if not self.may_stop:
+            return None
         chosen = self._chosen(node, bounds, leaving, among_own=False)
         own = self.candidates.own_guarantees()
         if chosen is None and own:
@@ -229,7 +233,6 @@ class Search:
         while chosen and (over := overdrawn(self.partition, chosen)):
             # These queues would lose more than they may: only so many of their lowest are candidates at all.
             most |= over
-            _put_back(bounds, chosen)
             fewer = within(dict(most), reversed(candidates))
             chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
             passed_over = [*passed_over, *(v for v in candidates if v not in fewer)]
@@ -243,16 +246,13 @@ class Search:
             chosen = self._reprieved(node, bounds, leaving, [victim])
             if chosen and self.candidates.may_go_alone(victim, among_own):
                 return chosen
-            _put_back(bounds, chosen or ())
         return None
 
     def _reprieved(
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
     ) -> dict[Ask, None] | None:
-        """Take all candidates, then give back each without which it still fits; None when it never does.
-
-        When it works, the bounds are left as they are once the chosen ones are gone; else as they were.
-        """
+        """Take all candidates, then give back each without which it still fits; None when it never does."""
+        bounds = [bound.copy() for bound in bounds]
         on_all = len(bounds) == 1
         places = {v: bounds if on_all else [bound for bound in bounds if bound.holds(v)] for v in candidates}
         for victim, held in places.items():
@@ -260,9 +260,6 @@ class Search:
                 bound.add(victim, 1)
         chosen = dict.fromkeys(candidates)
         if not all(bound.is_kept for bound in bounds) or not self._suits(node, (*leaving, *chosen)):
-            for victim, held in places.items():
-                for bound in held:
-                    bound.add(victim, -1)
             return None
         for spared, held in places.items():
             del chosen[spared]
@@ -301,12 +298,6 @@ class Search:
 
     # -- harm -----------------------------------------------------------------------------------------------------
 
-    def _violates(self, victims: tuple[Ask, ...]) -> dict[Ask, tuple[str, ...]]:
-        if not self.budgets_left:
-            return {}
-        budgets = self.partition.admission.budgets
-        return violated(self.budgets_left, ((v, budgets.protecting(v)) for v in victims))
-
     def _harm(
         self,
         node: Node,
@@ -330,11 +321,3 @@ class Search:
         start = min(v.allocated_ms or 0 for v in top)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)
-
-
-def _put_back(bounds: Iterable[Bound], chosen: Iterable[Ask]) -> None:
-    """These stay after all: the bounds are as they were before they were chosen."""
-    for bound in bounds:
-        for victim in chosen:
-            if bound.holds(victim):
-                bound.add(victim, -1)

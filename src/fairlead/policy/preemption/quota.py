@@ -14,7 +14,7 @@ from fairlead.core.acts import allocations, quota_clocks
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Resources, add_to, take_from
+from fairlead.core.model.resources import Resources, take_from
 from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import reluctance
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Partition, Queue
     from fairlead.core.model.resources import Book
 
-Going = dict["Queue", "Book"]
 ROUND_MS = 1_000
 """A queue below one that is at work has its turn in the next round, so long after this one."""
 
@@ -52,22 +51,21 @@ def _round(partition: Partition, queue: Queue) -> None:
 
 
 def _enforce(partition: Partition, queue: Queue) -> None:
-    going = _going(partition)
-    over, told = excess(queue, going), _stop_idle(partition, queue, going)
+    over, told = excess(partition, queue), _stop_idle(partition, queue)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    for leaf, share in list(_shares(queue, excess(queue, going), going)):
+    for leaf, share in list(_shares(partition, queue, excess(partition, queue))):
         for victim in _victims(partition, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
 
 
-def _stop_idle(partition: Partition, queue: Queue, going: Going) -> int:
+def _stop_idle(partition: Partition, queue: Queue) -> int:
     """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
     told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
     found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
-        over = excess(queue, going)
+        over = excess(partition, queue)
         if any(name in over for name, _ in victim.items):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
@@ -77,30 +75,23 @@ def _stop_idle(partition: Partition, queue: Queue, going: Going) -> int:
 # -- how much -----------------------------------------------------------------------------------------------------
 
 
-def excess(queue: Queue, going: Going) -> Book:
+def excess(partition: Partition, queue: Queue) -> Book:
     """What the queue uses above its maximum, not counting what leaves already. Guarantees do not lessen it."""
-    used = _staying(queue, going)
+    used = _staying(partition, queue)
     return {name: used[name] - most for name, most in (queue.max or {}).items() if used.get(name, 0) > most}
 
 
-def _going(partition: Partition) -> Going:
-    """What was told to go, but not to make room for others, by queue."""
-    going: Going = {}
-    for ask in partition.disruption.going:
-        for queue in payer(ask).lineage:
-            add_to(going.setdefault(queue, {}), ask.items)
-    return going
-
-
-def _staying(queue: Queue, going: Going) -> Book:
+def _staying(partition: Partition, queue: Queue) -> Book:
     """What is in use in a queue, but for what was told to go, by whomever."""
     used = dict(queue.allocated)
-    for leaving in (queue.preempting, going.get(queue, {})):
-        take_from(used, tuple(leaving.items()))
+    take_from(used, tuple(queue.preempting.items()))
+    for ask in partition.disruption.going:
+        if queue in payer(ask).lineage:
+            take_from(used, ask.items)
     return used
 
 
-def _shares(queue: Queue, amount: Mapping[str, int], going: Going) -> Iterator[tuple[Queue, Mapping[str, int]]]:
+def _shares(partition: Partition, queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
     """The leaves below a queue, each with its part of the amount, rounded at every level.
 
     The parts are in proportion to what each child uses above its guarantee.
@@ -110,17 +101,17 @@ def _shares(queue: Queue, amount: Mapping[str, int], going: Going) -> Iterator[t
     if queue.is_leaf:
         yield queue, amount
         return
-    weights = {child: _weight(child, going) for child in queue.children.values()}
+    weights = {child: _weight(partition, child) for child in queue.children.values()}
     for child, weight in weights.items():
         part = {}
         for name, whole in amount.items():
             total = sum(w.get(name, 0) for w in weights.values())
             part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
-        yield from _shares(child, {n: v for n, v in part.items() if v}, going)
+        yield from _shares(partition, child, {n: v for n, v in part.items() if v})
 
 
-def _weight(queue: Queue, going: Going) -> Book:
-    used = _staying(queue, going)
+def _weight(partition: Partition, queue: Queue) -> Book:
+    used = _staying(partition, queue)
     if queue.guaranteed is None:
         return used
     return {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}

@@ -142,11 +142,11 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
-    if partition.nominations and nominations.limit_short_of_kept(partition, ask) is not None:
+    if nominations.limit_short_of_kept(partition, ask) is not None:
         return False
     leaf = ask.app.queue
     short = leaf.short_of_room(ask.items)
-    beside_kept = nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,)) if partition.nominations else None
+    beside_kept = nominations.queue_short_of_kept(partition, leaf, ask.items, (ask,))
     above = group_of(leaf).lineage
     return all(full is None or full in above for full in (short, beside_kept))
 
@@ -216,7 +216,7 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
     """
     needs: list[Need] = []
     for queue in group_of(ask.app.queue).lineage:
-        others = nominations.kept_under(partition, queue, (ask,)) if partition.nominations else {}
+        others = nominations.kept_under(partition, queue, (ask,))
         most, missing = queue.max or {}, dict[str, int]()
         for name, amount in ask.items:
             used = queue.allocated.get(name, 0) - queue.preempting.get(name, 0) + others.get(name, 0)
@@ -320,6 +320,5 @@ def carry_out(partition: Partition, plan: Plan) -> None:
         rule, text = "reclaim", f"idle work makes room on {node.id} for {ask.key} of queue {ask.app.queue.path}"
         if group not in victim.app.queue.lineage:
             rule, text = "guarantee", f"{text}, which is within its guarantee"
-            partition.disruption.note(ask, victim, partition.now_ms)
         stop_for(partition, ask, victim, rule, text)
     nominate.nominate(partition, ask, node, (*plan.victims, *plan.leaving))

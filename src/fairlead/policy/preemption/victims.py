@@ -143,7 +143,11 @@ def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bo
 def stop_for(
     partition: Partition, ask: Ask, victim: Ask, rule: str, message: str, violates: tuple[str, ...] = ()
 ) -> None:
-    """Tell a victim to stop so that `ask` can run."""
+    """Tell a victim to stop so that `ask` can run. What goes by guarantee or by priority is remembered: as a loop that
+    must not come again, and of the queue as lost within the hour.
+    """
+    if rule in ("guarantee", "priority"):
+        partition.disruption.note(ask, victim, partition.now_ms)
     cause = Cause.PREEMPTED_BY_SCHEDULER
     allocations.evict(partition, victim, cause, on_behalf_of(ask), rule, message, violates)
 

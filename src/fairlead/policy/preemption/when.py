@@ -62,9 +62,9 @@ class Attempts:
         if _is_limited(demand, batch):
             demand.deferred[batch] = None
             return False
-        delay, next_ms = demand.leaf.properties.preemption_delay_ms, NEVER_MS
+        next_ms = NEVER_MS
         for ask in batch.asks:
-            due = due_ms(ask, delay)
+            due = due_ms(ask)
             if due > now:
                 next_ms = min(next_ms, due)
                 continue
@@ -83,7 +83,7 @@ class Attempts:
             self.left[demand.leaf] = left - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
-            plan = find_plan(partition, ask, nodes_tried=_has_headroom(partition, batch))
+            plan = find_plan(partition, ask)
             if plan is not None:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
@@ -111,12 +111,6 @@ def _is_limited(demand: Demand, batch: Batch) -> bool:
     return is_over_limit(demand)
 
 
-def _has_headroom(partition: Partition, batch: Batch) -> bool:
-    """Whether the ask fits under every maximum, so that only the single nodes were in its way."""
-    items = batch.demand.shape.items
-    return batch.demand.leaf.short_of_room(items) is None and partition.nodes.sum_has_room(items)
-
-
 def carry_out(partition: Partition, plan: Plan) -> None:
     """Tell the victims to stop and reserve the node for the ask."""
     ask, node = plan.ask, plan.node
@@ -127,7 +121,6 @@ def carry_out(partition: Partition, plan: Plan) -> None:
     message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:
         stop_for(partition, ask, victim, "guarantee", message)
-        partition.disruption.note(ask, victim, partition.now_ms)
     if ask.reserved_on is not node:
         reserve_node.unreserve(partition, ask)
         reserve_node.reserve(partition, ask, node)

@@ -98,4 +98,4 @@ def test_asks_of_one_shape_wait_with_one_demand() -> None:
     assert first is second is not third
     assert part.demand_for(asks[0].app, shape, "") is first
     assert part.demand_for(asks[0].app, shape, "workers") is not first
-    assert set(part.demands_of(shape)) == {first, third}
+    assert set(shape.demands_in_line()) == {first, third}

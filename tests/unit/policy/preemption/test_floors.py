@@ -23,7 +23,9 @@ A, B = QueueSpec(name="a"), QueueSpec(name="b")
 
 
 def floors(c: PriorityCluster) -> Floors:
-    return Floors(c.s.cluster.partitions["default"], Stoppable())
+    """By the table of the cluster itself: nodes are marked for one."""
+    part = c.s.cluster.partitions["default"]
+    return Floors(part, c.s._cycle_of(part).lines.stoppable)
 
 
 def ask_of(c: PriorityCluster, key: str) -> Ask:
