@@ -96,10 +96,11 @@ def taken_away(s: Scheduler, reason: Reason, less: int) -> list[Event]:
         case reasons.ApplicationsAtMax():
             count = reason.running + 1 - less
             return _with_queue(s, reason.queue, lambda queue: replace(queue, max_applications=count))
-        case reasons.NoNodeHasRoom() if reason.node and not (less and reason.held):
-            # (What is held may be given back for less: who it is held for may then have enough.) More may be kept than is
-            # free, of what others have yet to leave: that has to be there as well.
+        case reasons.NoNodeHasRoom() if reason.node:
             node = s.cluster.partitions[PART].nodes.nodes[reason.node]
+            if less and any(node.free.get(r, 0) < node.available.get(r, 0) for r in reason.needed):
+                return []  # What is kept may be given back for less: who it is kept for may then have enough.
+            # Of what others have yet to leave some may be kept as well: that has to be there, too.
             left, total = {r: node.free.get(r, 0) for r in reason.needed}, node.total
             more = {r: max(reason.needed[r] - left[r] - less, 0) for r in left if reason.needed[r] > left[r]}
             return [
