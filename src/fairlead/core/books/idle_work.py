@@ -10,7 +10,7 @@ The resource group of a leaf is the nearest queue above it with the property `re
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to, negative
@@ -30,12 +30,15 @@ def idle_key(ask: Ask) -> IdleKey:
     return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
 
 
-class IdleLine(NamedTuple):
+class IdleLine:
     """The waiting idle asks of one leaf and shape, in order: one look for a node serves all of them."""
 
-    leaf: Queue
-    shape: Shape
-    asks: list[Ask]
+    __slots__ = ("asks", "leaf", "shape")
+
+    def __init__(self, leaf: Queue, shape: Shape) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.asks: list[Ask] = []
 
     @property
     def head_key(self) -> IdleKey:
@@ -58,7 +61,7 @@ class IdleWork:
         key = (ask.app.queue, ask.shape)
         line = self.lines.get(key)
         if line is None:
-            line = self.lines[key] = IdleLine(*key, [])
+            line = self.lines[key] = IdleLine(*key)
         insort(line.asks, ask, key=idle_key)
 
     def leave(self, ask: Ask) -> None:
