@@ -25,24 +25,29 @@ def compiled_modules() -> list[Path]:
 
 
 def missing_at_run_time(source: str) -> Iterator[str]:
-    """Fields of dataclasses whose annotations name what is imported for type checking alone, and is no class of ours.
+    """Fields of dataclasses and named tuples whose annotations name what is imported for type checking alone.
 
-    A compiled module looks them up when it is imported: `KeyError` there. (Classes of ours it knows by itself.)
+    A compiled module looks them up when it is imported: `KeyError` there, or the process ends. (Classes of ours a
+    dataclass takes from where they are compiled, if they were imported before.)
     """
     tree = ast.parse(source)
     late = {
-        name.asname or name.name
+        name.asname or name.name: (imported.module or "").startswith("fairlead")
         for guard in ast.walk(tree)
         if isinstance(guard, ast.If) and ast.unparse(guard.test) == "TYPE_CHECKING"
         for imported in guard.body
-        if isinstance(imported, ast.ImportFrom) and not (imported.module or "").startswith("fairlead")
+        if isinstance(imported, ast.ImportFrom)
         for name in imported.names
     }
     for kind in ast.walk(tree):
-        if isinstance(kind, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in kind.decorator_list):
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        is_tuple = "NamedTuple" in map(ast.unparse, kind.bases)
+        if is_tuple or any("dataclass" in ast.unparse(each) for each in kind.decorator_list):
+            found = {name for name, is_ours in late.items() if is_tuple or not is_ours}
             for each in kind.body:
                 names = ast.walk(each.annotation) if isinstance(each, ast.AnnAssign) else ()
-                if any(isinstance(name, ast.Name) and name.id in late for name in names):
+                if any(isinstance(name, ast.Name) and name.id in found for name in names):
                     yield f"{kind.name}: {ast.unparse(each)}"
 
 
@@ -53,9 +58,17 @@ def test_fields_of_dataclasses_are_known_when_a_module_is_imported() -> None:
     assert {name: fields for name, fields in found.items() if fields} == {}
 
 
-@pytest.mark.parametrize(("field", "found"), [("x: list[int]", []), ("x: Sequence[int]", ["A: x: Sequence[int]"])])
-def test_such_a_field_is_found(field: str, found: list[str]) -> None:
-    source = (
-        f"if TYPE_CHECKING:\n    from collections.abc import Sequence\n@dataclass(slots=True)\nclass A:\n    {field}\n"
-    )
-    assert list(missing_at_run_time(source)) == found
+@pytest.mark.parametrize(
+    ("kind", "field", "found"),
+    [
+        ("@dataclass(slots=True)\nclass A:", "x: list[int]", False),
+        ("@dataclass(slots=True)\nclass A:", "x: Sequence[int]", True),
+        ("@dataclass(slots=True)\nclass A:", "x: Ask", False),
+        ("class A(NamedTuple):", "x: Ask", True),
+        ("class A(NamedTuple):", "x: int", False),
+    ],
+)
+def test_such_a_field_is_found(kind: str, field: str, found: bool) -> None:
+    imports = "    from collections.abc import Sequence\n    from fairlead.core.books import Ask\n"
+    source = f"if TYPE_CHECKING:\n{imports}{kind}\n    {field}\n"
+    assert list(missing_at_run_time(source)) == ([f"A: {field}"] if found else [])
