@@ -136,7 +136,7 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
 
 def _room_by_limits(part: Partition, ask: Ask) -> Room | None:
     expected = start_to_tell(part, ask, weaker_than(part, ask), overdue_ends=False)
-    if expected is None:
+    if expected is None or not expected.gone:  # It has room already, and something else is in its way.
         return None
     others = waiting(part) > 1 or part.held_asks or part.disruption.leave_by
     return Room(expected.start_ms, not others)

@@ -42,7 +42,7 @@ def how_stopped(stopped: Stopped) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """When a waiting ask has room by time limits that are not over yet."""
+    """When a waiting ask has room, since work that runs is gone by its time limit, which is not over yet."""
 
     at_ms: int
     is_its_own: bool
@@ -171,14 +171,10 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
 
 
 def _until(verdict: Verdict, now_ms: int, room: Room | None) -> str:
-    """When time limits end enough of what runs, as part of a sentence; nothing where something else is in the way then.
-
-    A limit that is over says nothing of when what is told to stop by it has gone.
-    """
-    ends = [ms for near in verdict.closest if (ms := near.frees_ms or 0) > now_ms and not near.closed]
-    if room is None or not ends or room.at_ms > min(ends) or verdict.position != 1:
+    """When time limits end enough of what runs, as part of a sentence; nothing where others come first."""
+    if room is None or verdict.position != 1:
         return ""
-    until = f", by time limits in {duration(min(ends) - now_ms)}"
+    until = f", by time limits in {duration(room.at_ms - now_ms)}"
     return f"{until} at the latest" if room.is_its_own else f"{until} unless others take the room"
 
 

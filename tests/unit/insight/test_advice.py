@@ -84,6 +84,14 @@ def test_time_limits_on_nodes_are_no_bound_where_something_else_is_full() -> Non
     assert found.advice[0] == "Wait: it starts when enough of what runs and comes before it has ended."
 
 
+def test_a_time_limit_that_makes_room_under_a_maximum_is_a_bound() -> None:
+    """The node has room all the time."""
+    lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
+    lab.submit("ends", "root.a", amounts={GPU: 1}, user="bob", time_limit_ms=600_000)
+    lab.submit("late", "root.a", amounts={GPU: 1})
+    assert asked(lab, "late").advice[0].endswith(", by time limits in 10m at the latest.")
+
+
 def test_time_limits_are_no_bound_where_others_may_take_the_room() -> None:
     """It is the first of its queue, and not of all that waits."""
     lab = Lab(spec(leaf("a"), leaf("b")), {GPU: 2})

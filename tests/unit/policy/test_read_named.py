@@ -241,14 +241,20 @@ def test_by_guarantee_a_full_node_and_a_full_maximum_are_both_made_room_in() -> 
 # -- moves ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_move_takes_no_place_to_run_that_is_promised_to_another_application() -> None:
-    s = cluster(QueueSpec(name="a", max_applications=1), QueueSpec(name="b"), nodes={"n1": 2, "n2": 1}, rule="priority")
+def promised(target: QueueSpec) -> Scheduler:
+    """`mover` runs elsewhere; room is made for `high`, in this queue, by stopping `low`."""
+    s = cluster(target, QueueSpec(name="b"), nodes={"n1": 2, "n2": 1}, rule="priority")
     submit(s, "low", 2, queue="root.b")
     s.schedule(0)
     submit(s, "mover", 1, queue="root.b", priority=7)
     s.schedule(0)
     submit(s, "high", 2, 1, priority=9)
     assert stopped(s.schedule(1)) == ["low"]
+    return s
+
+
+def test_a_move_takes_no_place_to_run_that_is_promised_to_another_application() -> None:
+    s = promised(QueueSpec(name="a", max_applications=1))
     said = s.handle(MoveApplication("mover", "root.a"), 2)
     assert said == [MoveRejected("mover", ApplicationsPromised("queue", "", "root.a", 0, 1, ("high",)), "default")]
     s.handle(Release("low", "low", Cause.PREEMPTED_BY_SCHEDULER), 3)
@@ -258,14 +264,7 @@ def test_a_move_takes_no_place_to_run_that_is_promised_to_another_application() 
 
 
 def test_a_move_takes_no_room_under_a_maximum_that_is_promised_to_others() -> None:
-    small = QueueSpec(name="a", max=Limits({"vcore": 2000}))
-    s = cluster(small, QueueSpec(name="b"), nodes={"n1": 2, "n2": 1}, rule="priority")
-    submit(s, "low", 2, queue="root.b")
-    s.schedule(0)
-    submit(s, "mover", 1, queue="root.b", priority=7)
-    s.schedule(0)
-    submit(s, "high", 2, 1, priority=9)
-    assert stopped(s.schedule(1)) == ["low"]
+    s = promised(QueueSpec(name="a", max=Limits({"vcore": 2000})))
     said = s.handle(MoveApplication("mover", "root.a"), 2)
     reason = QueuePromised("root.a", {"vcore": 1000}, {"vcore": 2000}, ("high/high",))
     assert said == [MoveRejected("mover", reason, "default")]

@@ -159,7 +159,7 @@ class HeldAsks:
         heappush(turns, (held.turn, held.spec.key))
         own = self._of[application]
         if len(turns) > 2 * len(own) + 8:
-            # Nor must priorities that do.
+            # Priorities that change again and again must not make it long.
             counts = {entry: None for entry in turns if entry[1] in own and own[entry[1]].turn == entry[0]}
             self._turns[application] = sorted(counts)
 

@@ -90,7 +90,7 @@ class Queue(QueueLine):
         """What waits here and below, summed up over all resources: by that it counts for the order among siblings."""
         self.preempting: Book = {}
         self.idle: Book = {}
-        """What of it is idle work that was not told to stop for others: it counts for no guarantee."""
+        """What of `allocated` is idle work that was not told to stop for others: it counts for no guarantee."""
         self.running = 0
         self.quota_due_ms: int | None = None
         """When it has to be within its maximum (`core.acts.quota_clocks`); None: it is, or nothing makes it."""

@@ -48,9 +48,10 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 def add_application(partition: Partition, event: events.AddApplication) -> None:
     """An application is submitted: it gets a queue, or a reason why not."""
     spec = event.application
-    if not spec.id or spec.id in partition.applications:
+    text = "" if spec.id else "an application has no id"
+    if spec.id in partition.applications:
         text = f"adding application {spec.id} to partition {partition.name}, but application already existed"
-        text = text if spec.id else "an application has no id"
+    if text:
         partition.out.append(ApplicationRejected(spec.id, Refused(text), partition.name))
         return
     if bad := amount_flaw(spec.placeholder_ask):
@@ -124,8 +125,8 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             _new_ask(partition, app, admitted)
         return
     if known.spec.resources != spec.resources:
-        too_large = why_not_larger(partition.admission, known, spec.resources.items)
-        if too_large is not None and known.node is None and not spec.node:
+        waits_on = known.node is None and not spec.node  # What runs is as large as it is.
+        if waits_on and (too_large := why_not_larger(partition.admission, known, spec.resources.items)) is not None:
             partition.out.append(AskRejected(spec.application, spec.key, too_large, partition.name))
             return
         partition.note_change()
