@@ -258,13 +258,16 @@ class Course:
                 pass
             self.turn()
             for name, key in self.keys.items():
-                job = self.local.jobs.get(key)
-                if job is None:
+                if self.local.jobs.get(key) is None:
                     raise Broken(f"{name} was acknowledged as {key} and is not there")
+            # What was entered and not acknowledged (a kill between the two) lives as well.
+            for job in self.local.jobs.live():
                 if job.state is State.WAITING and holding.conditions_now(self.books.scheduler, job).held_by:
-                    self.runtime.do(lambda turn, key=key: holding.release(self.local.jobs, turn, ANN, key))
+                    self.runtime.do(lambda turn, key=job.key: holding.release(self.local.jobs, turn, ANN, key))
                 if job.state is State.SUSPENDED:
-                    self.runtime.do(lambda turn, key=key: changes.suspend(self.local.jobs, turn, ANN, key, on=False))
+                    self.runtime.do(
+                        lambda turn, key=job.key: changes.suspend(self.local.jobs, turn, ANN, key, on=False)
+                    )
             if not self.local.jobs.live_count:
                 break
             world.pass_ms(max(50, min(self.runtime.wait_ms(), 5_000)))
