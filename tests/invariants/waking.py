@@ -114,6 +114,9 @@ def _check_demand(partition: Partition, leaf: Queue, demand: Demand) -> None:
         is_known = batch.stamp or batch in batch.app.out_of_line
         assert is_known, f"{leaf.path}: a batch of {batch.app.id} is out of line, and would not come back"
     known = demand.obstacle
+    is_full = any(demand.shape in queue.full for queue in leaf.lineage)
+    marked = demand.shape.held_up or (known is None and not is_full)
+    assert marked, f"{leaf.path}: something above is in the way of {demand.key}, and nothing would be stopped for it"
     if known is not None:
         assert demand in known.waiting or demand in known.gated, f"{leaf.path}: {demand.key} would not be woken"
         if demand in known.waiting and not partition.nominations:

@@ -96,3 +96,23 @@ def test_a_limit_that_moves_lets_work_be_stopped_although_the_nodes_are_full() -
     assert c.run() == ([], ["other2"]), "one core is free, and two are needed"
     part = c.s.cluster.partitions["default"]
     assert part.timers.due_ms("default", "next", "preempt") is not None
+
+
+def test_what_comes_to_a_queue_that_is_known_to_be_full_has_work_stopped_there() -> None:
+    """`QueueLine.demand` marks the shape: a queue remembers that it is full for that longer than anything of it waits.
+
+    `first` finds queue a full and goes. A call that ends with the first placement looks through what others ask for of
+    that shape, all in b, and finds nothing of it held up; one of those still waits when `high` comes to a.
+    """
+    a = QueueSpec(name="a", parent=True, max=cores(4), queues=(QueueSpec(name="x"), QueueSpec(name="y")))
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 16})
+    c.fill("low", 3, 0, "root.a.y")
+    c.submit("first", 2, 0, "root.a.x")
+    assert c.run() == ([], [])
+    for key in ("one", "two"):
+        c.submit(key, 2, 1, "root.b")
+    c.handle(Release("first", "first", Cause.STOPPED_BY_RM))
+    c.s.schedule(c.now_ms, 1)
+    c.submit("high", 2, 9, "root.a.x")
+    assert c.run() == (["two@n1"], ["low"])
+    assert c.nominated() == {"high": "n1"}

@@ -142,6 +142,9 @@ class QueueLine(Obstacle):
         if found is None:
             found = own[key] = Demand(self.lineage[0], shape, key)
             shape.demands[found] = None
+            # A queue that is full for the shape knows that longer than anything of it waits below.
+            if any(shape in queue.full for queue in self.lineage):
+                shape.held_up = True
         return found
 
     def drop_demand(self, demand: Demand) -> None:
