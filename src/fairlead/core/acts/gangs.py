@@ -129,8 +129,6 @@ def part_ways(app: Application) -> None:
     for later in app.awaited_by:
         later.gives_way_to = None
         application_limits.look_again(later)
-    if app.awaited_by:
-        app.queue.open_gates()  # They wait behind these (`policy.eligibility.limits.closed_gate`).
     app.awaited_by = []
     first, app.gives_way_to = app.gives_way_to, None
     if first is not None:

@@ -63,7 +63,7 @@ def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | C
     if app.state is not State.ACCEPTED:
         return None
     if app.gives_way_to is not None:
-        return app.gives_way_to.queue  # A change in the life of that gang ends it, which opens the gates there.
+        return app.gives_way_to.queue  # When that ends, it waits with another demand (`gangs.part_ways`).
     return closed_queue(app, yielding) or closing_ceiling(app, yielding)
 
 

@@ -331,6 +331,14 @@ def test_those_that_wait_for_one_that_gives_way_itself_wait_for_the_same_as_it()
     assert (g.apps["late"].awaited_by, old.awaited_by) == ([young, old], [])
 
 
+def test_one_that_waits_for_another_and_is_taken_out_is_waiting_for_nothing() -> None:
+    g = given_back()
+    g.end("young")
+    assert g.apps["old"].awaited_by == []
+    g.run()
+    assert g.whole == ["old"]
+
+
 def test_a_restart_while_one_gives_way_changes_nothing() -> None:
     """Who waits for whom is part of the state."""
     g = stuck()
