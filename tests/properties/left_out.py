@@ -31,6 +31,9 @@ WAKING = frozenset(
 PLACES = ("src/fairlead/core/acts", "src/fairlead/core/books", "src/fairlead/policy")
 
 NEEDLESS: dict[str, str] = {
+    "core/acts/application_steps: wait_for_place without application_limits.look_again(app)": (
+        "what gave way was looked at then, and of what waits for the turns of others nothing is in line"
+    ),
     "policy/place/reserved: place_reserved without _wait_for_node(partition, shape)": "without it each run looks",
 }
 """Breaks that change no decision, each with why the call is there all the same."""

@@ -6,11 +6,14 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.acts.nominate import nominate, withdraw
+from fairlead.core.books.application_limits import ENTERS, IS_PROMISED
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Reserved, Unreserved
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
 
 
 def waiting(**properties: str) -> tuple[Partition, Ask, Node]:
@@ -100,3 +103,19 @@ def test_to_withdraw_what_is_not_nominated_changes_nothing() -> None:
     version = part.books_version
     withdraw(part, ask)
     assert (part.out, part.books_version) == ([], version)
+
+
+def test_what_else_an_application_has_in_line_waits_with_those_that_need_a_place_when_its_own_is_given_back() -> None:
+    """Its place to run was kept with the room for one ask; the books say for the other that it passes the gate."""
+    c = PriorityCluster(QueueSpec(name="a", max_applications=2), QueueSpec(name="b"))
+    c.fill("low", 4, 0, "root.b")
+    c.handle(AddApplication(ApplicationSpec(id="two", queue="root.a")))
+    for count in (2, 5):
+        size = Resources({"vcore": count * 1000})
+        c.handle(AddAsks((AskSpec(application="two", key=f"k{count}", resources=size, priority=5),)))
+    assert c.run() == ([], ["low"])
+    app = c.s.cluster.partitions["default"].applications["two"]
+    assert [batch.demand.enters for batch in app.batches.values()] == [IS_PROMISED]
+    c.handle(Release("two", "k2", Cause.STOPPED_BY_RM))
+    c.run()
+    assert [batch.demand.enters for batch in app.batches.values()] == [ENTERS]

@@ -11,7 +11,9 @@ from fairlead.core.acts.waiting_asks import change_priority, drop_ask
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.events import AddAsks, SetPriority
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import AskSpec, QueueSpec
 
 
 def waiting(*keys: str, **more: Any) -> tuple[PriorityCluster, Partition, list[Ask]]:
@@ -82,3 +84,15 @@ def test_idle_work_with_another_priority_stands_elsewhere_in_its_line() -> None:
     change_priority(part, two, 5)
     assert [line.asks for line in part.idle.lines.values()] == [[two, one]]
     assert part.root.reported == NO_PRIORITY, "idle work waits with no priority"
+
+
+def test_another_priority_moves_an_ask_also_where_its_application_stands_as_before() -> None:
+    c = PriorityCluster(nodes={"n1": 2}, enabled=False)
+    c.fill("runs", 2, 9, "root.b")
+    c.submit("one", 3, 9)
+    c.handle(AddAsks((AskSpec(application="one", key="small", resources=Resources({"vcore": 2000})),)))
+    c.submit("two", 2, 3)
+    assert c.run() == ([], [])
+    c.handle(SetPriority("one", "small", 5))
+    c.gone("runs")
+    assert c.run()[0] == ["small@n1"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from gang_course import formed
 from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
 from fairlead.core.model.decisions import Allocated, DeclarationRejected, Evict, WindowClosed, WindowOpened
-from fairlead.core.model.events import AddApplication, AddAsks, RemoveWindow, SetWindow
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, RemoveWindow, SetWindow
 from fairlead.core.model.reasons import WindowAhead
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, WindowSpec
@@ -190,3 +191,28 @@ def test_nothing_is_stopped_for_what_a_window_keeps_away() -> None:
     assert not [d for d in c.decided if isinstance(d, Evict)]
     c.until(START + LENGTH)
     assert [d.application for d in c.decided if isinstance(d, Evict)] == ["weak"]
+
+
+def test_the_turn_of_what_waits_too_long_is_kept_when_the_window_is_over() -> None:
+    """`Reserving.look_again`: while the window was ahead, no node could ever have held it."""
+    c = Course(QueueSpec(name="a", properties={"wait.max": "10s"}), QueueSpec(name="b"))
+    c.fill("runs", 4, queue="root.b")
+    c.window()
+    c.submit("long", 4, time_limit_ms=10 * START)
+    reserving = c.s.cluster.partitions["default"].reserving
+    c.until(START + LENGTH - 1)
+    assert not list(reserving.every())
+    c.until(START + LENGTH)
+    assert [ask.key for ask, _ in reserving.every()] == ["long"]
+
+
+def test_what_is_on_its_way_to_the_place_of_a_placeholder_waits_for_the_end_of_the_window() -> None:
+    g = formed(2)
+    g.ask("real", time_limit_ms=2 * START)
+    assert [d.key for d in g.run() if isinstance(d, Evict)] == ["p0"]
+    g.do(SetWindow(WindowSpec(name="w", starts_ms=START, length_ms=LENGTH)))
+    assert g.app.asks["real"].pending
+    g.do(Release("g", "p0", Cause.PLACEHOLDER_REPLACED))
+    assert sorted(g.running) == ["p1"]
+    g.now = START + LENGTH
+    assert [d.key for d in g.run() if isinstance(d, Evict)] == ["p1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster, labelled, on
 
@@ -340,9 +341,18 @@ def test_no_turn_is_kept_for_what_no_node_that_takes_work_could_hold() -> None:
     assert kept() == ["large"]
 
 
-def test_room_that_gathers_for_an_ask_keeps_its_equals_from_stopping_work_and_not_itself() -> None:
-    """Two of three cores are kept for A; only with these is it enough to stop what has the third."""
+@pytest.mark.parametrize("idle", [False, True], ids=["by-floors", "by-search"])
+def test_room_that_gathers_for_an_ask_keeps_its_equals_from_stopping_work_and_not_itself(idle: bool) -> None:
+    """Two of three cores are kept for A; only with these is it enough to stop what has the third. Where idle work runs,
+    no floor says that B need not be looked at.
+    """
     p = Place({"wait.max": "10s"}, most=None, node=3, preempts=True)
+    if idle:
+        p.s.handle(AddNode(NodeSpec(id="m", capacity=amount(1, 2))), 0)
+        p.s.handle(AddApplication(ApplicationSpec(id="idle", queue="root.other")), 0)
+        spec = AskSpec(application="idle", key="idle", resources=amount(1, 2), idle=True, node="m")
+        p.s.handle(AddAsks((spec,)), 0)
+        p.run()
     p.s.handle(AddApplication(ApplicationSpec(id="young", queue="root.other")), 0)
     young = AskSpec(application="young", key="young", resources=amount(1, 2), priority=-1, min_runtime_ms=MINUTE)
     p.s.handle(AddAsks((young,)), 0)
