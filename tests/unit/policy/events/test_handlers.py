@@ -126,6 +126,17 @@ def test_what_runs_already_is_taken_into_the_books() -> None:
     assert (part.root.allocated, part.nodes.nodes["n1"].free) == ({"vcore": 9000}, {"vcore": -5000})
 
 
+def test_an_ask_of_another_size_may_have_work_stopped_that_started_while_it_waited() -> None:
+    """As it was it could not have been helped then; what it asks for now is more than new work."""
+    c = PriorityCluster(nodes={"n1": 4})
+    c.submit("high", 5, 9)
+    c.submit("low", 2)
+    assert c.run() == (["low@n1"], [])
+    assert c.run() == ([], [])
+    c.handle(AddAsks((AskSpec(application="high", key="high", resources=Resources({"vcore": 4000}), priority=9),)))
+    assert c.run() == ([], ["low"])
+
+
 def test_every_kind_of_event_has_one_handler() -> None:
     """But for those that the front door takes itself."""
     kinds = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)} - {Event}
