@@ -137,6 +137,18 @@ def test_an_ask_of_another_size_may_have_work_stopped_that_started_while_it_wait
     assert c.run() == ([], ["low"])
 
 
+def test_work_of_others_that_changes_is_more_than_new_work() -> None:
+    """While it was that large, stopping `low` would not have been enough for `high`."""
+    c = PriorityCluster(nodes={"n1": 4})
+    foreign = AskSpec(application="", key="foreign", resources=ONE, node="n1", tags={TAG_FOREIGN: "default"})
+    c.handle(AddAsks((foreign,)))
+    c.submit("high", 4, 9)
+    c.submit("low", 2)
+    assert c.run() == (["low@n1"], [])
+    c.handle(AddAsks((replace(foreign, resources=Resources({"vcore": 0})),)))
+    assert c.run() == ([], ["low"])
+
+
 def test_every_kind_of_event_has_one_handler() -> None:
     """But for those that the front door takes itself."""
     kinds = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)} - {Event}
