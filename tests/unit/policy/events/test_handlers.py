@@ -10,6 +10,7 @@ from priority_clusters import PriorityCluster
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import ApplicationChanged, ApplicationRejected, AskRejected, Released
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.resources import Resources
@@ -146,6 +147,17 @@ def test_work_of_others_that_changes_is_more_than_new_work() -> None:
     c.submit("low", 2)
     assert c.run() == (["low@n1"], [])
     c.handle(AddAsks((replace(foreign, resources=Resources({"vcore": 0})),)))
+    assert c.run() == ([], ["low"])
+
+
+def test_work_that_is_reported_to_run_is_more_than_new_work() -> None:
+    """Before it came, nothing could have been stopped for what wants to be beside it."""
+    c = PriorityCluster(nodes={"n1": 4})
+    beside = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+    c.submit("high", 3, 9, where=beside)
+    c.submit("low", 2)
+    assert c.run() == (["low@n1"], [])
+    c.submit("db", 1, 9, node="n1", labels={"app": "db"})
     assert c.run() == ([], ["low"])
 
 
