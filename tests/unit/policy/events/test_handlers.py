@@ -31,6 +31,11 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+def only_on(node: str) -> Constraints:
+    """Where the node is this one."""
+    return Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", (node,)),),))
+
+
 def cluster() -> PriorityCluster:
     """With an empty application `app`."""
     c = PriorityCluster()
@@ -150,14 +155,21 @@ def test_work_of_others_that_changes_is_more_than_new_work() -> None:
     assert c.run() == ([], ["low"])
 
 
-def test_work_that_is_reported_to_run_is_more_than_new_work() -> None:
+@pytest.mark.parametrize("waited", [False, True])
+def test_work_that_is_reported_to_run_is_more_than_new_work(waited: bool) -> None:
     """Before it came, nothing could have been stopped for what wants to be beside it."""
     c = PriorityCluster(nodes={"n1": 4})
     beside = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+    c.handle(AddApplication(ApplicationSpec(id="db", queue="root.a")))
+    db = AskSpec(
+        application="db", key="db", resources=ONE, priority=9, labels={"app": "db"}, where=only_on("elsewhere")
+    )
+    if waited:
+        c.handle(AddAsks((db,)))
     c.submit("high", 3, 9, where=beside)
     c.submit("low", 2)
     assert c.run() == (["low@n1"], [])
-    c.submit("db", 1, 9, node="n1", labels={"app": "db"})
+    c.handle(AddAsks((replace(db, node="n1"),)))
     assert c.run() == ([], ["low"])
 
 
