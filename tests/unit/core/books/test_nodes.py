@@ -6,10 +6,12 @@ import random
 import time
 
 from invariants.books import check_books
+from priority_clusters import PriorityCluster
 
 from fairlead.core.books.node import Node
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import AskRejected
-from fairlead.core.model.events import AddAsks, AddNode, Release, RemoveNode
+from fairlead.core.model.events import AddAsks, AddNode, LabelNode, Release, RemoveNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -105,3 +107,16 @@ def test_a_report_does_not_look_at_all_nodes() -> None:
         return best
 
     assert seconds(cluster(3000)) < 5 * seconds(cluster(30))
+
+
+def test_a_node_that_moves_to_another_zone_lets_work_start_in_the_one_that_it_left() -> None:
+    """`describe` has every shape looked at again, not what fits on that node alone."""
+    c = PriorityCluster(nodes={"n1": 2, "n2": 4})
+    for name in ("n1", "n2"):
+        c.handle(LabelNode(name, {"zone": "a"}))
+    c.submit("db", 2, node="n1", labels={"app": "db"})
+    apart = Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", ("db",)),), "zone"),))
+    c.submit("waits", 2, where=apart)
+    assert c.run() == ([], [])
+    c.handle(LabelNode("n1", {"zone": "b"}))
+    assert c.run()[0] == ["waits@n2"]
