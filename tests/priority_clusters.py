@@ -6,7 +6,7 @@ from typing import Any
 
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import Requirement
+from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, LoopBroken
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -116,3 +116,8 @@ def labelled(value: str) -> tuple[Requirement, ...]:
 def on(node: str) -> dict[str, str]:
     """The tags of work that may run on this node alone."""
     return {TAG_REQUIRED_NODE: node}
+
+
+def only_on(node: str) -> Constraints:
+    """The same as a constraint: where the node is this one."""
+    return Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", (node,)),),))

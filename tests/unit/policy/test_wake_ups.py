@@ -6,17 +6,11 @@ Every test fails when the one line that it is about is taken out; the test says 
 from __future__ import annotations
 
 import pytest
-from priority_clusters import PriorityCluster, cores
+from priority_clusters import PriorityCluster, cores, only_on
 
-from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
-
-
-def only_on(node: str) -> Constraints:
-    """Where the node is this one."""
-    return Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", (node,)),),))
 
 
 def nominated_beside_one_that_waits(c: PriorityCluster) -> None:

@@ -6,10 +6,10 @@ import random
 import time
 
 from invariants.books import check_books
-from priority_clusters import PriorityCluster
+from priority_clusters import PriorityCluster, labelled
 
 from fairlead.core.books.node import Node
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import AskRejected
 from fairlead.core.model.events import AddAsks, AddNode, LabelNode, Release, RemoveNode
 from fairlead.core.model.resources import Resources
@@ -115,7 +115,7 @@ def test_a_node_that_moves_to_another_zone_lets_work_start_in_the_one_that_it_le
     for name in ("n1", "n2"):
         c.handle(LabelNode(name, {"zone": "a"}))
     c.submit("db", 2, node="n1", labels={"app": "db"})
-    apart = Constraints(anti_affinity=(AffinityTerm((Requirement("app", "In", ("db",)),), "zone"),))
+    apart = Constraints(anti_affinity=(AffinityTerm(labelled("db"), "zone"),))
     c.submit("waits", 2, where=apart)
     assert c.run() == ([], [])
     c.handle(LabelNode("n1", {"zone": "b"}))

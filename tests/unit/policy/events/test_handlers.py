@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from priority_clusters import PriorityCluster
+from priority_clusters import PriorityCluster, labelled, only_on
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import ApplicationChanged, ApplicationRejected, AskRejected, Released
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.resources import Resources
@@ -29,11 +29,6 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("gang with conditions", {"task_group": "g", "conditions": Conditions(held_by="ann")}, "a gang waits as a whole"),
     ("idle gang", {"task_group": "g", "idle": True}, "idle work cannot be a gang"),
 ]
-
-
-def only_on(node: str) -> Constraints:
-    """Where the node is this one."""
-    return Constraints(node_terms=((Requirement("kubernetes.io/hostname", "In", (node,)),),))
 
 
 def cluster() -> PriorityCluster:
@@ -159,7 +154,7 @@ def test_work_of_others_that_changes_is_more_than_new_work() -> None:
 def test_work_that_is_reported_to_run_is_more_than_new_work(waited: bool) -> None:
     """Before it came, nothing could have been stopped for what wants to be beside it."""
     c = PriorityCluster(nodes={"n1": 4})
-    beside = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+    beside = Constraints(affinity=(AffinityTerm(labelled("db")),))
     c.handle(AddApplication(ApplicationSpec(id="db", queue="root.a")))
     db = AskSpec(
         application="db", key="db", resources=ONE, priority=9, labels={"app": "db"}, where=only_on("elsewhere")
