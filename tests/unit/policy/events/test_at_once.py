@@ -117,6 +117,12 @@ def test_a_hold_gives_the_turn_to_another_one() -> None:
     )
 
 
+def test_what_is_released_has_its_turn_at_once_where_there_is_one() -> None:
+    """Nothing else has to end or come for it."""
+    p = Place(2, at_once=2, conditions=Conditions(held_by="ann"))
+    assert started(p.do(SetConditions("a", "2", MET))) == ["2"]
+
+
 def test_those_that_wait_for_a_time_wait_for_their_turn_then() -> None:
     """At that time as many enter as may."""
     p = Place(3, at_once=2, conditions=Conditions(begin_ms=50))

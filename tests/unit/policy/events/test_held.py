@@ -30,7 +30,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     QuotaSpec,
 )
-from fairlead.policy.events.held import following
+from fairlead.policy.events import held
 from fairlead.scheduler import Scheduler
 
 
@@ -150,13 +150,22 @@ def test_it_can_be_withdrawn() -> None:
     assert "x" not in p.part.applications
 
 
+def test_with_all_of_an_application_its_timer_goes() -> None:
+    """Nothing of it is due any longer, while it is kept for what may yet come."""
+    p = Place()
+    p.ask("x", conditions=Conditions(begin_ms=5_000))
+    p.do(Release("x", "", Cause.STOPPED_BY_RM), 1)
+    assert "x" in p.part.applications
+    assert p.s.cluster.timers.due_ms("default", "x", held.TIMER) is None
+
+
 def test_it_waits_for_what_becomes_of_others() -> None:
     """Who runs the work says how it ended; what follows is worked out here."""
     p = Place(cores=4)
     p.ask("first")
     p.ask("x", conditions=Conditions(after=(Dependency(application="first", awaited=Awaited.OK),)))
-    assert following(p.part, "first", Outcome.STARTED) == []
-    [event] = following(p.part, "first", Outcome.OK)
+    assert held.following(p.part, "first", Outcome.STARTED) == []
+    [event] = held.following(p.part, "first", Outcome.OK)
     assert event == SetConditions("x", "x", MET)
     assert started(p.do(event)) == ["x"]
 
@@ -170,6 +179,25 @@ def test_conditions_can_be_replaced() -> None:
     p.put("x", Conditions(begin_ms=9_000, held_by="ann"))
     assert p.s.next_wakeup_ms() is None
     assert p.runs(20_000) == []
+
+
+def test_what_is_released_for_a_time_or_an_earlier_one_begins_then() -> None:
+    """No timer was set for it before, or one that is too late."""
+    p = Place(cores=2)
+    p.ask("x", conditions=HOLD)
+    p.ask("y", conditions=Conditions(begin_ms=9_000))
+    p.put("x", Conditions(begin_ms=5_000))
+    p.put("y", Conditions(begin_ms=6_000))
+    assert (p.runs(4_999), p.runs(5_000), p.runs(6_000)) == ([], ["x"], ["y"])
+
+
+def test_of_one_application_each_begins_at_its_time() -> None:
+    """One timer for all of them, which is set anew for the next."""
+    p = Place(cores=2)
+    p.ask("x", conditions=Conditions(begin_ms=5_000))
+    later = AskSpec(application="x", key="y", resources=Resources({"vcore": 1}), conditions=Conditions(begin_ms=9_000))
+    p.do(AddAsks((later,)))
+    assert (p.runs(5_000), p.s.next_wakeup_ms(), p.runs(9_000)) == (["x"], 9_000, ["y"])
 
 
 @pytest.mark.parametrize(
