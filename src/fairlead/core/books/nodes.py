@@ -212,11 +212,12 @@ class NodeTable:
             self.terrain.unwatch(shape)
         shape.unfit = shape.blocked_by_root = False
         self.fitting[shape] = None
-        if shape.required_node or not self.only_room_counts(shape):
-            # What runs elsewhere may have changed what suits their own nodes.
-            self.reserved_again |= dict.fromkeys(shape.reserved)
-        if shape.reserved and not shape.required_node:
-            self.reserved_shapes[shape] = None
+        if shape.reserved:
+            if shape.required_node or not self.only_room_counts(shape):
+                # What runs elsewhere may have changed what suits their own nodes.
+                self.reserved_again |= dict.fromkeys(shape.reserved)
+            if not shape.required_node:
+                self.reserved_shapes[shape] = None
 
     def mark_unfit(self, shape: Shape, by_root: bool = False) -> None:
         """`shape` has room nowhere until some node gains."""
@@ -259,7 +260,8 @@ class NodeTable:
 
     def _seek(self, shape: Shape, since_ms: int) -> None:
         self.seekable[shape] = since_ms
-        self.seekable_ms = min(self.seekable_ms, since_ms)
+        if since_ms < self.seekable_ms:
+            self.seekable_ms = since_ms
 
     def meet_shape(self, shape: Shape) -> None:
         """The first ask waits with `shape`."""

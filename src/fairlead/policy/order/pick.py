@@ -9,6 +9,7 @@ head of a line is what sorting everything afresh would put first among what is w
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ Class = tuple[object, ...]
 """What demands have in common that stand for each other."""
 FEW_APPLICATIONS = 3
 """So many applications without anything that may fit are passed over before demands are looked at."""
+FEW_BATCHES = 16
+"""So many batches of each of these are looked at, where demands can be looked up by shape."""
 FEW_SHAPES = 8
 """Where no more shapes than these may fit, a leaf's demands are looked up by shape instead of by their order."""
 
@@ -222,8 +225,8 @@ class Lines:
                 above = _full_above(leaf)
                 break
         few = len(fitting) <= FEW_SHAPES
-        if not few and not leaf.by_rank and not above:
-            batch = self._first_of_applications(leaf)
+        if not leaf.by_rank and not above:
+            batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch
         first = self._first_by_shape(leaf, fitting, above) if few else self._first_of_demands(leaf, above)
@@ -268,9 +271,9 @@ class Lines:
         found = (self._first_by_shape(leaf, owed[nearest], above) for nearest in sorted(owed))
         return next((entry[2] for entry in found if entry is not None), None)
 
-    def _first_of_applications(self, leaf: Queue) -> Batch | None:
-        """The first batch that may fit of the first application that has one, if that is among the first few: where
-        most may fit, applications are a shorter way than demands. None says nothing.
+    def _first_of_applications(self, leaf: Queue, most: int | None) -> Batch | None:
+        """The first batch that may fit of the first application that has one, if it is among the first few, and among
+        the first `most` batches of that: mostly a shorter way than demands. None says nothing.
         """
         heap = leaf.apps_heap
         aside: list[tuple[Any, ...]] = []
@@ -285,18 +288,18 @@ class Lines:
                 heappop(heap)
                 app.order_key = ()  # It is put in its place anew when something of it waits again.
                 continue
-            found = self._first_in(app)
-            if found is not None:
+            found = self._first_in(app, most)
+            if found is not None or (most is not None and len(app.line) > most):
                 break
             aside.append(heappop(heap))
         for top in aside:
             heappush(heap, top)
         return found
 
-    def _first_in(self, app: Application) -> Batch | None:
-        """The first batch of an application that is in line and may fit."""
+    def _first_in(self, app: Application, most: int | None) -> Batch | None:
+        """The first batch of an application that is in line and may fit, of so many."""
         watched = self.partition.reserving.of or app.groups
-        for batch in app.line:
+        for batch in islice(app.line, most):
             if batch.stamp and not batch.key[0].unfit and batch.demand.obstacle is None:
                 if not watched or self.is_eligible(batch):
                     return batch

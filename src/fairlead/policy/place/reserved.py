@@ -70,16 +70,18 @@ def look_later(partition: Partition) -> None:
 
     Where one might already, but for a queue or limit in the way, that wakes it.
     """
-    seekable = partition.nodes.seekable
-    latest = partition.now_ms - RESERVE_AFTER_MS
-    later = [since_ms + RESERVE_AFTER_MS for since_ms in seekable.values() if since_ms > latest]
-    for shape, since_ms in list(seekable.items()):
-        if since_ms <= latest:
-            due = [demand.seek_ms for demand in shape.demands_in_line()]
-            seekable[shape] = min(due, default=NEVER_MS) - RESERVE_AFTER_MS
-            later += [due_ms for due_ms in due if due_ms > partition.now_ms]
-    partition.nodes.seekable_ms = min(seekable.values(), default=NEVER_MS)
-    next_ms = min(later, default=NEVER_MS)
+    nodes, now_ms = partition.nodes, partition.now_ms
+    seekable = nodes.seekable
+    next_ms = min(seekable.values()) + RESERVE_AFTER_MS
+    if next_ms <= now_ms:
+        next_ms = NEVER_MS
+        for shape, since_ms in seekable.items():
+            due = [since_ms + RESERVE_AFTER_MS]
+            if due[0] <= now_ms:
+                due = [demand.seek_ms for demand in shape.demands_in_line()]
+                seekable[shape] = min(due, default=NEVER_MS) - RESERVE_AFTER_MS
+            next_ms = min([next_ms, *(due_ms for due_ms in due if due_ms > now_ms)])
+    nodes.seekable_ms = min(seekable.values())
     if next_ms < NEVER_MS:
         partition.timers.look(next_ms, partition.name)
 

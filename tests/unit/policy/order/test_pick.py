@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from collections.abc import Iterable
 
 import pytest
@@ -32,6 +33,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.order import pick
 from fairlead.scheduler import Scheduler
 
 
@@ -329,6 +331,39 @@ def test_what_an_application_has_in_line_moves_up_with_it(offset: int) -> None:
     assert course.placed(1) == ["first of 1"]
     course.ask("second", "too large as well", 5, vcore=101)
     assert course.placed(1) == ["second of 1"]
+
+
+@pytest.mark.parametrize("sizes", [2, 20])
+@pytest.mark.parametrize("policy", ["fair", "fifo"])
+def test_applications_and_demands_lead_to_the_same_batch(
+    monkeypatch: pytest.MonkeyPatch, sizes: int, policy: str
+) -> None:
+    """Whether its applications are looked at, or its demands, by shape or in order: the first of a leaf is one."""
+    rng = random.Random(sizes)
+    course = Course(cluster(QueueSpec(name="a", properties={"application.sort.policy": policy})))
+    course.node("n", vcore=40)
+    for n in range(8):
+        course.app(f"app-{n}")
+    partition = course.scheduler.cluster.partitions["default"]
+    lines, leaf = course.scheduler._cycle_of(partition).lines, partition.root.children["a"]
+    found = []
+    for number in range(150):
+        app = partition.applications[f"app-{rng.randrange(8)}"]
+        if app.asks and rng.random() < 0.4:
+            course.end(app.id, rng.choice(list(app.asks)))
+        else:
+            course.ask(app.id, f"k{number}", rng.randrange(3), vcore=rng.randint(1, sizes))
+        lines.settle()
+        firsts = []
+        for applications, batches, shapes in ((8, 1000, 0), (0, 0, 1000), (0, 0, 0), (2, 1, 1000)):
+            monkeypatch.setattr(pick, "FEW_APPLICATIONS", applications)
+            monkeypatch.setattr(pick, "FEW_BATCHES", batches)
+            monkeypatch.setattr(pick, "FEW_SHAPES", shapes)
+            firsts.append(lines.first_that_may_fit(leaf))
+        assert len(set(firsts)) == 1
+        found.append(firsts[0])
+        course.placed(1)
+    assert len(set(found)) > 10
 
 
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
