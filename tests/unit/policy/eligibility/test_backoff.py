@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.decisions import Allocated, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
 from fairlead.core.model.reasons import BackedOff
 from fairlead.core.model.resources import Limits, Resources
@@ -67,6 +67,16 @@ def test_the_rest_ends_by_itself() -> None:
     assert placed(s, 9_999) == []
     assert s.next_wakeup_ms() == 10_000
     assert placed(s, 10_000) == ["k0", "k1"]
+
+
+def test_after_it_an_ask_that_has_waited_long_enough_gets_a_node_set_aside() -> None:
+    """In its rest none does, and when the next one will is worked out without it."""
+    s = cluster(after=1)
+    ask(s, 2, 2)
+    assert placed(s, 0) == ["k0", "k1"]
+    ask(s, 4, 2, at_ms=1)
+    assert placed(s, 1) == placed(s, 5_000) == []
+    assert [d.key for d in s.schedule(10_001) if isinstance(d, Reserved)] == ["k2"]
 
 
 def test_a_new_ask_does_not_end_it() -> None:
