@@ -225,7 +225,7 @@ class Lines:
                 above = _full_above(leaf)
                 break
         few = len(fitting) <= FEW_SHAPES
-        if not leaf.by_rank and not above:
+        if fitting and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch

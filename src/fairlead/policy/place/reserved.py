@@ -72,7 +72,8 @@ def look_later(partition: Partition) -> None:
     """
     nodes, now_ms = partition.nodes, partition.now_ms
     seekable = nodes.seekable
-    next_ms = min(seekable.values()) + RESERVE_AFTER_MS
+    nodes.seekable_ms = min(seekable.values())
+    next_ms = nodes.seekable_ms + RESERVE_AFTER_MS
     if next_ms <= now_ms:
         next_ms = NEVER_MS
         for shape, since_ms in seekable.items():
@@ -81,7 +82,7 @@ def look_later(partition: Partition) -> None:
                 due = [demand.seek_ms for demand in shape.demands_in_line()]
                 seekable[shape] = min(due, default=NEVER_MS) - RESERVE_AFTER_MS
             next_ms = min([next_ms, *(due_ms for due_ms in due if due_ms > now_ms)])
-    nodes.seekable_ms = min(seekable.values())
+        nodes.seekable_ms = min(seekable.values())
     if next_ms < NEVER_MS:
         partition.timers.look(next_ms, partition.name)
 

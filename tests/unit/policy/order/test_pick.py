@@ -18,6 +18,7 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     Configure,
+    DrainNode,
     Release,
     RemoveApplication,
     RemoveNode,
@@ -341,7 +342,9 @@ def test_applications_and_demands_lead_to_the_same_batch(
     """Whether its applications are looked at, or its demands, by shape or in order: the first of a leaf is one."""
     rng = random.Random(sizes)
     course = Course(cluster(QueueSpec(name="a", properties={"application.sort.policy": policy})))
-    course.node("n", vcore=40)
+    course.node("n", vcore=25)
+    course.node("larger than any room", vcore=1000)
+    course.handle(DrainNode("larger than any room"))  # No size lacks room in all nodes together.
     for n in range(8):
         course.app(f"app-{n}")
     partition = course.scheduler.cluster.partitions["default"]
@@ -355,7 +358,7 @@ def test_applications_and_demands_lead_to_the_same_batch(
             course.ask(app.id, f"k{number}", rng.randrange(3), vcore=rng.randint(1, sizes))
         lines.settle()
         firsts = []
-        for applications, batches, shapes in ((8, 1000, 0), (0, 0, 1000), (0, 0, 0), (2, 1, 1000)):
+        for applications, batches, shapes in ((8, 1000, 0), (0, 0, 1000), (0, 0, 0), (8, 1, 1000)):
             monkeypatch.setattr(pick, "FEW_APPLICATIONS", applications)
             monkeypatch.setattr(pick, "FEW_BATCHES", batches)
             monkeypatch.setattr(pick, "FEW_SHAPES", shapes)
