@@ -292,7 +292,7 @@ class NodeTable:
         of those that this ask likes best.
         """
         has_wish = ask is not None and self.has_wish(ask)
-        if self.only_room_counts(shape) and not self.discouraging and not has_wish:
+        if not has_wish and not self.discouraging and self.only_room_counts(shape):
             if shape in self.narrow.room_on:
                 return self.narrow.first(shape, self.score)
             return self.order.first_fit(shape.items)
@@ -314,7 +314,8 @@ class NodeTable:
         spec = ask.spec
         if spec.images and self.images.by_name and self.images.points(spec.images) is not None:
             return True
-        return self.terrain.company.awaits(spec.labels)
+        company = self.terrain.company
+        return bool(company.wishes.tallies) and company.awaits(spec.labels)
 
     def only_room_counts(self, shape: Shape) -> bool:
         """Whether nothing but room keeps the shape off any open node: no constraint of its own, nor of what runs."""

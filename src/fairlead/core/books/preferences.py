@@ -53,7 +53,7 @@ class Company:
 
     def awaits(self, labels: Mapping[str, str]) -> bool:
         """Whether anything that runs would rather have work with these labels near, or not near."""
-        return bool(self.wishes.tallies) and any(True for _ in self.wishes.matching(labels))
+        return any(True for _ in self.wishes.matching(labels))
 
     def liking(self, labels: Mapping[str, str], terrain: Terrain, rows: int) -> Counts:
         """For each of so many rows how much the work there would like to have work with these labels."""

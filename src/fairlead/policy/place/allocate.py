@@ -70,7 +70,7 @@ class Walk:
                 return outcome
         if partition.nodes.seekable:
             look_later(partition)
-        if self._reclaim_before(None):
+        if partition.idle.running and reclaim_before(partition, self.lines, None):
             return MOVED
         return MOVED if self.attempts.put_off else None
 
@@ -117,7 +117,7 @@ class Walk:
                 self.lines.settle()
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
-            if self._reclaim_before(first):
+            if partition.idle.running and reclaim_before(partition, self.lines, first):
                 return MOVED
             if node is not None:
                 ask = first.head
@@ -128,9 +128,6 @@ class Walk:
                 return ask
             if self._reserve_at_once(first):
                 return MOVED
-
-    def _reclaim_before(self, batch: Batch | None) -> bool:
-        return bool(self.partition.idle.running) and reclaim_before(self.partition, self.lines, batch)
 
     def _reserve_at_once(self, batch: Batch) -> bool:
         """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
