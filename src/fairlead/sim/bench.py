@@ -39,6 +39,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.version import build, version_and_build
 
 SIZES = tuple(Resources({"vcore": v, "memory": m}) for v in (500, 1000, 2000) for m in (1000, 2000, 4000))
+MANY_SIZES = tuple(Resources({"vcore": 500 + 10 * i, "memory": 1000 + 37 * i}) for i in range(200))
 ONE = Resources({"vcore": 1000, "memory": 10})
 
 
@@ -108,9 +109,9 @@ def tree_of_64() -> list[QueueSpec]:
     return [QueueSpec(name=f"a{i}", parent=True, guaranteed=share, queues=inner()) for i in range(4)]
 
 
-def mixed(rng: random.Random, count: int) -> list[tuple[Resources, int]]:
+def mixed(rng: random.Random, count: int, sizes: tuple[Resources, ...] = SIZES) -> list[tuple[Resources, int]]:
     """Sizes and priorities drawn at random."""
-    return [(rng.choice(SIZES), rng.randint(0, 3)) for _ in range(count)]
+    return [(rng.choice(sizes), rng.randint(0, 3)) for _ in range(count)]
 
 
 def built(
@@ -181,6 +182,17 @@ def one_queue() -> Scheduler:
     return built([QueueSpec(name="leaf")], (2000, 96_000, 512_000), work)
 
 
+def at_maximum() -> Scheduler:
+    """A department of 20 leaves that uses all it may, with room on the nodes; work of 200 sizes waits there."""
+    rng = random.Random(6)
+    leaves = tuple(QueueSpec(name=f"l{i:02d}", properties={"application.sort.policy": "fair"}) for i in range(20))
+    department = QueueSpec(name="d", parent=True, max=Limits({"vcore": 9_000_000}), queues=leaves)
+    work = [(f"app-{n:04d}", f"root.d.l{n % 20:02d}", mixed(rng, 20, MANY_SIZES)) for n in range(1000)]
+    scheduler = built([department], (1000, 10_000, 40_000), work)
+    scheduler.schedule(0)
+    return scheduler
+
+
 def binpacking() -> Scheduler:
     """5,000 nodes filled one after the other with 20,000 mixed asks."""
     rng = random.Random(4)
@@ -222,7 +234,7 @@ def restart(scheduler: Scheduler) -> Sample:
     return Sample(asks, seconds)
 
 
-def turnover(scheduler: Scheduler, turns: int = 5000) -> Sample:
+def turnover(scheduler: Scheduler, turns: int = 5000, sizes: tuple[Resources, ...] = SIZES) -> Sample:
     """Work of changing priorities comes and goes on a full cluster: one ends, one comes, one starts. What is told to
     stop is gone before the next turn.
     """
@@ -237,7 +249,7 @@ def turnover(scheduler: Scheduler, turns: int = 5000) -> Sample:
             running[at], running[-1] = running[-1], running[at]
             app, key = running.pop()
             scheduler.handle(Release(app, key, Cause.FINISHED), 0)
-            new = AskSpec(application=app, key=f"new-{i}", resources=rng.choice(SIZES), priority=rng.randint(-5, 5))
+            new = AskSpec(application=app, key=f"new-{i}", resources=rng.choice(sizes), priority=rng.randint(-5, 5))
             scheduler.handle(AddAsks((new,)), 0)
             for d in scheduler.schedule(0):
                 if isinstance(d, Allocated):
@@ -257,6 +269,11 @@ def ranked_turnover(scheduler: Scheduler) -> Sample:
     return turnover(scheduler, 200)
 
 
+def turnover_of_many_sizes(scheduler: Scheduler) -> Sample:
+    """The same with work of 200 sizes."""
+    return turnover(scheduler, 1000, MANY_SIZES)
+
+
 CASES = (
     Case("flat", "2 queues, 5,000 nodes, 10,000 equal asks", "allocation", flat, place_all),
     Case("tree", "64 leaves, 1,000 nodes, 10,000 mixed asks", "allocation", tree, place_all),
@@ -265,6 +282,9 @@ CASES = (
     Case("one-queue", "1 leaf, 2,000 nodes, 100,000 mixed asks", "allocation", one_queue, place_all),
     Case("binpacking", "5,000 nodes, 20,000 mixed asks, fullest node first", "allocation", binpacking, place_all),
     Case("churn", "a full cluster: one ends, one of any priority comes, one starts", "turn", filled, turnover),
+    Case(
+        "at-maximum", "churn in a department that has all it may, 200 sizes", "turn", at_maximum, turnover_of_many_sizes
+    ),
     Case("ranked", "the full tree, preemption.rule: both", "allocation", ranked, place_all),
     Case("ranked-churn", "churn, preemption.rule: both", "turn", ranked_and_filled, ranked_turnover),
     Case("idle", "a full cluster: a call that places nothing", "call", filled, idle_cycles),
