@@ -169,6 +169,17 @@ class QueueLine(Obstacle):
             queue.ready[shape] = count + 1
         self.rank(demand)
 
+    def rest_beside(self, obstacle: Obstacle) -> None:
+        """What else waits in this leaf and lacks room under the same maximum, its own or that of a user or group, rests
+        too until that has room. What has to enter is left out: a closed gate counts first, and it is another one.
+        """
+        for shape in [each for each in self.ready if obstacle.lacks(each.items)]:
+            for demand in list(self.demands[shape].values()):
+                if demand.live and demand.obstacle is None and not demand.enters:
+                    over = demand.allowance.short_of_room(shape.items) if demand.allowance is not None else None
+                    if (over or self) is obstacle:
+                        demand.block(obstacle)
+
     def offer_no_more(self, demand: Demand) -> None:
         """It has nothing in line any longer, or something is in the way."""
         shape = demand.shape

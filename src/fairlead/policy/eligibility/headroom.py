@@ -39,16 +39,25 @@ def is_short(partition: Partition, demand: Demand, ask: Ask) -> bool:
             demand.block(ceiling)
             return True
     if full is not None:
-        if full is leaf:
-            demand.block(full)
-        else:
-            full.full[shape] = None
-            shape.held_up = True
+        _rest(demand, full)
         return True
     if partition.nodes.sum_has_room(shape.items):
         return False
     partition.nodes.mark_short(shape)
     return True
+
+
+def _rest(demand: Demand, full: Queue) -> None:
+    """It rests until this queue has room, and with it all else that waits there and lacks room under its maximum: in a
+    full queue in which many sizes wait, one look serves all of them.
+    """
+    if full is demand.leaf:
+        demand.block(full)
+        full.rest_beside(full)
+        return
+    for shape in (demand.shape, *(each for each in full.ready if full.lacks(each.items))):
+        full.full[shape] = None
+        shape.held_up = True
 
 
 def is_full_above(demand: Demand) -> bool:

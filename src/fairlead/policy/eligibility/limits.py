@@ -99,6 +99,7 @@ def is_over_limit(demand: Demand) -> bool:
         return False
     if demand.obstacle is None or demand.obstacle is demand.leaf:
         demand.block(full)
+        demand.leaf.rest_beside(full)
     return True
 
 

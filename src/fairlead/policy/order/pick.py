@@ -108,7 +108,7 @@ class Lines:
             heapreplace(heap, entry)
             return
         heappush(heap, entry)
-        if len(heap) > 4 * len(leaf.applications) + 64:
+        if len(heap) > 2 * len(leaf.applications) + 16:
             heap[:] = [each for each in heap if each[-1].stamp == each[-2]]
             heapify(heap)
 
@@ -187,7 +187,7 @@ class Lines:
                 heapreplace(heap, entry)
                 continue
             heappush(heap, entry)
-            if len(heap) > 4 * len(queue.children) + 32:
+            if len(heap) > 2 * len(queue.children) + 8:
                 heap[:] = [entry for entry in heap if entry[5].stamp == entry[4]]
                 heapify(heap)
         queue.changed_children.clear()
@@ -223,13 +223,14 @@ class Lines:
         for queue in leaf.lineage:
             if queue.full:
                 above = _full_above(leaf)
+                fitting = {each: None for each in leaf.ready if not each.unfit and not _is_full(each, above)}
                 break
         few = len(fitting) <= FEW_SHAPES
         if fitting and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch
-        first = self._first_by_shape(leaf, fitting, above) if few else self._first_of_demands(leaf, above)
+        first = self._first_by_shape(leaf, fitting) if few else self._first_of_demands(leaf, above)
         return first[2] if first is not None else None
 
     def _first_of_demands(self, leaf: Queue, above: list[dict[Shape, None]]) -> Entry | None:
@@ -266,9 +267,11 @@ class Lines:
         above = _full_above(leaf)
         owed: dict[int, dict[Shape, None]] = {}
         for shape in leaf.ready:
-            if not shape.unfit and (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
+            if shape.unfit or _is_full(shape, above):
+                continue
+            if (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
                 owed.setdefault(nearest, {})[shape] = None
-        found = (self._first_by_shape(leaf, owed[nearest], above) for nearest in sorted(owed))
+        found = (self._first_by_shape(leaf, owed[nearest]) for nearest in sorted(owed))
         return next((entry[2] for entry in found if entry is not None), None)
 
     def _first_of_applications(self, leaf: Queue, most: int | None) -> Batch | None:
@@ -306,10 +309,10 @@ class Lines:
                 self.put_aside(batch)
         return None
 
-    def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None], above: list[dict[Shape, None]]) -> Entry | None:
+    def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None]) -> Entry | None:
         found: Entry | None = None
         for shape in shapes:
-            if shape in leaf.ready and not (above and _is_full(shape, above)):
+            if shape in leaf.ready:
                 for demand in leaf.demands[shape].values():
                     if demand.live and demand.obstacle is None:
                         first = self.first(demand)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.books.asks import Ask
-from fairlead.core.model.specs import LimitSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, is_short, obstacle_above
+from fairlead.policy.order.pick import Lines
 
 
 def looked_at(c: PriorityCluster, key: str = "w") -> Ask:
@@ -114,3 +117,71 @@ def test_what_is_in_the_way_of_one_ask_is_found_and_not_remembered() -> None:
     c.finished("one")
     assert obstacle_above(part, ask) is None
     assert ask.batch.demand.obstacle is None
+
+
+def of_user(c: PriorityCluster, user: str, key: str, cores: int) -> None:
+    """An application of this user with one ask."""
+    c.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user=user)))
+    c.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"vcore": cores * 1000})),)))
+
+
+def rests_after_a_look_at(c: PriorityCluster, key: str) -> list[str]:
+    """The asks that rest once one look has found that this one is short, or that need not be looked at."""
+    part = c.s.cluster.partitions["default"]
+    Lines(part).settle()
+    asks = {key: ask for app in part.applications.values() for key, ask in app.asks.items()}
+    demands = {key: ask.batch.demand for key, ask in asks.items() if ask.batch is not None}
+    assert is_short(part, demands[key], asks[key])
+    return [key for key, demand in demands.items() if demand.obstacle is not None or is_full_above(demand)]
+
+
+def test_one_look_at_a_full_leaf_serves_all_that_lack_room_there() -> None:
+    """Not what fits, and not what is in another leaf."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), QueueSpec(name="b", max=cores(4)), nodes={"n1": 8})
+    c.fill("one", 3)
+    for key, size in (("two", 2), ("three", 3), ("fits", 1)):
+        c.submit(key, size)
+    c.submit("elsewhere", 2, queue="root.b")
+    assert rests_after_a_look_at(c, "two") == ["two", "three"]
+    assert c.run()[0] == ["elsewhere@n1", "fits@n1"]
+
+
+def test_one_look_at_a_full_department_serves_all_sizes_below_it() -> None:
+    team = QueueSpec(name="team", parent=True, max=cores(4), queues=(QueueSpec(name="x"), QueueSpec(name="y")))
+    c = PriorityCluster(team, nodes={"n1": 8})
+    c.fill("one", 3, 0, "root.team.x")
+    c.submit("two", 2, 0, "root.team.x")
+    c.submit("three", 3, 0, "root.team.y")
+    c.submit("fits", 1, 0, "root.team.y")
+    assert rests_after_a_look_at(c, "two") == ["two", "three"]
+    assert c.run()[0] == ["fits@n1"]
+
+
+def test_one_look_at_a_limit_serves_all_sizes_of_its_user() -> None:
+    """Not those of another, whose limit has room."""
+    limits = (LimitSpec(users=("*",), max_resources=cores(4)),)
+    c = PriorityCluster(QueueSpec(name="a", limits=limits), nodes={"n1": 8})
+    c.fill("one", 3)
+    for user, key, size in (("nobody", "two", 2), ("nobody", "three", 3), ("nobody", "fits", 1), ("ada", "other", 2)):
+        of_user(c, user, key, size)
+    assert rests_after_a_look_at(c, "two") == ["two", "three"]
+    assert c.run()[0] == ["fits@n1", "other@n1"]
+
+
+def test_what_a_limit_is_in_the_way_of_does_not_rest_for_its_leaf() -> None:
+    """The limit counts first: when it moves others may be stopped, though the leaf is as full as before."""
+    limits = (LimitSpec(users=("ada",), max_resources=cores(1)),)
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4), limits=limits), nodes={"n1": 8})
+    c.fill("one", 3)
+    of_user(c, "nobody", "two", 2)
+    of_user(c, "ada", "three", 3)
+    assert rests_after_a_look_at(c, "two") == ["two"]
+
+
+def test_what_has_to_enter_does_not_rest_for_its_leaf() -> None:
+    """A gate counts first, and another moment opens it."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4), max_applications=2), nodes={"n1": 8})
+    c.fill("one", 3)
+    c.handle(AddAsks((AskSpec(application="one", key="two", resources=Resources({"vcore": 2000})),)))
+    c.submit("three", 3)
+    assert rests_after_a_look_at(c, "two") == ["two"]
