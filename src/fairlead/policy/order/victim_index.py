@@ -10,7 +10,7 @@ that changed since the last search are written anew; their old rows are crossed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from fairlead.core.model.resources import add_to
 from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from fairlead.core.books import Ask, Node, Partition, Queue
     from fairlead.policy.order.effective_priority import Rank, Reach
@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 Group = tuple["Queue", int]
 """A leaf and a priority."""
-Level = tuple[tuple[int, ...], list["Node"]]
+Level = tuple[tuple[int, ...], Iterator["Node"]]
 """The rank of the highest work that has to go (nothing: none has to), and the nodes."""
 Most = Callable[["Queue", str], float]
 """How much of a resource all work of a leaf may give at most."""
@@ -228,13 +228,13 @@ class Stoppable:
 
     def _met(
         self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers
-    ) -> list[Node]:
+    ) -> Iterator[Node]:
         met = open_still.copy()
         for rest, margin in zip(left, slack, strict=True):
             met &= rest <= margin
         open_still &= ~met
         rows = np.flatnonzero(met)
-        return [self._nodes[i] for i in rows[np.argsort(shortage[rows], kind="stable")]]
+        return map(self._nodes.__getitem__, rows[np.argsort(shortage[rows], kind="stable")])
 
     def _at_most(self, need: Need, most: Most) -> Numbers:
         """For each group how much its work may give at most for the need."""

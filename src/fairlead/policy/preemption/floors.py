@@ -4,10 +4,11 @@ Decides from standing, guarantees and room on nodes; what else protects work wou
 or victims (`plan`). Invariant: a search for an ask that is at or below a floor would find no plan; one for an ask above
 may find none either.
 
-There are three. What a leaf stands above at all, as work or by what is kept for weaker asks: a minimum. Where no offset
-or fence is on the way to the root, how high that has to be which makes room for a shape on some node: mostly little of
-a low priority runs, and stopping all of that makes room for nothing that waits. And, for what is within a guarantee,
-whether any node has room for a shape once all is gone that no guarantee protects.
+There are four. What a leaf stands above at all, as work or by what is kept for weaker asks: a minimum. The same of a
+full queue on the way, in which something has to go. Where no offset or fence is on the way to the root, how high that
+has to be which makes room for a shape on some node: mostly little of a low priority runs, and stopping all of that
+makes room for nothing that waits. And, for what is within a guarantee, whether any node has room for a shape once all
+is gone that no guarantee protects.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
+from fairlead.core.model.resources import fits_in
 from fairlead.policy.order.effective_priority import (
     EVERYBODY,
     NOBODY,
@@ -50,6 +52,7 @@ class Floors:
         "_beyond",
         "_kept",
         "_least_kept",
+        "_of_amounts",
         "_of_leaf",
         "_of_shape",
         "_standing",
@@ -65,9 +68,12 @@ class Floors:
         """Asks for which room is kept."""
         self._least_kept = min((rank(a.app.queue, a.priority)[0] for a in partition.nominations), default=EVERYBODY)
         """The lowest of those, as seen at the root."""
-        self._standing = self._lowest_by_queue() if partition.root.shifts_priority else {}
+        self._standing: dict[Queue, int] | None = None
+        """By queue the lowest standing, as seen there, of what could be taken from below it; None: nobody asked yet."""
         self._of_leaf: dict[Queue, int] = {}
         self._of_shape: dict[Shape, int] = {}
+        self._of_amounts: list[tuple[Items, int]] = []
+        """How high it has to be which makes room for these amounts."""
         self._beyond: dict[Shape, bool] = {}
         """Whether some node has room for a shape without what is within guarantees, as far as it was asked."""
         self._above: dict[Queue, dict[str, int]] = {}
@@ -97,7 +103,7 @@ class Floors:
             top = self._tops[demand.leaf] = self._top_of(demand.leaf)
         if top == ON_GROUND:
             return not self._may_take_what_leaves(demand.shape)
-        return top <= self.of_shape(demand.shape)
+        return top <= self.of_full(demand) or top <= self.of_shape(demand.shape)
 
     def _top_of(self, leaf: Queue) -> int:
         """The highest priority that waits in a leaf; `ON_GROUND`: none stands above anything; `NO_ROOF`: some may be
@@ -134,13 +140,25 @@ class Floors:
             found = self._of_leaf[leaf] = min(self._as_seen_in(leaf), default=EVERYBODY)
         return found
 
+    def of_full(self, demand: Demand) -> int:
+        """Only a standing above this may have room made in the queues on the way that are known to be full; `NOBODY`:
+        none is, or some of it leaves.
+        """
+        leaf, shape = demand.leaf, demand.shape
+        floor = NOBODY
+        for queue in leaf.lineage:
+            is_full = shape in queue.full or (queue is leaf and demand in leaf.waiting)
+            if is_full and not any(queue.preempting.values()):
+                floor = max(floor, self._lowest_below().get(queue, EVERYBODY))
+        return floor
+
     def of_shape(self, shape: Shape) -> int:
         """Only a standing above this, as seen at the root, may have room made for the shape somewhere; `NOBODY`: some
         node has it, or will once what was told to stop is gone.
         """
         found = self._of_shape.get(shape)
         if found is None:
-            found = NOBODY if self._is_drained(shape) else self._lowest_that_helps(shape.items, {})
+            found = NOBODY if self._is_drained(shape) else self._of_amount(shape.items)
             if self._least_kept < found:
                 found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._kept)))
             self._of_shape[shape] = found
@@ -171,18 +189,34 @@ class Floors:
         if found is None:
             needs = [self.table.need(name, amount, {}) for name, amount in shape.items if amount > 0]
             levels = self.table.by_level(None, needs, self._most)
-            found = self._beyond[shape] = any(nodes for _, nodes in levels)
+            found = self._beyond[shape] = any(_any(nodes) for _, nodes in levels)
         return found
 
     def _most(self, leaf: Queue, name: str) -> float:
         return least_above(self.partition, leaf, name, (), self._above)
+
+    def _of_amount(self, items: Items) -> int:
+        """The lowest work that makes room for this much, with all below it: no less than for less, no more than for
+        more. So of many sizes few have to be worked out.
+        """
+        least, most = NOBODY, self.partition.root.raw_priority
+        amounts = dict(items)
+        for other, floor in self._of_amounts:
+            if floor > least and fits_in(other, amounts):
+                least = floor
+            if floor < most and fits_in(items, dict(other)):
+                most = floor
+        if least < most:
+            least = self._lowest_that_helps(items, {})
+            self._of_amounts.append((items, least))
+        return least
 
     def _lowest_that_helps(self, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
         """The lowest work that makes room for this much together with all below it."""
         highest = self.partition.root.raw_priority
         needs = [self.table.need(name, amount, given_up) for name, amount in items if amount > 0]
         for place, nodes in self.table.by_level(None, needs):
-            if nodes:
+            if _any(nodes):
                 return place[0] if place else NOBODY
             if place and place[0] >= highest:
                 return highest
@@ -194,15 +228,16 @@ class Floors:
 
     # -- offsets and fences ---------------------------------------------------------------------------------------
 
-    def _lowest_by_queue(self) -> dict[Queue, int]:
-        """By queue the lowest standing, as seen there, of what could be taken from below it."""
+    def _lowest_below(self) -> dict[Queue, int]:
+        if self._standing is not None:
+            return self._standing
         least: dict[Queue, int] = {}
         nominated = [(a.app.queue, a.priority) for a in self.partition.nominations]
         running = (g for g in self.table.running_groups() if g[0].properties.preemption_policy != "disabled")
         for leaf, priority in (*running, *nominated):
             if priority < least.get(leaf, EVERYBODY):
                 least[leaf] = priority
-        lowest: dict[Queue, int] = {}
+        lowest = self._standing = {}
         for leaf, priority in least.items():
             for queue, standing in standing_by_queue(leaf, priority).items():
                 if standing < lowest.get(queue, EVERYBODY):
@@ -212,7 +247,7 @@ class Floors:
     def _as_seen_in(self, leaf: Queue) -> Iterator[int]:
         offset, fenced = 0, False
         for queue in leaf.lineage:
-            lowest = self._standing.get(queue)
+            lowest = self._lowest_below().get(queue)
             if lowest is not None:
                 if not fenced:
                     yield lowest - offset
@@ -223,6 +258,10 @@ class Floors:
                 offset, fenced = rules.priority_offset, True
             else:
                 offset += rules.priority_offset
+
+
+def _any(nodes: Iterator[Node]) -> bool:
+    return next(nodes, None) is not None
 
 
 def _is_shifted(leaf: Queue) -> bool:

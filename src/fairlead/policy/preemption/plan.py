@@ -150,7 +150,7 @@ class Search:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""
         if self.ask.required_node:
             node = self.partition.nodes.nodes.get(self.ask.required_node)
-            yield (), [node] if node is not None else []
+            yield (), iter([node] if node is not None else [])
             return
         table.keep_up(self.partition)
         needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]

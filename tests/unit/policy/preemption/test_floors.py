@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from priority_clusters import PriorityCluster, cores, on
 from properties.rank_courses import RankCourse
 
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.demand import Demand
+from fairlead.core.books.demand import Demand, Shape
+from fairlead.core.books.node import Node
 from fairlead.core.model.decisions import Decision
+from fairlead.core.model.resources import Items
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_stronger
 from fairlead.policy.order.pick import Lines
@@ -78,6 +80,63 @@ def test_the_floor_of_a_shape_counts_what_waits_at_most() -> None:
         c.submit(key, size, priority, "root.b")
     found = {key: floors(c).of_shape(shape) for key in ("wide", "vast") if (shape := ask_of(c, key).shape)}
     assert found == {"wide": 5, "vast": EVERYBODY}
+
+
+def test_of_many_sizes_few_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One between two of the same floor has that too; more of this and less of that is neither larger nor smaller."""
+    c = PriorityCluster(A, B, nodes={"n1": 4, "n2": 4}, enabled=False)
+    c.fill("low", 2, 0, tags=on("n1"))
+    c.fill("beside", 2, 5, tags=on("n1"))
+    c.fill("other", 4, 5, tags=on("n2"))
+    for size in (1, 2, 3, 4, 5):
+        c.submit(f"w{size}", size, 9, "root.b")
+    known = floors(c)
+    asked: list[Floors] = []
+    work_out = Floors._lowest_that_helps
+
+    def counted(self: Floors, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
+        asked.append(self)
+        return work_out(self, items, given_up)
+
+    monkeypatch.setattr(Floors, "_lowest_that_helps", counted)
+    found = {}
+    for size in (1, 3, 4, 2, 5):
+        shape = ask_of(c, f"w{size}").shape
+        assert shape is not None
+        found[size] = (known.of_shape(shape), len(asked))
+    assert found == {1: (0, 1), 3: (5, 2), 4: (5, 3), 2: (0, 4), 5: (EVERYBODY, 5)}
+    more_of_them = [Shape((tuple(items.items()), "")) for items in ({"vcore": 3500}, {"vcore": 1500}, {"vcore": 9000})]
+    assert [known.of_shape(shape) for shape in more_of_them] == [5, 0, EVERYBODY]
+    assert len(asked) == 5
+    askew = Shape(((("gpu", 1), ("vcore", 1)), ""))
+    assert known.of_shape(askew) == EVERYBODY
+    assert len(asked) == 6
+
+
+def test_in_a_full_queue_only_what_is_above_something_there_is_looked_at() -> None:
+    """However low other work is: that a node gets room does not help."""
+    full = QueueSpec(name="full", parent=True, max=cores(4), queues=(QueueSpec(name="x"), QueueSpec(name="y")))
+    c = PriorityCluster(full, B, nodes={"n1": 8}, enabled=False)
+    c.fill("high", 2, 5, "root.full.x")
+    c.fill("higher", 2, 7, "root.full.x")
+    c.fill("low", 4, 0, "root.b")
+    c.submit("equal", 1, 5, "root.full.y")
+    assert above(c) == []
+    c.submit("stronger", 1, 6, "root.full.y")
+    assert above(c) == ["stronger"]
+
+
+def test_in_a_full_leaf_only_what_is_above_something_there_is_looked_at() -> None:
+    """Until some of that leaves, which is room for all."""
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), B, nodes={"n1": 8})
+    c.fill("high", 2, 5)
+    c.fill("higher", 2, 7)
+    c.fill("low", 4, 0, "root.b")
+    c.submit("equal", 1, 5)
+    assert above(c) == []
+    c.submit("stronger", 1, 6)
+    assert c.run() == ([], ["high"])
+    assert c.nominated() == {"stronger": "n1", "equal": "n1"}
 
 
 def test_what_others_leave_is_room_for_all() -> None:
