@@ -127,14 +127,25 @@ def test_in_a_full_queue_only_what_is_above_something_there_is_looked_at() -> No
 
 
 def test_in_a_full_leaf_only_what_is_above_something_there_is_looked_at() -> None:
-    """Until some of that leaves, which is room for all."""
-    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), B, nodes={"n1": 8})
-    c.fill("high", 2, 5)
-    c.fill("higher", 2, 7)
+    c = PriorityCluster(QueueSpec(name="a", max=cores(4)), B, nodes={"n1": 8}, enabled=False)
+    c.fill("high", 4, 5)
     c.fill("low", 4, 0, "root.b")
     c.submit("equal", 1, 5)
     assert above(c) == []
     c.submit("stronger", 1, 6)
+    assert above(c) == ["stronger"]
+
+
+def test_what_leaves_a_full_queue_is_room_for_all_that_waits_for_it() -> None:
+    """Also for what is above nothing that stays there, in another leaf than that for which it was told to stop."""
+    full = QueueSpec(name="full", parent=True, max=cores(4), queues=(QueueSpec(name="x"), QueueSpec(name="y")))
+    c = PriorityCluster(full, B, nodes={"n1": 8})
+    c.fill("high", 2, 5, "root.full.x")
+    c.fill("higher", 2, 7, "root.full.x")
+    c.fill("low", 4, 0, "root.b")
+    c.submit("equal", 1, 5, "root.full.x")
+    assert above(c) == []
+    c.submit("stronger", 1, 6, "root.full.y")
     assert c.run() == ([], ["high"])
     assert c.nominated() == {"stronger": "n1", "equal": "n1"}
 
