@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 
 from priority_clusters import PriorityCluster, on
 
@@ -11,7 +12,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, Reach
-from fairlead.policy.order.victim_index import Stoppable, leaves_for_others
+from fairlead.policy.order.victim_index import Level, Stoppable, leaves_for_others
 
 Found = list[tuple[tuple[int, ...], list[str]]]
 
@@ -30,7 +31,13 @@ def levels(part: Partition, table: Stoppable, cores: int, priority: int) -> Foun
     assert (ask.priority, ask.items) == (priority, (("vcore", cores * 1000),))
     table.keep_up(part)
     needs = [table.need("vcore", cores * 1000, {})]
-    return [(level, [n.id for n in nodes]) for level, nodes in table.by_level(Reach(part, ask), needs) if nodes]
+    return offering(table.by_level(Reach(part, ask), needs))
+
+
+def offering(levels: Iterator[Level]) -> Found:
+    """The levels with the names of their nodes, those without any left out."""
+    found = [(level, [n.id for n in nodes]) for level, nodes in levels]
+    return [(level, names) for level, names in found if names]
 
 
 def test_nodes_come_at_the_level_of_the_highest_that_has_to_go() -> None:
@@ -148,8 +155,7 @@ def test_all_that_may_be_stopped_by_anybody_is_offered_by_its_rank() -> None:
     c.fill("a", 4, 3, tags=on("n1"))
     table.keep_up(part)
     needs = [table.need("vcore", 4000, {})]
-    found = [(level, [n.id for n in nodes]) for level, nodes in table.by_level(None, needs) if nodes]
-    assert found == [((3, 3), ["n1"]), ((11, 1), ["n2"])]
+    assert offering(table.by_level(None, needs)) == [((3, 3), ["n1"]), ((11, 1), ["n2"])]
 
 
 def test_no_leaf_gives_more_than_it_may() -> None:
@@ -162,8 +168,8 @@ def test_no_leaf_gives_more_than_it_may() -> None:
 
     def offered(cores_of_a: float) -> list[tuple[tuple[int, ...], list[str]]]:
         needs = [table.need("vcore", 4000, {})]
-        levels = table.by_level(None, needs, lambda leaf, _: cores_of_a * 1000 if leaf.name == "a" else math.inf)
-        return [(level, [n.id for n in nodes]) for level, nodes in levels if nodes]
+        most = {"a": cores_of_a * 1000}
+        return offering(table.by_level(None, needs, lambda leaf, _: most.get(leaf.name, math.inf)))
 
     assert offered(math.inf) == [((1, 1), ["n1"]), ((3, 3), ["n2"])]
     assert offered(3) == [((3, 3), ["n2"])]
