@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fairlead.collector import collector_off
-from fairlead.core.model.decisions import Allocated, Evict
+from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -35,6 +35,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.scheduler import Scheduler
 from fairlead.version import build, version_and_build
 
@@ -193,6 +194,17 @@ def at_maximum() -> Scheduler:
     return scheduler
 
 
+def crowded() -> Scheduler:
+    """Nodes of which none has room, together they have, and work of 200 sizes that waits for one to be set aside."""
+    rng = random.Random(7)
+    work = [(f"app-{n:03d}", "root.leaf", mixed(rng, 100, MANY_SIZES)) for n in range(200)]
+    scheduler = built(
+        [QueueSpec(name="leaf", properties={"application.sort.policy": "fair"})], (1000, 9_999, 40_000), work
+    )
+    scheduler.schedule(0)
+    return scheduler
+
+
 def binpacking() -> Scheduler:
     """5,000 nodes filled one after the other with 20,000 mixed asks."""
     rng = random.Random(4)
@@ -210,6 +222,15 @@ def place_all(scheduler: Scheduler) -> Sample:
         decisions = scheduler.schedule(0)
         seconds = time.perf_counter() - began
     return Sample(sum(isinstance(d, Allocated) for d in decisions), seconds)
+
+
+def set_aside(scheduler: Scheduler) -> Sample:
+    """All that waits has waited long enough to have a node set aside."""
+    with collector_off():
+        began = time.perf_counter()
+        decisions = scheduler.schedule(RESERVE_AFTER_MS + 1)
+        seconds = time.perf_counter() - began
+    return Sample(sum(isinstance(d, Reserved) for d in decisions), seconds)
 
 
 def idle_cycles(scheduler: Scheduler) -> Sample:
@@ -285,6 +306,7 @@ CASES = (
     Case(
         "at-maximum", "churn in a department that has all it may, 200 sizes", "turn", at_maximum, turnover_of_many_sizes
     ),
+    Case("set-aside", "1,000 nodes set aside for work of 200 sizes that waits", "node", crowded, set_aside),
     Case("ranked", "the full tree, preemption.rule: both", "allocation", ranked, place_all),
     Case("ranked-churn", "churn, preemption.rule: both", "turn", ranked_and_filled, ranked_turnover),
     Case("idle", "a full cluster: a call that places nothing", "call", filled, idle_cycles),

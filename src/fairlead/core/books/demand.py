@@ -104,6 +104,7 @@ class Demand:
         "obstacle",
         "pending",
         "seek_ms",
+        "seeker",
         "shape",
         "stamp",
         "tried",
@@ -140,6 +141,8 @@ class Demand:
         """What was passed over then (`Partition.passes_over_still`)."""
         self.seek_ms = 0
         """None of its asks waits long enough to have a node set aside before this time."""
+        self.seeker: tuple[tuple[object, ...], Ask, int] | None = None
+        """The first that does, its place in line, and until when that is so; None: not known (`place.reserved`)."""
 
     # -- the line -------------------------------------------------------------------------------------------------
 

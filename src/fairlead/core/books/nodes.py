@@ -252,7 +252,7 @@ class NodeTable:
 
     def seeks(self, demand: Demand, created_ms: int) -> None:
         """An ask of this demand and age may have a node set aside, if any may; one that requires its node, at once."""
-        demand.seek_ms = 0
+        demand.seek_ms, demand.seeker = 0, None
         shape = demand.shape
         since_ms = created_ms if not shape.required_node else AT_ONCE
         if self.seekable.get(shape, AT_ONCE) > since_ms:

@@ -45,14 +45,18 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
     """
     if demand.obstacle is not None or not demand.live or demand.seek_ms > partition.now_ms or is_full_above(demand):
         return None
+    if demand.seeker is not None and _seeks_still(partition, lines, demand, *demand.seeker):
+        return demand.seeker[:2]
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - RESERVE_AFTER_MS
     next_ms = NEVER_MS
     found: tuple[Key, Ask] | None = None
+    is_lasting = not partition.reserving.of
     lines.bring_up(demand)
     for entry_key, _, batch in demand.entries():
         if found is not None and found[0] < entry_key:
             break  # It comes behind its entry, if anything, and so does what follows.
         if not lines.is_eligible(batch):
+            is_lasting = False
             continue
         ask, waits_ms = _first_due(partition, batch, latest)
         next_ms = min(next_ms, waits_ms + RESERVE_AFTER_MS)
@@ -62,7 +66,21 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
                 found = key, ask
     if found is None:
         demand.seek_ms = next_ms
+    elif is_lasting:
+        demand.seeker = (*found, next_ms)
     return found
+
+
+def _seeks_still(partition: Partition, lines: Lines, demand: Demand, key: Key, ask: Ask, until_ms: int) -> bool:
+    """Whether the ask that was found to be the first is it still: nothing came that may stand before it
+    (`NodeTable.seeks`), nothing there improved, none before it became old enough, and it is as it was.
+    """
+    batch = ask.batch
+    if demand.improved or partition.now_ms >= until_ms or partition.reserving.of:
+        return False
+    if batch is None or batch.demand is not demand or not batch.stamp or ask.reserved_on is not None:
+        return False
+    return (*batch_key(batch)[:-1], ask.line_key) == key and lines.is_eligible(batch)
 
 
 def look_later(partition: Partition) -> None:
