@@ -384,6 +384,23 @@ def _too_long(*_: object) -> None:
     raise TimeoutError
 
 
+class Recorded(RankCourse):
+    """A course that keeps what was decided."""
+
+    def __init__(self, rule: str, number: int) -> None:
+        self.decided: list[Decision] = []
+        super().__init__(rule, number)
+
+    def note(self, decisions: list[Decision]) -> None:
+        self.decided += decisions
+        super().note(decisions)
+
+
+def decided_in(rule: str, number: int) -> list[Decision]:
+    """All that is decided in one course: to be compared with what is decided otherwise."""
+    return Recorded(rule, number).take().decided
+
+
 def main(rule: str, first: int, last: int) -> int:
     """Take courses `first` to `last` - 1 and print what they broke; returns how many broke a law."""
     laws: Counter[str] = Counter()

@@ -41,6 +41,8 @@ FEW_BATCHES = 16
 """So many batches of each of these are looked at, where demands can be looked up by shape."""
 FEW_SHAPES = 8
 """Where no more shapes than these may fit, a leaf's demands are looked up by shape instead of by their order."""
+ASIDE_COST = 4
+"""Setting a demand aside that does not fit costs as much as looking up so many shapes that may."""
 
 
 class Lines:
@@ -230,16 +232,20 @@ class Lines:
             batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch
-        first = self._first_by_shape(leaf, fitting) if few else self._first_of_demands(leaf, above)
+        first = self._first_by_shape(leaf, fitting) if few else self._first_of_demands(leaf, fitting, above)
         return first[2] if first is not None else None
 
-    def _first_of_demands(self, leaf: Queue, above: list[dict[Shape, None]]) -> Entry | None:
+    def _first_of_demands(
+        self, leaf: Queue, fitting: dict[Shape, None], above: list[dict[Shape, None]]
+    ) -> Entry | None:
+        """In their order, as long as that is shorter than to look at all that may fit."""
         for demand in list(leaf.improved):
             self.bring_up(demand)
-        aside = []
+        aside: list[tuple[tuple[object, ...], int, Demand]] = []
         found: Entry | None = None
         heap = leaf.heap
-        while heap:
+        most = len(fitting) // ASIDE_COST
+        while heap and len(aside) <= most:
             top = heap[0]
             demand = top[2]
             if demand.stamp != top[1]:
@@ -260,7 +266,7 @@ class Lines:
                 break
         for top in aside:
             heappush(heap, top)
-        return found
+        return found if len(aside) <= most else self._first_by_shape(leaf, fitting)
 
     def first_owed(self, leaf: Queue) -> Batch | None:
         """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""

@@ -9,7 +9,7 @@ obstacle moves, which changes nothing about what is placed, only how often one l
 from __future__ import annotations
 
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
@@ -43,6 +43,8 @@ Outcome = Ask | Moved | None
 """Of a run: the ask that was placed, or that began to replace a placeholder; None: nothing can be done until something
 happens.
 """
+Due = tuple[tuple[object, ...], "Batch"]
+"""Place in line, and the batch."""
 Act = tuple[tuple[object, ...], bool, Ask]
 """Place in line, whether others are stopped (or a node is set aside), and for what."""
 
@@ -63,7 +65,7 @@ class Walk:
         if partition.root.max is None:
             return None
         if self.attempts.left or self.attempts.put_off:
-            self.attempts = Attempts()
+            self.attempts.begin()
         if partition.nodes.fitting or self.lines.may_offer(partition.root):
             outcome = self.below(partition.root)
             if outcome is not None:
@@ -101,10 +103,14 @@ class Walk:
 
     def _in_leaf(self, leaf: Queue) -> Outcome:
         partition = self.partition
+        due: list[Due] | None = None
         while True:
             first = self.lines.first_that_may_fit(leaf)
             if leaf.due or partition.nodes.seekable_ms <= partition.now_ms - RESERVE_AFTER_MS:
-                act = self._first_act(leaf)
+                if due is None:
+                    due = [(batch_key(batch), batch) for batch in leaf.due]
+                    heapify(due)
+                act = self._first_act(leaf, due)
                 if act is not None and (first is None or act[0] < batch_key(first)):
                     if self._carry_out(act):
                         return MOVED
@@ -115,6 +121,7 @@ class Walk:
             rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
             if rests or (node is None and not takes_it_at_once):
                 self.lines.settle()
+                due = None
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if partition.idle.running and reclaim_before(partition, self.lines, first):
@@ -137,8 +144,10 @@ class Walk:
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
-    def _first_act(self, leaf: Queue) -> Act | None:
-        """The first ask in order that may have a node set aside, or have others stopped."""
+    def _first_act(self, leaf: Queue, due: list[Due]) -> Act | None:
+        """The first ask in order that may have a node set aside, or have others stopped; `due`: a heap of the batches
+        that may (those that may no longer leave it here).
+        """
         partition = self.partition
         found: Act | None = None
         latest = partition.now_ms - RESERVE_AFTER_MS
@@ -149,13 +158,16 @@ class Walk:
                     seeker = first_seeker(partition, self.lines, demand)
                     if seeker is not None and (found is None or seeker[0] < found[0]):
                         found = (seeker[0], False, seeker[1])
-        for batch in list(leaf.due) if self.attempts.may_go_on(leaf) else ():
+        while due and self.attempts.may_go_on(leaf):
+            key, batch = due[0]
             if batch.stamp and not self.lines.is_eligible(batch):
                 self.lines.put_aside(batch)
+            if batch not in leaf.due:
+                heappop(due)
                 continue
-            key = batch_key(batch)
             if found is None or (key, True) < found[:2]:
                 found = (key, True, batch.head)
+            break
         return found
 
     def _carry_out(self, act: Act) -> bool:

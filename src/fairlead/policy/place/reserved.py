@@ -50,13 +50,13 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - RESERVE_AFTER_MS
     next_ms = NEVER_MS
     found: tuple[Key, Ask] | None = None
-    is_lasting = not partition.reserving.of
+    is_lasting = True
     lines.bring_up(demand)
     for entry_key, _, batch in demand.entries():
         if found is not None and found[0] < entry_key:
             break  # It comes behind its entry, if anything, and so does what follows.
         if not lines.is_eligible(batch):
-            is_lasting = False
+            is_lasting = is_lasting and waits_for_turn(partition, batch.head)  # When that ends all is put in line anew.
             continue
         ask, waits_ms = _first_due(partition, batch, latest)
         next_ms = min(next_ms, waits_ms + RESERVE_AFTER_MS)
@@ -76,7 +76,7 @@ def _seeks_still(partition: Partition, lines: Lines, demand: Demand, key: Key, a
     (`NodeTable.seeks`), nothing there improved, none before it became old enough, and it is as it was.
     """
     batch = ask.batch
-    if demand.improved or partition.now_ms >= until_ms or partition.reserving.of:
+    if demand.improved or partition.now_ms >= until_ms or waits_for_turn(partition, ask):
         return False
     if batch is None or batch.demand is not demand or not batch.stamp or ask.reserved_on is not None:
         return False

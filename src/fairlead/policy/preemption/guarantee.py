@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Items
     from fairlead.policy.preemption.queue_snapshot import Remaining
+    from fairlead.policy.preemption.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,15 @@ class Verdict(Enum):
     ENOUGH = "enough"
 
 
-def find_plan(partition: Partition, ask: Ask) -> Plan | None:
+def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     """What to stop so that `ask` can run, or None."""
-    snapshots = QueueSnapshots(ask.app.queue)
+    partition, snapshots = survey.partition, QueueSnapshots(ask.app.queue)
     _count_off_what_goes(partition, ask, snapshots)
-    _count_those_to_come(partition, ask, snapshots)
+    _count_those_to_come(survey, ask, snapshots)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
-    found = unspared(partition, ask, [*idle_candidates(partition, ask), *candidates(partition, ask, snapshots)])
+    found = unspared(partition, ask, [*idle_candidates(partition, ask), *candidates(survey, ask, snapshots)])
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     most = overdrawn(partition, found)
@@ -112,12 +113,9 @@ def _count_off_what_goes(partition: Partition, ask: Ask, snapshots: QueueSnapsho
                 take_from(snapshots.of(queue).used, going.items)
 
 
-def _count_those_to_come(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
+def _count_those_to_come(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> None:
     """Others of its queues for which work was stopped use the guarantee as soon as that has left."""
-    found = [n.ask for n in partition.nominations.of.values() if not n.gathers]
-    for node in partition.nodes.nodes.values() if partition.reservations else ():
-        found += [holder for holder in node.reservations if holder.preempt_triggered]
-    for other in found:
+    for other in survey.to_come:
         for queue in other.app.queue.lineage if other is not ask else ():
             if queue in ask.app.queue.lineage:
                 add_to(snapshots.of(queue).used, other.items)

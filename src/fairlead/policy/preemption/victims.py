@@ -15,6 +15,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import lacks
 from fairlead.policy.order.effective_priority import below, standing_by_queue
+from fairlead.policy.preemption.survey import may_be_told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition, Queue
     from fairlead.core.model.resources import Book
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+    from fairlead.policy.preemption.survey import Survey
 
 
 def preference(victim: Ask) -> tuple[bool, bool, bool, int, int]:
@@ -92,7 +94,7 @@ def search_root(ask: Ask) -> Queue:
     raise AssertionError("a lineage ends with the root")
 
 
-def candidates(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
+def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
     """Every allocation that may be stopped for `ask`, by queue and application in order of arrival."""
     # Equals may go too, other than by priority.
     seen = {queue: standing + 1 for queue, standing in standing_by_queue(ask.app.queue, ask.priority).items()}
@@ -106,11 +108,7 @@ def candidates(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> lis
         left = snapshots.of(leaf).remaining()
         if left is not None and all(v >= 0 for v in left.values()):
             continue
-        least_spared = below(seen, leaf)
-        for app in leaf.applications.values():
-            if app.allocations:
-                work = (a for a in app.asks.values() if not a.spec.idle and a.priority < least_spared)
-                found += (a for a in work if _may_go(partition, a, ask, names))
+        found += (a for a in survey.stoppable(leaf, below(seen, leaf)) if _helps(survey.partition, a, ask, names))
     return found
 
 
@@ -125,19 +123,14 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
         for running in partition.idle.every()
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
-        and _may_go(partition, running, ask, names)
+        and may_be_told(running)
+        and _helps(partition, running, ask, names)
     ]
 
 
-def _may_go(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:
-    """Whether it runs, is not young, may be told to stop, and has some of these resources."""
-    return (
-        running.node is not None
-        and running.evict_cause is None
-        and not partition.is_young(running, ask)
-        and not running.required_node
-        and any(name in names for name, _ in running.items)
-    )
+def _helps(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:
+    """Whether it is not young, and has some of these resources."""
+    return not partition.is_young(running, ask) and any(name in names for name, _ in running.items)
 
 
 def stop_for(

@@ -16,6 +16,7 @@ from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try,
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
+from fairlead.policy.preemption.survey import Survey
 from fairlead.policy.preemption.termination_timeouts import moves_on, moves_on_ms
 from fairlead.policy.preemption.victims import stop_for
 
@@ -35,13 +36,19 @@ LONG_BATCH_EVERY_MS = 1_000
 class Attempts:
     """What one walk may still spend on making room by guarantee, leaf by leaf."""
 
-    __slots__ = ("left", "put_off")
+    __slots__ = ("_survey", "left", "put_off")
 
     def __init__(self) -> None:
         self.left: dict[Queue, int] = {}
         """How many searches each leaf that made some may still make."""
         self.put_off = False
         """Some attempt was put off to the next run."""
+        self._survey: Survey | None = None
+
+    def begin(self) -> None:
+        """The next walk: every leaf may try again."""
+        self.left.clear()
+        self.put_off = False
 
     def may_go_on(self, leaf: Queue) -> bool:
         """Whether something of this leaf may try now."""
@@ -83,7 +90,7 @@ class Attempts:
             self.left[demand.leaf] = left - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
-            plan = find_plan(partition, ask)
+            plan = find_plan(self._survey_of(partition), ask)
             if plan is not None:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
@@ -95,6 +102,11 @@ class Attempts:
         batch.attempt_ms = next_ms
         note_attempt(partition, batch)
         return False
+
+    def _survey_of(self, partition: Partition) -> Survey:
+        if self._survey is None or self._survey.version != partition.books_version:
+            self._survey = Survey(partition)
+        return self._survey
 
 
 def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
-from fairlead.core.books.demand import Demand
+from fairlead.core.books.demand import Demand, Entry
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import (
     AddApplication,
@@ -358,7 +358,9 @@ def test_applications_and_demands_lead_to_the_same_batch(
             course.ask(app.id, f"k{number}", rng.randrange(3), vcore=rng.randint(1, sizes))
         lines.settle()
         firsts = []
-        for applications, batches, shapes in ((8, 1000, 0), (0, 0, 1000), (0, 0, 0), (8, 1, 1000)):
+        ways = ((8, 1000, 0, 1), (0, 0, 1000, 1), (0, 0, 0, 1), (0, 0, 0, 4), (0, 0, 0, 1000), (8, 1, 1000, 1))
+        for applications, batches, shapes, cost in ways:
+            monkeypatch.setattr(pick, "ASIDE_COST", cost)
             monkeypatch.setattr(pick, "FEW_APPLICATIONS", applications)
             monkeypatch.setattr(pick, "FEW_BATCHES", batches)
             monkeypatch.setattr(pick, "FEW_SHAPES", shapes)
@@ -367,6 +369,37 @@ def test_applications_and_demands_lead_to_the_same_batch(
         found.append(firsts[0])
         course.placed(1)
     assert len(set(found)) > 10
+
+
+@pytest.mark.plain
+def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a few sizes that fit stand a hundred that do not: then those few are looked up."""
+    course = Course(cluster(QueueSpec(name="a")))
+    course.node("n", vcore=20)
+    course.node("larger than any room", vcore=1000)
+    course.handle(DrainNode("larger than any room"))
+    for n in range(100):
+        course.app(f"large-{n}")
+        course.ask(f"large-{n}", f"large-{n}", vcore=100 + n)
+    assert course.placed() == []
+    for n in range(1, 13):
+        course.app(f"small-{n}")
+        course.ask(f"small-{n}", f"small-{n}", vcore=n)
+    partition = course.scheduler.cluster.partitions["default"]
+    lines, leaf = course.scheduler._cycle_of(partition).lines, partition.root.children["a"]
+    lines.settle()
+    looks: list[Demand] = []
+    first = pick.Lines.first
+
+    def counted(self: pick.Lines, demand: Demand) -> Entry | None:
+        looks.append(demand)
+        return first(self, demand)
+
+    monkeypatch.setattr(pick.Lines, "first", counted)
+    found = lines.first_that_may_fit(leaf)
+    assert found is not None
+    assert found.head.key == "small-1"
+    assert len(looks) < 20
 
 
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 from priority_clusters import PriorityCluster
-from properties.rank_courses import RankCourse
+from properties.rank_courses import decided_in
 
 from fairlead.core.acts import reserve_node
 from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.demand import Demand
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.decisions import Decision, Reserved
+from fairlead.core.model.decisions import Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Configure, DrainNode, Release, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -162,6 +162,7 @@ def test_other_criteria_are_other_places() -> None:
     assert c.first() == "w1"
 
 
+@pytest.mark.plain
 def test_a_node_that_is_set_aside_costs_a_look_at_the_one_demand_that_got_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not at all that wait: with hundreds of sizes and nodes that was seconds in one call."""
     c = PriorityCluster(QueueSpec(name="a"), nodes={f"n{i}": 4 for i in range(8)}, rule="guarantee", enabled=False)
@@ -187,18 +188,10 @@ def test_a_node_that_is_set_aside_costs_a_look_at_the_one_demand_that_got_it(mon
     assert len(looks) < 60  # 144, if each of six demands were looked at for each of eight nodes.
 
 
-class Recorded(RankCourse):
-    """A course that keeps what was decided."""
-
-    def note(self, decisions: list[Decision]) -> None:
-        self.decided = [*getattr(self, "decided", []), *decisions]
-        super().note(decisions)
-
-
 @pytest.mark.plain
 def test_looking_anew_each_time_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = range(60, 64)
-    quick = [Recorded("guarantee", number).take().decided for number in numbers]
+    quick = [decided_in("guarantee", number) for number in numbers]
     assert sum(isinstance(d, Reserved) for decided in quick for d in decided) > 5
     used: list[Demand] = []
 
@@ -207,5 +200,5 @@ def test_looking_anew_each_time_decides_the_same(monkeypatch: pytest.MonkeyPatch
         return False
 
     monkeypatch.setattr(reserved, "_seeks_still", never)
-    assert [Recorded("guarantee", number).take().decided for number in numbers] == quick
+    assert [decided_in("guarantee", number) for number in numbers] == quick
     assert used

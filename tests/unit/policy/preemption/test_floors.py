@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from priority_clusters import PriorityCluster, cores, on
-from properties.rank_courses import RankCourse
+from properties.rank_courses import decided_in
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.node import Node
-from fairlead.core.model.decisions import Decision
 from fairlead.core.model.resources import Items
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_stronger
@@ -82,6 +81,7 @@ def test_the_floor_of_a_shape_counts_what_waits_at_most() -> None:
     assert found == {"wide": 5, "vast": EVERYBODY}
 
 
+@pytest.mark.plain
 def test_of_many_sizes_few_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """One between two of the same floor has that too; more of this and less of that is neither larger nor smaller."""
     c = PriorityCluster(A, B, nodes={"n1": 4, "n2": 4}, enabled=False)
@@ -293,23 +293,15 @@ def runs(c: PriorityCluster, key: str) -> bool:
     return app is not None and key in app.asks and app.asks[key].node is not None
 
 
-class Recorded(RankCourse):
-    """A course that keeps what was decided."""
-
-    def note(self, decisions: list[Decision]) -> None:
-        self.decided = [*getattr(self, "decided", []), *decisions]
-        super().note(decisions)
-
-
 @pytest.mark.plain
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_looking_at_everything_decides_the_same(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = range(40, 43)
-    quick = [Recorded(rule, number).take().decided for number in numbers]
+    quick = [decided_in(rule, number) for number in numbers]
 
     def everything(_: Floors, lines: Lines) -> Iterator[Demand]:
         return lines.those_held_up()
 
     monkeypatch.setattr(Floors, "those_above", everything)
     monkeypatch.setattr(Floors, "is_below", lambda *_: False)
-    assert [Recorded(rule, number).take().decided for number in numbers] == quick
+    assert [decided_in(rule, number) for number in numbers] == quick

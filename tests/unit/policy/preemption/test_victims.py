@@ -10,6 +10,7 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.events import Cause
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, ClusterSpec, PartitionSpec, QueueSpec
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+from fairlead.policy.preemption.survey import Survey
 from fairlead.policy.preemption.victims import (
     by_node,
     candidates,
@@ -49,7 +50,7 @@ def running(leaf: Queue, key: str, **spec: object) -> Ask:
 def found(q: dict[str, Queue], priority: int = 0) -> list[str]:
     """The keys of what may be stopped for an ask of `a`."""
     preemptor = ask(application(q["a"], "w"), "w", priority=priority)
-    return [victim.key for victim in candidates(PARTITION, preemptor, QueueSnapshots(q["a"]))]
+    return [victim.key for victim in candidates(Survey(PARTITION), preemptor, QueueSnapshots(q["a"]))]
 
 
 def test_what_is_above_its_guarantee_elsewhere_may_go() -> None:
