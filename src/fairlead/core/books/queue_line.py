@@ -48,6 +48,7 @@ class QueueLine(Obstacle):
         "ready",
         "stamp",
         "stamps",
+        "tidy_at",
         "touched",
     )
 
@@ -74,6 +75,8 @@ class QueueLine(Obstacle):
         """Of a parent: its children that have something to offer."""
         self.heap: list[tuple[tuple[object, ...], int, Demand]] = []
         """Of a leaf: its demands that are ready."""
+        self.tidy_at = 64
+        """When this has more entries those that do not count are taken out; then it is as many again and some more."""
         self.improved: dict[Demand, None] = {}
         """Of a leaf: demands with batches that come earlier than their entries say."""
         self.apps_heap: list[tuple[Any, ...]] = []
@@ -201,9 +204,10 @@ class QueueLine(Obstacle):
         demand.stamp = self.next_stamp()
         heap = self.heap
         heappush(heap, (first[0], demand.stamp, demand))
-        if len(heap) > 4 * len(self.ready) + 64:
+        if len(heap) > self.tidy_at:
             heap[:] = [entry for entry in heap if entry[2].stamp == entry[1]]
             heapify(heap)
+            self.tidy_at = 2 * len(heap) + 64
 
     def note_due(self, batch: Batch) -> None:
         """A batch of this leaf may have others stopped by guarantee now."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from heapq import heapify
+
+import pytest
 from loose_books import application, ask, tree
 
+from fairlead.core.books import queue_line
 from fairlead.core.books.asks import Batch
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.queues import Queue
@@ -119,3 +123,19 @@ def test_when_other_criteria_count_every_line_is_empty_and_knows_what_to_line_up
     leaf.forget_lines()
     assert (leaf.heap, demand.line, demand.live, leaf.ready) == ([], [], 0, {})
     assert list(batch.app.out_of_line) == [batch]
+
+
+@pytest.mark.plain
+def test_many_demands_of_one_shape_are_not_put_in_order_anew_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of users, each with limits of its own, ask for the same: what a leaf holds does not go by its shapes."""
+    _, _, leaf = queues()
+    tidied: list[int] = []
+    monkeypatch.setattr(queue_line, "heapify", lambda heap: tidied.append(len(heap)) or heapify(heap))
+    for n in range(1000):
+        demand = leaf.demand(SHAPE, (f"{n}", None, 0))
+        demand.put((n,), n + 1, batch_in(leaf, demand))
+    assert len(leaf.heap) == 1000
+    assert len(tidied) < 10
+    for n in range(1000, 5000):
+        demand.put((-n,), n + 1, next(iter(demand.line))[2])
+    assert len(leaf.heap) < 4000
