@@ -85,7 +85,17 @@ def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
     """
     if not ask.app.queue.by_rank or ask.spec.idle:
         return []
-    return [other for other in partition.nominations if other is not ask and is_stronger(ask, other)]
+    found: list[Ask] = []
+    known: dict[tuple[Queue, int, Items], bool] = {}
+    for other in partition.nominations:
+        # All of one queue, priority and size stand as one of them does: often there are hundreds (a daemon set).
+        alike = (other.app.queue, other.priority, other.items)
+        is_weaker = known.get(alike)
+        if is_weaker is None:
+            is_weaker = known[alike] = is_stronger(ask, other)
+        if is_weaker and other is not ask:
+            found.append(other)
+    return found
 
 
 def strength(ask: Ask) -> Strength:

@@ -16,7 +16,7 @@ from fairlead.core.acts import allocations
 from fairlead.core.books.asks import Ask
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
-from fairlead.policy.eligibility.headroom import is_short
+from fairlead.policy.eligibility.headroom import is_full_above, is_short
 from fairlead.policy.order.keys import batch_key
 from fairlead.policy.place.reserved import clear_for, first_seeker, look_later, reserve_for
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
@@ -103,17 +103,12 @@ class Walk:
 
     def _in_leaf(self, leaf: Queue) -> Outcome:
         partition = self.partition
-        due: list[Due] | None = None
         while True:
             first = self.lines.first_that_may_fit(leaf)
             if leaf.due or partition.nodes.seekable_ms <= partition.now_ms - RESERVE_AFTER_MS:
-                if due is None:
-                    due = [(batch_key(batch), batch) for batch in leaf.due]
-                    heapify(due)
-                act = self._first_act(leaf, due)
-                if act is not None and (first is None or act[0] < batch_key(first)):
-                    if self._carry_out(act):
-                        return MOVED
+                if self._act_before(leaf, first):
+                    return MOVED
+                if first is not None and not _may_fit_still(first):
                     continue
             if first is None:
                 return None
@@ -121,7 +116,6 @@ class Walk:
             rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
             if rests or (node is None and not takes_it_at_once):
                 self.lines.settle()
-                due = None
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if partition.idle.running and reclaim_before(partition, self.lines, first):
@@ -143,6 +137,19 @@ class Walk:
         return seeker is not None and reserve_for(self.partition, seeker[1])
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
+
+    def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
+        """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain
+        finds more that is in the way of asks, and takes nothing out of it: `first` stays the first, or may not fit.
+        """
+        due = [(batch_key(batch), batch) for batch in leaf.due]
+        heapify(due)
+        while (act := self._first_act(leaf, due)) is not None and (first is None or act[0] < batch_key(first)):
+            if self._carry_out(act):
+                return True
+            if first is not None and not _may_fit_still(first):
+                return False
+        return False
 
     def _first_act(self, leaf: Queue, due: list[Due]) -> Act | None:
         """The first ask in order that may have a node set aside, or have others stopped; `due`: a heap of the batches
@@ -177,6 +184,12 @@ class Walk:
             return reserve_for(self.partition, ask)
         assert ask.batch is not None
         return self.attempts.make_room(self.partition, ask.batch)
+
+
+def _may_fit_still(batch: Batch) -> bool:
+    """Whether nothing was found to be in the way of a batch that might fit when last looked."""
+    demand = batch.demand
+    return bool(batch.stamp) and not demand.shape.unfit and demand.obstacle is None and not is_full_above(demand)
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
@@ -29,10 +30,12 @@ from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import Attempts
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+    from fairlead.core.model.resources import Items
     from fairlead.policy.order.pick import Lines
 
 FEW = 8
@@ -64,9 +67,9 @@ class Turns:
         """What the first ask in order that can do anything does; None when none can."""
         partition = self.partition
         while True:
-            self._drop_futile()
+            known = self._drop_futile()
             found = self._first()
-            nominee = self._first_nominee(found)
+            nominee = self._first_nominee(found, known)
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
             if self.attempts.make_room_before(path):
                 return MOVED
@@ -144,27 +147,38 @@ class Turns:
             heappush(heap, top)
         return best
 
-    def _first_nominee(self, found: Found | None) -> tuple[Ask, Node] | None:
-        """The nominated ask that can start now and comes before all others that can, and where."""
+    def _first_nominee(self, found: Found | None, known: dict[Ask, Node | None]) -> tuple[Ask, Node] | None:
+        """The nominated ask that can start now and comes before all others that can, and where. `known`: of some where
+        they can. Of those that are alike to their queue and application only one is looked at that can.
+        """
         partition = self.partition
-        best: tuple[Path, Ask, Node] | None = None
+        firsts: dict[tuple[Application, int, Items], tuple[Ask, Node]] = {}
         for ask in partition.nominations:
-            node = place_for(partition, ask)
+            alike = (ask.app, ask.line_key[0], ask.items)
+            if alike in firsts and firsts[alike][0].line_key < ask.line_key:
+                continue
+            node = known[ask] if ask in known else place_for(partition, ask)
             if node is not None:
-                path = path_of(ask)
-                if best is None or path < best[0]:
-                    best = (path, ask, node)
+                firsts[alike] = (ask, node)
+        best = min(((path_of(ask), ask, node) for ask, node in firsts.values()), default=None, key=itemgetter(0))
         if best is None or (found is not None and found.path < best[0]):
             return None
         return best[1:]
 
-    def _drop_futile(self) -> None:
-        """A nominated ask whose room has gone for good waits in line again."""
+    def _drop_futile(self) -> dict[Ask, Node | None]:
+        """A nominated ask whose room has gone for good waits in line again. When there was none: where those can start
+        for which nothing is to come.
+        """
         partition = self.partition
+        found: dict[Ask, Node | None] = {}
+        dropped = False
         for ask in list(partition.nominations):
             nomination = ask.nomination
             if nomination is None or nomination.is_coming or gathers_room(partition, ask):
                 continue
-            if place_for(partition, ask) is None and not something_leaves(partition, ask):
+            found[ask] = place_for(partition, ask)
+            if found[ask] is None and not something_leaves(partition, ask):
                 start_over(partition, ask)
+                dropped = True
         self.lines.settle()
+        return found if not dropped else {}

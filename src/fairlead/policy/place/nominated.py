@@ -50,9 +50,11 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
     nomination = ask.nomination
     assert nomination is not None
+    node = nomination.node
+    if ask.required_node and not fits_in(ask.items, node.available):
+        return None
     if not _may_run(partition, ask):
         return None
-    node = nomination.node
     if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
         return node
     shape = ask.shape
@@ -144,6 +146,8 @@ def _has_room(node: Node, ask: Ask) -> bool:
     """Whether it fits beside the asks for which room was kept before; where rank decides, weaker ones do not count, and
     stronger ones do whenever they came.
     """
+    if len(node.held) == (ask in node.held):
+        return fits_in(ask.items, node.available)
     left = dict(node.available)
     by_rank = ask.app.queue.by_rank and len(node.held) > (ask in node.held)
     is_later = False

@@ -78,7 +78,9 @@ def _seeks_still(partition: Partition, lines: Lines, demand: Demand, key: Key, a
     batch = ask.batch
     if demand.improved or partition.now_ms >= until_ms or waits_for_turn(partition, ask):
         return False
-    if batch is None or batch.demand is not demand or not batch.stamp or ask.reserved_on is not None:
+    if batch is None or batch.demand is not demand or not batch.stamp:
+        return False
+    if ask.reserved_on is not None or ask.nomination is not None:
         return False
     return (*batch_key(batch)[:-1], ask.line_key) == key and lines.is_eligible(batch)
 

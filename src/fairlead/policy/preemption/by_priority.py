@@ -13,6 +13,7 @@ looked at, and what is not worth a search says `floors`.
 from __future__ import annotations
 
 from collections import Counter
+from heapq import heapify, heappop, heapreplace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_o
 from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.demand import Demand
@@ -152,11 +153,22 @@ class Attempts:
         note_tried(partition, demands, passed_young)
         return None
 
-    def _in_order(self, demands: list[Demand]) -> list[tuple[Path, Ask]]:
-        """All asks of some demands that may start as far as their applications are concerned, with their places."""
+    def _in_order(self, demands: list[Demand]) -> Iterator[tuple[Path, Ask]]:
+        """All asks of some demands that may start as far as their applications are concerned, with their places: mostly
+        the first one is enough, so that only those of the first of each batch are worked out before.
+        """
         is_eligible = self.lines.is_eligible
         batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
-        return sorted((path_of(ask), ask) for batch in batches for ask in batch.asks)
+        asks = [batch.asks for batch in batches]
+        nearest = [(path_of(own[0]), n, 0) for n, own in enumerate(asks)]
+        heapify(nearest)
+        while nearest:
+            place, n, at = nearest[0]
+            yield place, asks[n][at]
+            if at + 1 < len(asks[n]):
+                heapreplace(nearest, (path_of(asks[n][at + 1]), n, at + 1))
+            else:
+                heappop(nearest)
 
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""

@@ -130,9 +130,10 @@ def test_many_demands_of_one_shape_are_not_put_in_order_anew_with_each(monkeypat
     """Hundreds of users, each with limits of its own, ask for the same: what a leaf holds does not go by its shapes."""
     _, _, leaf = queues()
     tidied: list[int] = []
+    shape = Shape(((("vcore", 3),), ""))
     monkeypatch.setattr(queue_line, "heapify", lambda heap: tidied.append(len(heap)) or heapify(heap))
     for n in range(1000):
-        demand = leaf.demand(SHAPE, (f"{n}", None, 0))
+        demand = leaf.demand(shape, (f"{n}", None, 0))
         demand.put((n,), n + 1, batch_in(leaf, demand))
     assert len(leaf.heap) == 1000
     assert len(tidied) < 10

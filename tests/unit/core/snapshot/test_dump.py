@@ -29,7 +29,7 @@ QUEUE_OTHER = """
     owed_below under_guarantee idle
     shifts_priority order_moves pending_sum improved
     promised priority_counts raw_priority reported demands ready full due due_below waiting gated reserved heap
-    child_heap
+    child_heap tidy_at
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms
 """
 NODE_OTHER = """

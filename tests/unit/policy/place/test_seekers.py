@@ -8,7 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster
 from properties.rank_courses import decided_in
 
-from fairlead.core.acts import reserve_node
+from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.demand import Demand
 from fairlead.core.books.partition import Partition
@@ -94,6 +94,10 @@ def first_gets_a_node(c: Waiting) -> None:
     reserve_node.reserve(c.partition, c.ask("a1", "w1"), c.partition.nodes.nodes["n1"])
 
 
+def room_gathers_for_the_first(c: Waiting) -> None:
+    nominate.nominate(c.partition, c.ask("a1", "w1"), c.partition.nodes.nodes["n1"], (), gathers=True)
+
+
 def other_criteria(c: Waiting) -> None:
     """Priorities count first no longer; of two that came at once the older application is first."""
     queue = QueueSpec(name="a", properties={"application.sort.priority": "disabled"})
@@ -110,6 +114,7 @@ def other_criteria(c: Waiting) -> None:
         (first_goes_back, "w2"),
         (second_comes_forward, "w2"),
         (first_gets_a_node, "w2"),
+        (room_gathers_for_the_first, "w2"),
     ],
 )
 def test_which_is_first_is_found_anew(change: Callable[[Waiting], None], after: str) -> None:

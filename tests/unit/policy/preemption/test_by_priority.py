@@ -9,6 +9,7 @@ import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.model.decisions import Allocated, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -21,6 +22,7 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
+from fairlead.policy.preemption import by_priority
 from fairlead.scheduler import Scheduler
 
 
@@ -285,3 +287,20 @@ def test_a_new_queue_file_tells_apart_what_stood_for_each_other() -> None:
     c.handle(Configure(replace(c.spec, partitions=(part,), checksum="new")))
     assert c.run() == ([], ["low"])
     assert c.nominated() == {"two": "n1"}
+
+
+@pytest.mark.plain
+def test_of_many_equal_asks_only_the_first_has_its_place_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each evicts in its turn; those behind it are looked at when theirs has come."""
+    s = cluster(nodes={"n1": 4})
+    submit(s, "low", 4)
+    s.schedule(0)
+    s.handle(AddApplication(ApplicationSpec(id="many", queue="root.b")), 1)
+    size = Resources({"vcore": 2000})
+    s.handle(AddAsks(tuple(AskSpec(application="many", key=f"k{i}", resources=size, priority=5) for i in range(50))), 1)
+    looks: list[Ask] = []
+    path_of = by_priority.path_of
+    monkeypatch.setattr(by_priority, "path_of", lambda ask: looks.append(ask) or path_of(ask))
+    decided = s.schedule(2)
+    assert [d.key for d in decided if isinstance(d, Evict)] == ["low"]
+    assert len(looks) < 15  # More than 100, if those of all were.
