@@ -177,6 +177,10 @@ bench-scale: $(COMPILED_READY)  ## Measure CPU time and memory of a million task
 bench-growth: $(READY)  ## Measure what a turn costs with more that waits, more nodes, more queues
 	@$(BIN)/python -m benchmarks.growth
 
+.PHONY: bench-calls
+bench-calls: $(READY)  ## Measure the longest call where much work of many sizes waits (CALLS="'a full department'")
+	@$(BIN)/python -m benchmarks.longest_call $(CALLS)
+
 .PHONY: bench-reads
 bench-reads: $(READY)  ## Measure how long others wait while one request submits many jobs (BENCH_ARGS=JOBS)
 	@$(BIN)/python -m benchmarks.reads $(BENCH_ARGS)
