@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.application_limits import has_to_enter
-from fairlead.core.books.idle_work import group_of
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
 
 _by_arrival = attrgetter("seq")
-Class = tuple[object, ...]
-"""What demands have in common that stand for each other."""
 FEW_APPLICATIONS = 3
 """So many applications without anything that may fit are passed over before demands are looked at."""
 FEW_BATCHES = 16
@@ -48,10 +45,14 @@ ASIDE_COST = 4
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("partition", "stoppable")
+    __slots__ = ("_many", "_many_of", "partition", "stoppable")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self._many: list[Entry] = []
+        """Of a leaf of which many shapes may fit, a heap of the first entries of their demands."""
+        self._many_of: tuple[object, ...] = ()
+        """Which leaf, and in which state of things (`_state_of`)."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -228,21 +229,25 @@ class Lines:
                 fitting = {each: None for each in leaf.ready if not each.unfit and not _is_full(each, above)}
                 break
         few = len(fitting) <= FEW_SHAPES
+        if not few and self._many_of == self._state_of(leaf):
+            return self._first_of_many(above)
         if fitting and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch
-        first = self._first_by_shape(leaf, fitting) if few else self._first_of_demands(leaf, fitting, above)
-        return first[2] if first is not None else None
+        if few:
+            first = self._first_by_shape(leaf, fitting)
+            return first[2] if first is not None else None
+        return self._first_of_demands(leaf, fitting, above)
 
     def _first_of_demands(
         self, leaf: Queue, fitting: dict[Shape, None], above: list[dict[Shape, None]]
-    ) -> Entry | None:
+    ) -> Batch | None:
         """In their order, as long as that is shorter than to look at all that may fit."""
         for demand in list(leaf.improved):
             self.bring_up(demand)
         aside: list[tuple[tuple[object, ...], int, Demand]] = []
-        found: Entry | None = None
+        found: Batch | None = None
         heap = leaf.heap
         most = len(fitting) // ASIDE_COST
         while heap and len(aside) <= most:
@@ -262,11 +267,40 @@ class Lines:
             elif demand.shape.unfit or _is_full(demand.shape, above):
                 aside.append(heappop(heap))
             else:
-                found = first
+                found = first[2]
                 break
         for top in aside:
             heappush(heap, top)
-        return found if len(aside) <= most else self._first_by_shape(leaf, fitting)
+        if len(aside) <= most:
+            return found
+        ready = [shape for shape in fitting if shape in leaf.ready and not _is_full(shape, above)]
+        demands = [demand for shape in ready for demand in leaf.demands[shape].values()]
+        self._many = [entry for demand in demands if (entry := self._first_unblocked(demand)) is not None]
+        heapify(self._many)
+        self._many_of = self._state_of(leaf)
+        return self._first_of_many(above)
+
+    def _first_of_many(self, above: list[dict[Shape, None]]) -> Batch | None:
+        """The first of those that are kept and may fit still: while nothing moves one after the other finds no node."""
+        heap = self._many
+        while heap:
+            _, stamp, batch = heap[0]
+            demand = batch.demand
+            may_fit = not demand.shape.unfit and not _is_full(demand.shape, above)
+            if may_fit and batch.stamp == stamp and demand.obstacle is None:
+                return batch
+            heappop(heap)
+            if may_fit and (entry := self._first_unblocked(demand)) is not None:
+                heappush(heap, entry)
+        return None
+
+    def _first_unblocked(self, demand: Demand) -> Entry | None:
+        return self.first(demand) if demand.live and demand.obstacle is None else None
+
+    def _state_of(self, leaf: Queue) -> tuple[object, ...]:
+        """What changes whenever something is put in line, or may fit that did not."""
+        partition = self.partition
+        return leaf, partition.root.stamps, partition.nodes.gains, partition.books_version, partition.now_ms
 
     def first_owed(self, leaf: Queue) -> Batch | None:
         """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""
@@ -362,18 +396,3 @@ def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:
         if shape in full:
             return True
     return False
-
-
-def class_of(demand: Demand) -> Class:
-    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
-
-    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
-    """
-    leaf = demand.leaf
-    for queue in leaf.lineage[:-1]:
-        rules = queue.properties
-        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
-            return (leaf, demand)
-        if rules.preemption_policy != "default":
-            return (leaf, demand)
-    return (demand.shape, demand.allowance, group_of(leaf))

@@ -18,10 +18,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate, reserve_node
+from fairlead.core.books.idle_work import group_of
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
-from fairlead.policy.order.pick import class_of
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_YOUNG
 from fairlead.policy.preemption.floors import Floors
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
     from fairlead.policy.order.effective_priority import Path
-    from fairlead.policy.order.pick import Class, Lines
+    from fairlead.policy.order.pick import Lines
     from fairlead.policy.preemption.plan import Plan
+
+Class = tuple[object, ...]
+"""What demands have in common that stand for each other."""
 
 
 class Attempts:
@@ -218,3 +221,18 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
         return None
     return Search(partition, ask, [], may_stop=True).on_node(node)
+
+
+def class_of(demand: Demand) -> Class:
+    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
+
+    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
+    """
+    leaf = demand.leaf
+    for queue in leaf.lineage[:-1]:
+        rules = queue.properties
+        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
+            return (leaf, demand)
+        if rules.preemption_policy != "default":
+            return (leaf, demand)
+    return (demand.shape, demand.allowance, group_of(leaf))

@@ -364,7 +364,8 @@ def test_applications_and_demands_lead_to_the_same_batch(
             monkeypatch.setattr(pick, "FEW_APPLICATIONS", applications)
             monkeypatch.setattr(pick, "FEW_BATCHES", batches)
             monkeypatch.setattr(pick, "FEW_SHAPES", shapes)
-            firsts.append(lines.first_that_may_fit(leaf))
+            lines._many_of = ()
+            firsts += [lines.first_that_may_fit(leaf), lines.first_that_may_fit(leaf)]
         assert len(set(firsts)) == 1
         found.append(firsts[0])
         course.placed(1)
@@ -400,6 +401,32 @@ def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkey
     assert found is not None
     assert found.head.key == "small-1"
     assert len(looks) < 20
+
+
+@pytest.mark.plain
+def test_many_sizes_that_find_no_node_are_put_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other finds none; each time all that were left were looked at for the first of them."""
+    course = Course(cluster(QueueSpec(name="a")))
+    course.node("n", vcore=4)
+    course.node("larger than any room", vcore=1000)
+    course.handle(DrainNode("larger than any room"))
+    for n in range(60):
+        course.app(f"app-{n}")
+        course.ask(f"app-{n}", f"app-{n}", vcore=5 + n)
+    course.app("fits")
+    course.ask("fits", "fits", vcore=4)
+    looks: list[Demand] = []
+    first = pick.Lines.first
+
+    def counted(self: pick.Lines, demand: Demand) -> Entry | None:
+        looks.append(demand)
+        return first(self, demand)
+
+    monkeypatch.setattr(pick.Lines, "first", counted)
+    monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
+    monkeypatch.setattr(pick, "ASIDE_COST", 1000)
+    assert course.placed() == ["fits"]
+    assert len(looks) < 300  # 1,800, if all that are left were looked at each time.
 
 
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:

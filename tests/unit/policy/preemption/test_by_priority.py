@@ -14,6 +14,7 @@ from fairlead.core.model.decisions import Allocated, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, DrainNode, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_FOREIGN,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -304,3 +305,22 @@ def test_of_many_equal_asks_only_the_first_has_its_place_worked_out(monkeypatch:
     decided = s.schedule(2)
     assert [d.key for d in decided if isinstance(d, Evict)] == ["low"]
     assert len(looks) < 15  # More than 100, if those of all were.
+
+
+def test_behind_an_ask_that_is_barred_its_like_has_its_turn() -> None:
+    """In one batch with it: twice work was stopped for the first, and another scheduler had taken the room each time."""
+    c = PriorityCluster(nodes={"n1": 6})
+    for i in range(6):
+        c.fill(f"low{i}", 1)
+    c.handle(AddApplication(ApplicationSpec(id="many", queue="root.b")))
+    size, tags = Resources({"vcore": 1000}), {TAG_FOREIGN: "default"}
+    c.handle(AddAsks((AskSpec(application="many", key="barred", resources=size, priority=9),)))
+    for i in range(2):
+        (stopped,) = c.run()[1]
+        c.gone(stopped)
+        c.handle(AddAsks((AskSpec(application="", key=f"theirs{i}", resources=size, tags=tags, node="n1"),)))
+    assert c.run() == ([], [])
+    assert [loop.key for loop in c.loops()] == ["barred"]
+    c.handle(AddAsks((AskSpec(application="many", key="like", resources=size, priority=9),)))
+    assert len(c.run()[1]) == 1
+    assert c.nominated() == {"like": "n1"}
