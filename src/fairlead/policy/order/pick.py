@@ -229,7 +229,7 @@ class Lines:
                 fitting = {each: None for each in leaf.ready if not each.unfit and not _is_full(each, above)}
                 break
         few = len(fitting) <= FEW_SHAPES
-        if not few and self._many_of == self._state_of(leaf):
+        if self._many and not few and self._many_of == self._state_of(leaf):
             return self._first_of_many(above)
         if fitting and not leaf.by_rank and not above:
             batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
