@@ -308,7 +308,7 @@ def test_of_many_equal_asks_only_the_first_has_its_place_worked_out(monkeypatch:
 
 
 def test_behind_an_ask_that_is_barred_its_like_has_its_turn() -> None:
-    """In one batch with it: twice work was stopped for the first, and another scheduler had taken the room each time."""
+    """In one batch with it: twice work was stopped for the first, and another scheduler took the room each time."""
     c = PriorityCluster(nodes={"n1": 6})
     for i in range(6):
         c.fill(f"low{i}", 1)
