@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from loose_books import application, ask, tree
+from loose_books import application, ask, node, tree
 from priority_clusters import PriorityCluster
 
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.queues import Queue
 from fairlead.policy.order.effective_priority import (
     EVERYBODY,
@@ -21,6 +22,7 @@ from fairlead.policy.order.effective_priority import (
     rank,
     search_root,
     standing_by_queue,
+    weaker_than,
 )
 from fairlead.scheduler import Scheduler
 
@@ -137,6 +139,25 @@ def test_an_ask_that_is_owed_is_stronger_than_any_that_is_not() -> None:
     q["a"].guaranteed = {"vcore": 1}
     assert is_stronger(waiting(q["a"], -5), waiting(q["c"], 99))
     assert is_stronger(waiting(q["c"], 99), waiting(q["a"], 0, vcore=2)), "beyond it only the priority counts"
+
+
+def test_of_nominees_those_are_weaker_that_it_is_stronger_than_one_by_one() -> None:
+    """Of one queue and priority the small one is within the guarantee, and the large one is not."""
+    q = queues()
+    q["a"].guaranteed = {"vcore": 1}
+    nominees = [
+        waiting(q["a"], 0),
+        waiting(q["a"], 0, vcore=2),
+        waiting(q["b"], 9),
+        waiting(q["b"], 3),
+        waiting(q["b"], 3),
+    ]
+    part = Scheduler().cluster.partitions["default"]
+    for each in nominees:
+        part.nominations.of[each] = Nomination(each, node("n"), (), gathers=False)
+    preemptor = waiting(q["c"], 5)
+    assert weaker_than(part, preemptor) == [nominees[1], *nominees[3:]]
+    assert weaker_than(part, nominees[3]) == [nominees[1]]
 
 
 def test_nothing_is_stronger_than_itself_and_of_two_at_most_one_is() -> None:
