@@ -149,8 +149,7 @@ def _has_room(node: Node, ask: Ask) -> bool:
     if len(node.held) == (ask in node.held):
         return fits_in(ask.items, node.available)
     left = dict(node.available)
-    by_rank = ask.app.queue.by_rank and len(node.held) > (ask in node.held)
-    is_later = False
+    by_rank, is_later = ask.app.queue.by_rank, False
     for holder, items in node.held.items():
         if holder is ask:
             is_later = True
