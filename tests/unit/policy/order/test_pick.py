@@ -59,6 +59,11 @@ class Course:
     def node(self, name: str, **amounts: int) -> None:
         self.handle(AddNode(NodeSpec(id=name, capacity=Resources(amounts))))
 
+    def drained_node(self) -> None:
+        """One larger than any room, so that no size lacks room in all nodes together."""
+        self.node("larger than any room", vcore=1000)
+        self.handle(DrainNode("larger than any room"))
+
     def app(self, name: str, queue: str = "root.a") -> None:
         self.handle(AddApplication(ApplicationSpec(id=name, queue=queue, user="ann")))
 
@@ -343,8 +348,7 @@ def test_applications_and_demands_lead_to_the_same_batch(
     rng = random.Random(sizes)
     course = Course(cluster(QueueSpec(name="a", properties={"application.sort.policy": policy})))
     course.node("n", vcore=25)
-    course.node("larger than any room", vcore=1000)
-    course.handle(DrainNode("larger than any room"))  # No size lacks room in all nodes together.
+    course.drained_node()
     for n in range(8):
         course.app(f"app-{n}")
     partition = course.scheduler.cluster.partitions["default"]
@@ -372,13 +376,25 @@ def test_applications_and_demands_lead_to_the_same_batch(
     assert len(set(found)) > 10
 
 
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[Demand]:
+    """The demands of which the first entry is asked for, from now on."""
+    looks: list[Demand] = []
+    first = pick.Lines.first
+
+    def counted(self: pick.Lines, demand: Demand) -> Entry | None:
+        looks.append(demand)
+        return first(self, demand)
+
+    monkeypatch.setattr(pick.Lines, "first", counted)
+    return looks
+
+
 @pytest.mark.plain
 def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a few sizes that fit stand a hundred that do not: then those few are looked up."""
     course = Course(cluster(QueueSpec(name="a")))
     course.node("n", vcore=20)
-    course.node("larger than any room", vcore=1000)
-    course.handle(DrainNode("larger than any room"))
+    course.drained_node()
     for n in range(100):
         course.app(f"large-{n}")
         course.ask(f"large-{n}", f"large-{n}", vcore=100 + n)
@@ -389,14 +405,7 @@ def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkey
     partition = course.scheduler.cluster.partitions["default"]
     lines, leaf = course.scheduler._cycle_of(partition).lines, partition.root.children["a"]
     lines.settle()
-    looks: list[Demand] = []
-    first = pick.Lines.first
-
-    def counted(self: pick.Lines, demand: Demand) -> Entry | None:
-        looks.append(demand)
-        return first(self, demand)
-
-    monkeypatch.setattr(pick.Lines, "first", counted)
+    looks = counted_looks(monkeypatch)
     found = lines.first_that_may_fit(leaf)
     assert found is not None
     assert found.head.key == "small-1"
@@ -408,21 +417,13 @@ def test_many_sizes_that_find_no_node_are_put_in_order_once(monkeypatch: pytest.
     """One after the other finds none; each time all that were left were looked at for the first of them."""
     course = Course(cluster(QueueSpec(name="a")))
     course.node("n", vcore=4)
-    course.node("larger than any room", vcore=1000)
-    course.handle(DrainNode("larger than any room"))
+    course.drained_node()
     for n in range(60):
         course.app(f"app-{n}")
         course.ask(f"app-{n}", f"app-{n}", vcore=5 + n)
     course.app("fits")
     course.ask("fits", "fits", vcore=4)
-    looks: list[Demand] = []
-    first = pick.Lines.first
-
-    def counted(self: pick.Lines, demand: Demand) -> Entry | None:
-        looks.append(demand)
-        return first(self, demand)
-
-    monkeypatch.setattr(pick.Lines, "first", counted)
+    looks = counted_looks(monkeypatch)
     monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
     monkeypatch.setattr(pick, "ASIDE_COST", 1000)
     assert course.placed() == ["fits"]
