@@ -175,7 +175,6 @@ def check_gangs(partition: Partition) -> None:
             assert app.state is older.state is State.ACCEPTED, f"{app.id} waits for {older.id}, and one is no gang now"
             assert not standing, f"{app.id} gave way to {older.id} and holds {named}"
             assert app.allocations or app.id not in app.queue.allocating_accepted, f"{app.id} holds a place in vain"
-        assert app.placeholder_due_ms is None or app.placeholder_count, f"{app.id} waits for placeholders it has not"
 
 
 def check_reservations(partition: Partition) -> None:

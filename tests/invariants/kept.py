@@ -216,7 +216,6 @@ def _check_timers_of_applications(partition: Partition) -> None:
     for app in partition.applications.values():
         wanted = {
             backoff.TIMER: app.backoff_until_ms,
-            gangs.TIMER: app.placeholder_due_ms,
             held.TIMER: partition.held_asks.next_due_ms(app.id, now),
             reserve_node.TIMER: min(
                 (
@@ -233,5 +232,8 @@ def _check_timers_of_applications(partition: Partition) -> None:
             set_ms = partition.timers.due_ms(name, app.id, kind)
             assert set_ms is not None, f"{app.id}: {kind} is due at {at_ms}, and has no timer"
             assert set_ms <= at_ms, f"{app.id}: {kind} is due at {at_ms}, and set for {set_ms}"
+        gang_ms = partition.timers.due_ms(name, app.id, gangs.TIMER)
+        assert gang_ms is not None or not app.standing(), f"{app.id}: its placeholders wait for ever"
+        assert gang_ms is None or app.placeholder_count, f"{app.id} waits for placeholders it has not"
         if app.state in ("Completing", "Starting") and not app.closing:
             assert partition.timers.due_ms(name, app.id, "application") is not None, f"{app.id} stays {app.state}"

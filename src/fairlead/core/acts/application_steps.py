@@ -161,7 +161,6 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     """
     app.untrack_if_empty()
     if not app.placeholder_count:
-        app.placeholder_due_ms = None
         partition.timers.cancel(partition.name, app.id, gangs.TIMER)
     after = _awaited(app)
     if after is not None:

@@ -62,9 +62,8 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
     look_again(partition, app)
     if app.gives_way_to is not None:
         part_ways(app)  # It was reported: the gang holds room again.
-    if app.placeholder_due_ms is None:
-        app.placeholder_due_ms = partition.now_ms + app.placeholder_timeout_ms
-        partition.timers.set(app.placeholder_due_ms, partition.name, app.id, TIMER)
+    if partition.timers.due_ms(partition.name, app.id, TIMER) is None:
+        partition.timers.set(partition.now_ms + app.placeholder_timeout_ms, partition.name, app.id, TIMER)
     if app.state is State.ACCEPTED:
         if is_whole(app):
             application_steps.begin(partition, app)
@@ -266,7 +265,6 @@ def time_out(partition: Partition, app: Application) -> None:
     An application that runs, or starts over already, goes on without them. One that never got its gang together loses
     all it has: it starts over with plain asks (`Soft`), or it fails (`Hard`).
     """
-    app.placeholder_due_ms = None
     if app.state is not State.ACCEPTED:
         release_placeholders(partition, app)
         return

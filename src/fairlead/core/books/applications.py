@@ -83,7 +83,6 @@ class Application:
         "out_of_line",
         "pending_count",
         "placeholder_count",
-        "placeholder_due_ms",
         "placeholder_timeout_ms",
         "placeholders",
         "priority",
@@ -135,8 +134,6 @@ class Application:
         self.groups: dict[str, TaskGroup] = {}  # Task groups with placeholders, by name.
         self.swapping = 0  # Asks that are under way to a placeholder's place.
         self.placeholder_timeout_ms = 0
-        self.placeholder_due_ms: int | None = None
-        """When its placeholders have waited long enough; None while it has none."""
         self.closing = False  # It completes as soon as its last placeholder is gone.
         self.gives_way_to: Application | None = None  # The gang that this one gave its placeholders back for.
         self.awaited_by: list[Application] = []  # The gangs that wait until this one is whole or gone.

@@ -48,7 +48,6 @@ APP_STATE = (
     "backoff_until_ms",
     "unschedulable",
     "placeholder_timeout_ms",
-    "placeholder_due_ms",
     "closing",
     "limit_group",
     "tracked",

@@ -149,7 +149,7 @@ def test_an_application_that_runs_goes_on_without_placeholders_that_nothing_repl
     assert c.part.timers.due_ms("default", "gang", TIMER) == 5_000
     decided = c.s.schedule(5_000)
     assert [(d.key, d.cause) for d in decided if isinstance(d, Evict)] == [("p1", Cause.TIMEOUT), ("p2", Cause.TIMEOUT)]
-    assert app.placeholder_due_ms is None
+    assert c.part.timers.due_ms("default", "gang", TIMER) is None
 
 
 @pytest.mark.parametrize(("style", "state"), [("Soft", "Resuming"), ("Hard", "Failing")])
