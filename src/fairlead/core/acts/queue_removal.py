@@ -27,6 +27,5 @@ def clean_if_leaving(partition: Partition, queue: Queue) -> None:
 
 def clean_later(partition: Partition) -> None:
     """Have the empty queues that leave removed at the next whole multiple of ten seconds."""
-    if partition.clean_due_ms <= partition.now_ms:
-        partition.clean_due_ms = (partition.now_ms // CLEAN_QUEUES_MS + 1) * CLEAN_QUEUES_MS
-        partition.timers.set(partition.clean_due_ms, partition.name, "", "queues")
+    due_ms = (partition.now_ms // CLEAN_QUEUES_MS + 1) * CLEAN_QUEUES_MS
+    partition.timers.set_earlier(due_ms, partition.name, "", "queues")

@@ -46,8 +46,6 @@ class Partition:
     rejected: dict[str, Application] = field(default_factory=dict)
     shapes: dict[ShapeKey, Shape] = field(default_factory=dict)
     draining: bool = False  # It is being removed: nothing new is taken in.
-    clean_due_ms: int = 0
-    """When empty queues that leave are removed next; in the past: nothing to remove."""
     reservations: int = 0
     nominations: Nominations = field(default_factory=Nominations)
     """What is kept for asks for which work was stopped, or that waited too long."""

@@ -58,7 +58,6 @@ QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
 NODE_BOOKS = ("total", "occupied")
 PARTITION_STATE = (
     "draining",
-    "clean_due_ms",
     "reservations",
     "allocation_count",
     "released_count",
