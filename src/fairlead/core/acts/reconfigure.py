@@ -160,7 +160,6 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
 
 def _remove_partition(cluster: Cluster, partition: Partition) -> None:
     """The partition goes at once: what waits is refused, what runs is given up (so it is stopped), all of it fails."""
-    partition.draining = True
     for app in list(partition.applications.values()):
         _fail(partition, app)
     cluster.timers.drop(partition.name)

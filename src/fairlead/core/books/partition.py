@@ -45,7 +45,6 @@ class Partition:
     """Completed and failed applications by `id-<seconds of their end>`, oldest first."""
     rejected: dict[str, Application] = field(default_factory=dict)
     shapes: dict[ShapeKey, Shape] = field(default_factory=dict)
-    draining: bool = False  # It is being removed: nothing new is taken in.
     reservations: int = 0
     nominations: Nominations = field(default_factory=Nominations)
     """What is kept for asks for which work was stopped, or that waited too long."""

@@ -57,7 +57,6 @@ QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "su
 QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
 NODE_BOOKS = ("total", "occupied")
 PARTITION_STATE = (
-    "draining",
     "reservations",
     "allocation_count",
     "released_count",

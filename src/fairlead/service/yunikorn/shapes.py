@@ -73,7 +73,7 @@ def partition(part: Partition, started_ms: int) -> Plain:
             "totalNodes": len(part.nodes.nodes),
             "applications": application_counts(part),
             "totalContainers": sum(len(node.allocations) for node in part.nodes.nodes.values()),
-            "state": "Draining" if part.draining else "Active",
+            "state": "Active",
             "lastStateTransitionTime": started_ms * MS,
         },
         "clusterId",
