@@ -58,7 +58,6 @@ class Ask:
         "replaces",
         "reserved_on",
         "retried",
-        "scale_up_reported",
         "seq",
         "shape",
         "spec",
@@ -108,7 +107,7 @@ class Ask:
         """The placeholder that this ask replaces, or the ask that replaces this placeholder."""
         self.bound_for: Node | None = None
         """The node on which it will replace a placeholder that is on another one; space is kept for it there."""
-        self.preempt_triggered = self.scale_up_reported = False
+        self.preempt_triggered = False
         self.preempt_checked_ms: int | None = None
         self.attempted = False
         """Some scheduling run has looked at it."""

@@ -30,7 +30,6 @@ ASK_STATE: dict[str, Any] = {
     "preempt_triggered": False,
     "preempt_checked_ms": None,
     "attempted": False,
-    "scale_up_reported": False,
     "stood_in_ms": None,
     "overdue": False,
     "checkpoint_ms": None,

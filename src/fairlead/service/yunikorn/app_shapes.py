@@ -126,7 +126,7 @@ def ask(one: Ask, why: Why) -> Plain:
         "allocationLog": why.log(one),
         "triggeredPreemption": one.preempt_triggered,
         "schedulingAttempted": why.attempted(one),
-        "triggeredScaleUp": one.scale_up_reported,
+        "triggeredScaleUp": False,
     }
     return filled(_either(one) | shown, "allocationKey")
 
