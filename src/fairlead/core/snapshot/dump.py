@@ -54,7 +54,6 @@ APP_STATE = (
 GROUP_STATE = ("name", "count", "replaced", "timed_out")
 QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
 QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
-NODE_BOOKS = ("total", "occupied")
 PARTITION_STATE = (
     "reservations",
     "allocation_count",
@@ -134,9 +133,7 @@ def _dump_node(partition: Partition, node: Node) -> dict[str, Any]:
         "spec": to_plain(node.spec),
         "seq": node.seq,
         "schedulable": node.schedulable,
-        **{name: _book(getattr(node, name)) for name in NODE_BOOKS},
-        "allocated": _book(node.allocated),
-        "foreign": {key: spec.resources.as_dict() for key, (spec, _) in node.foreign.items()},
+        "total": _book(node.total),
         "foreign_notes": {key: [to_plain(spec), at_ms] for key, (spec, at_ms) in node.foreign.items()},
         "allocations": [_name(a) for a in node.allocations],
         "held": [_name(a) for a in node.held],

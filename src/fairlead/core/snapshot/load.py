@@ -156,9 +156,10 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
 def _load_node(row: dict[str, Any]) -> Node:
     node = Node(from_plain(row["spec"]), row["seq"])
     node.schedulable = row["schedulable"]
-    node.total, node.occupied = dict(row["total"]), dict(row["occupied"])
-    node.recompute(row["allocated"])
-    node.foreign = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
+    node.total = dict(row["total"])
+    node.recompute({})
+    for key, (spec, at_ms) in row["foreign_notes"].items():
+        node.set_foreign(key, (from_plain(spec), at_ms))
     return node
 
 
@@ -192,8 +193,9 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     nodes = partition.nodes.nodes
     for row in state["nodes"]:
         node = nodes[row["spec"]["id"]]
-        node.allocations = {asks[app, key]: None for app, key in row["allocations"]}
-        for ask in node.allocations:
+        for app_id, key in row["allocations"]:
+            ask = asks[app_id, key]
+            node.take(ask)
             if ask.spec.idle:
                 partition.idle.settle(ask, node)
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.

@@ -33,7 +33,7 @@ QUEUE_OTHER = """
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms
 """
 NODE_OTHER = """
-    id spec seq labels keeps_away discourages schedulable available free held allocations foreign
+    id spec seq labels keeps_away discourages schedulable total occupied available free held allocations foreign
     reservations score_terms weight_sum stamp row
 """
 PARTITION_OTHER = """
@@ -49,7 +49,7 @@ PARTITION_OTHER = """
         (Ask, tuple(state.ASK_STATE), ASK_OTHER),
         (Application, state.APP_STATE, APP_OTHER),
         (Queue, state.QUEUE_STATE + state.QUEUE_BOOKS, QUEUE_OTHER),
-        (Node, state.NODE_BOOKS, NODE_OTHER),
+        (Node, (), NODE_OTHER),
     ],
 )
 @pytest.mark.plain
