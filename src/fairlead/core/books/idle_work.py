@@ -99,12 +99,6 @@ class IdleWork:
                 add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
             count_use(ask, sign)
 
-    def count_again(self) -> None:
-        """It was read back: queues say for themselves what is in use there, and what of that was told to stop."""
-        for ask in self.every():
-            if not counts_as_gone(ask):
-                payer(ask).add_idle(ask.items)
-
     def use_by_queue(self) -> dict[str, Book]:
         """What runs in each queue below its resource group, by path: it is in no book of these queues."""
         use: dict[str, Book] = {}

@@ -52,8 +52,8 @@ APP_STATE = (
     "tracked",
 )
 GROUP_STATE = ("name", "count", "replaced", "timed_out")
-QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "running", "quota_due_ms")
-QUEUE_BOOKS = ("max", "guaranteed", "allocated", "preempting")
+QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "quota_due_ms")
+QUEUE_BOOKS = ("max", "guaranteed")
 PARTITION_STATE = (
     "reservations",
     "allocation_count",
@@ -120,7 +120,6 @@ def _dump_queue(queue: Queue) -> dict[str, Any]:
         "state": str(queue.state),
         **{name: getattr(queue, name) for name in QUEUE_STATE},
         **{name: _book(getattr(queue, name)) for name in QUEUE_BOOKS},
-        "pending_sum": queue.pending_sum,
         "properties": dict(queue.properties.raw),
         "template": to_plain(queue.template),
         "allocating_accepted": list(queue.allocating_accepted),

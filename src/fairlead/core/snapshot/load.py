@@ -18,6 +18,7 @@ from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.eviction_history import Disruption
 from fairlead.core.books.guarantees import find_guarantees
 from fairlead.core.books.held_asks import HeldAsks
+from fairlead.core.books.idle_work import count_use, payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
@@ -26,7 +27,7 @@ from fairlead.core.books.timers import Timer
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause
-from fairlead.core.model.lifecycle import State
+from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.plain import from_plain, to_plain
 from fairlead.core.snapshot.dump import (
     APP_STATE,
@@ -100,7 +101,6 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
     partition.held_asks = HeldAsks.load(held, partition.now_ms)
     reserve_turn.load(partition, state["reserving"])
-    partition.idle.count_again()
     recount_priorities(root)
     room_changes.reshare(partition)
     room_changes.wake_all(partition)
@@ -146,7 +146,6 @@ def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:
     _restore(queue, QUEUE_STATE, row)
     for name in QUEUE_BOOKS:
         setattr(queue, name, None if row[name] is None else dict(row[name]))
-    queue.pending_sum = row["pending_sum"] if "pending_sum" in row else sum(row["pending"].values())
     queue.set_properties(row["properties"])
     queue.template = from_plain(row["template"])
     queue.allocating_accepted = dict.fromkeys(row["allocating_accepted"])
@@ -166,6 +165,8 @@ def _load_node(row: dict[str, Any]) -> Node:
 def _load_application(row: dict[str, Any], queue: Queue) -> Application:
     app = Application(from_plain(row["spec"]), queue, row["seq"], row["submitted_ms"])
     app.state = State(row["state"])
+    if app.state in LIVE:
+        queue.count_running(1)
     app.state_log = [(at, State(state)) for at, state in row["state_log"]]
     app.rejected = from_plain(row["rejected"])
     _restore(app, APP_STATE, row)
@@ -215,6 +216,8 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
         if ask.node is not None:
             partition.nodes.terrain.count(ask.spec, ask.node, 1)
             ask.app.count_allocated(ask)
+            payer(ask).add_allocated(ask.items)
+            count_use(ask, 1)
         if ask.pending:
             _put_in_line(partition, ask)
     for row in state["nominations"]:
@@ -233,6 +236,7 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     shapes.join(partition, ask)
     partition.nodes.terrain.label_keys.waits(ask)
     app.count_pending(ask)
+    app.queue.add_pending(ask.items)
     if app.limit_group is None:
         partition.unseen[app] = None
     if ask.spec.idle:

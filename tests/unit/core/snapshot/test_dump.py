@@ -27,7 +27,7 @@ APP_OTHER = """
 QUEUE_OTHER = """
     name parent path state children applications lineage properties template allocating_accepted by_rank owes
     owed_below under_guarantee idle
-    shifts_priority order_moves pending_sum improved
+    shifts_priority order_moves allocated preempting pending_sum running improved
     promised priority_counts raw_priority reported demands ready full due due_below waiting gated reserved heap
     child_heap tidy_at
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms
