@@ -33,7 +33,7 @@ def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Cond
     are in order.
     """
     partition.held_asks.add(app.id, spec, conditions)
-    _set_timer_earlier(partition, app, conditions)
+    _set_timer(partition, app)
 
 
 def enter_if_met(partition: Partition, app: Application, key: str) -> None:
@@ -110,12 +110,6 @@ def withdraw_all(partition: Partition, app: Application) -> None:
     _set_timer(partition, app)
 
 
-def _set_timer_earlier(partition: Partition, app: Application, conditions: Conditions) -> None:
-    due_ms = conditions.due_ms()
-    if due_ms is not None and due_ms > partition.now_ms:
-        partition.timers.set_earlier(due_ms, partition.name, app.id, TIMER)
-
-
 def _set_timer(partition: Partition, app: Application) -> None:
     due_ms = partition.held_asks.next_due_ms(app.id, partition.now_ms)
     if due_ms is None:
@@ -136,10 +130,7 @@ def set_conditions(partition: Partition, event: SetConditions) -> None:
     if held is not None:
         old = held.conditions
         partition.held_asks.change(app.id, held, event.conditions)
-        due_ms = partition.timers.due_ms(partition.name, app.id, TIMER)
-        if due_ms is not None and due_ms == old.due_ms():
-            _set_timer(partition, app)
-        _set_timer_earlier(partition, app, event.conditions)
+        _set_timer(partition, app)
     else:
         assert ask is not None
         old = MET
