@@ -79,11 +79,6 @@ class Resources(_Named):
     def __mul__(self, factor: int) -> Resources:
         return Resources((n, v * factor) for n, v in self.items)
 
-    @property
-    def negative(self) -> tuple[str, ...]:
-        """The names whose amount is below zero."""
-        return tuple(n for n, v in self.items if v < 0)
-
 
 NOTHING = Resources()
 

@@ -192,7 +192,7 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"an ask of {spec.application} has no key: without one an order is about all of it"
     if not spec.resources:
         return "allocation contains no resources"
-    if spec.resources.negative:
+    if any(amount < 0 for _, amount in spec.resources):
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"

@@ -179,8 +179,8 @@ def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
     if held is None and ask is None:
         return Refused(f"there is no ask {name}")
     flaw = "it would be nothing" if not event.resources else amount_flaw(event.resources)
-    if flaw or event.resources.negative:
-        return Refused(f"{name} cannot ask for that: {flaw or 'an amount is negative'}")
+    if flaw:
+        return Refused(f"{name} cannot ask for that: {flaw}")
     if held is not None or ask is None:
         return None
     if not ask.pending and event.resources != ask.spec.resources:
