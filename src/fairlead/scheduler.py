@@ -69,8 +69,7 @@ class Scheduler:
             else:
                 partition.note_change()
             rule(partition, event)
-            if partition.held_asks.freed:
-                enter_freed(partition)
+            enter_freed(partition)
         return self.cluster.drain_out()
 
     def _handle_whole(self, event: Event) -> None:

@@ -171,7 +171,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
         if app.allocations > app.placeholder_count or (app.state is State.ACCEPTED and gangs.is_whole(app)):
             begin(partition, app)  # It starts over, and something of it, or all of a gang, has started meanwhile.
         return
-    if app.pending_count or app.swapping or (partition.held_asks and partition.held_asks.has(app.id)):
+    if app.pending_count or app.swapping or partition.held_asks.has(app.id):
         _give_place_back(partition, app)
         return
     idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)

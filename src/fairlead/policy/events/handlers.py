@@ -112,7 +112,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         partition.out.append(AskRejected(spec.application, spec.key, Refused(refused), partition.name))
         return
     app = partition.applications[spec.application]
-    if spec.node and partition.held_asks and (waits := partition.held_asks.get(app.id, spec.key)) is not None:
+    if spec.node and (waits := partition.held_asks.get(app.id, spec.key)) is not None:
         # It runs, whatever it was to wait for.
         held.withdraw(partition, app, spec.key)
         spec = replace(waits.spec, resources=spec.resources, node=spec.node, conditions=None)
@@ -196,7 +196,7 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
-    if not spec.node and partition.held_asks and partition.held_asks.get(spec.application, spec.key) is not None:
+    if not spec.node and partition.held_asks.get(spec.application, spec.key) is not None:
         return f"{spec.key} waits already, for its conditions; change these instead"
     if spec.conditions is not None and (spec.placeholder or spec.task_group):
         return f"a gang waits as a whole: leave out the conditions, or task group {spec.task_group}"

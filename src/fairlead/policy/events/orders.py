@@ -109,7 +109,7 @@ def set_priority(partition: Partition, event: SetPriority) -> None:
     waiting = _waiting(partition, event)
     app = partition.applications.get(event.application)
     standing = [ask for ask in app.standing() if event.key in ("", ask.key)] if app is not None else []
-    held = partition.held_asks.named(event.application, event.key) if partition.held_asks else []
+    held = partition.held_asks.named(event.application, event.key)
     bad = ""
     if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
         bad = f"priority {event.priority} is not a 32-bit integer"

@@ -64,5 +64,4 @@ def fire_due(cluster: Cluster, now_ms: int) -> None:
             partition.note_change()
             if rule := ON_DUE.get(timer.kind):
                 rule(partition, timer.subject)
-            if partition.held_asks.freed:
-                held.enter_freed(partition)
+            held.enter_freed(partition)
