@@ -85,8 +85,9 @@ def as_reported(admission: Admission, spec: AskSpec) -> AskSpec:
     """
     if spec.priority or not spec.priority_class:
         found = admission.classes.get(spec.priority_class)
-        protects = found is not None and found.min_runtime_ms and not spec.min_runtime_ms
-        return replace(spec, min_runtime_ms=found.min_runtime_ms) if found is not None and protects else spec
+        if found is None or spec.min_runtime_ms:
+            return spec
+        return replace(spec, min_runtime_ms=found.min_runtime_ms)
     resolved = with_class(admission, spec)
     return spec if isinstance(resolved, Reason) else resolved
 
