@@ -66,18 +66,14 @@ def regroup(partition: Partition, ask: Ask) -> None:
     """Put a waiting ask behind the shape that it has now."""
     app, old = ask.app, ask.shape
     assert old is not None
-    in_line = ask.batch is not None
+    in_line = ask.spec.idle or ask.batch is not None
     if ask.spec.idle:
         partition.idle.leave(ask)
-    else:
-        app.leave(ask)
+    app.leave(ask)
     old.pending -= 1
     if not old.pending:
         forget(partition, old)
     join(partition, ask)
-    if ask.spec.idle:
-        partition.idle.join(ask)
-        return
     if in_line:
         waiting_asks.line_up(partition, ask)
     if ask.reserved_on is not None:

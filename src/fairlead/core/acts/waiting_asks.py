@@ -15,7 +15,10 @@ from fairlead.core.model.specs import AskSpec
 
 
 def line_up(partition: Partition, ask: Ask) -> None:
-    """A waiting ask (not idle, not nominated) takes its place in line."""
+    """A waiting ask (not nominated) takes its place in line; idle work has lines of its own."""
+    if ask.spec.idle:
+        partition.idle.join(ask)
+        return
     app, shape, group = ask.app, ask.shape, line_group(ask)
     assert shape is not None
     batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
@@ -58,12 +61,9 @@ def enqueue(partition: Partition, ask: Ask) -> None:
         come_under_limits(partition, app)
         partition.unseen[app] = None
     app.count_pending(ask)
-    if ask.spec.idle:
-        partition.idle.join(ask)
-    else:
-        line_up(partition, ask)
-        if queue.properties.wait_max_ms:
-            reserve_turn.watch(partition, ask)
+    line_up(partition, ask)
+    if queue.properties.wait_max_ms and not ask.spec.idle:
+        reserve_turn.watch(partition, ask)
     queue.add_pending(ask.items)
     _priority_may_have_changed(app)
     queue.touch_app(app)
@@ -77,8 +77,7 @@ def dequeue(partition: Partition, ask: Ask) -> None:
     app.uncount_pending(ask)
     if ask.spec.idle:
         partition.idle.leave(ask)
-    else:
-        app.leave(ask)
+    app.leave(ask)
     shape = ask.shape
     assert shape is not None
     shape.pending -= 1
@@ -148,14 +147,9 @@ def _priority_may_have_changed(app: Application) -> None:
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
     """Give a waiting ask another priority; the order changes at once."""
-    app = ask.app
+    app, in_line = ask.app, ask.spec.idle or ask.batch is not None
     if ask.spec.idle:
         partition.idle.leave(ask)
-        ask.priority = priority
-        ask.place_in_line()
-        partition.idle.join(ask)
-        return
-    in_line = ask.batch is not None
     app.leave(ask)
     app.recount_priority(ask, priority)
     if ask.reserved_on is not None:

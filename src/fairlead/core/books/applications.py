@@ -325,7 +325,7 @@ class Application:
                 del self.by_priority[ask.priority]
 
     def recount_priority(self, ask: Ask, priority: int) -> None:
-        """A waiting ask (not idle, not in line) has another priority from now on."""
+        """A waiting ask (not in line) has another priority from now on."""
         self.uncount_pending(ask)
         ask.priority = priority
         ask.place_in_line()

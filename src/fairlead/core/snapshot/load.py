@@ -239,8 +239,5 @@ def _put_in_line(partition: Partition, ask: Ask) -> None:
     app.queue.add_pending(ask.items)
     if app.limit_group is None:
         partition.unseen[app] = None
-    if ask.spec.idle:
-        partition.idle.join(ask)
-    else:
-        waiting_asks.line_up(partition, ask)
-        app.priority = app.highest_priority()
+    waiting_asks.line_up(partition, ask)
+    app.priority = app.highest_priority()
