@@ -16,14 +16,14 @@ from fairlead.core.acts.move import move, running_amounts
 from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.nominations import kept_under
+from fairlead.core.books.nominations import queue_short_of_kept
 from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Reason, Refused
-from fairlead.core.model.resources import add_to, amount_flaw, fits_in, lacks
+from fairlead.core.model.resources import amount_flaw, fits_in
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.eligibility.limits import queue_applications, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
@@ -84,10 +84,7 @@ def _too_much(partition: Partition, app: Application, target: Queue) -> Reason |
             continue
         if queue.lacks(amounts):
             return queue_full(queue, amounts)
-        kept = dict(kept_under(partition, queue)) if queue is not partition.root else {}
-        used = {name: amount - queue.preempting.get(name, 0) for name, amount in queue.allocated.items()}
-        add_to(kept, tuple(used.items()))
-        if lacks(queue.max, kept, amounts):
+        if queue_short_of_kept(partition, queue, amounts) is queue:
             return queue_promised(partition, queue, amounts)
     return None
 
