@@ -127,7 +127,7 @@ class Pace:
 def kept(engine: Engine) -> int:
     """How many things are kept for what waits, runs or is due later; the columns grow, this does not."""
     work = len(engine.waiting) + len(engine.running) + len(engine._retries)
-    return work + len(engine._queue_of) + len(engine._gangs) + engine.still_due + engine.scheduler.timers
+    return work + len(engine._queue_of) + len(engine._gangs) + engine.still_due + len(engine.scheduler.cluster.timers)
 
 
 def row_of(source: Source) -> tuple[dict[str, Any], str]:

@@ -162,11 +162,6 @@ class Scheduler:
         """When the last of the timers that are set now is due; 0 if there is none."""
         return max((timer.due_ms for timer in self.cluster.timers.pending()), default=0)
 
-    @property
-    def timers(self) -> int:
-        """How many timers are set."""
-        return len(self.cluster.timers)
-
     def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
         """Why this ask waits; None if it is unknown or runs."""
         part = self.cluster.partitions.get(partition)
