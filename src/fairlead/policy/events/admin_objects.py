@@ -19,25 +19,20 @@ from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejecte
 if TYPE_CHECKING:
     from fairlead.core.books.cluster import Cluster
 
-_SETS: dict[type[Any], str] = {
-    events.SetPriorityClass: CLASS,
-    events.SetQuota: QUOTA,
-    events.SetBudget: BUDGET,
-    events.SetWindow: WINDOW,
-}
-_REMOVES: dict[type[Any], str] = {
-    events.RemovePriorityClass: CLASS,
-    events.RemoveQuota: QUOTA,
-    events.RemoveBudget: BUDGET,
-    events.RemoveWindow: WINDOW,
-}
 Declaration = events.SetPriorityClass | events.SetQuota | events.SetBudget | events.SetWindow
 Withdrawal = events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget | events.RemoveWindow
+_ABOUT: dict[str, tuple[type[Declaration], type[Withdrawal]]] = {
+    CLASS: (events.SetPriorityClass, events.RemovePriorityClass),
+    QUOTA: (events.SetQuota, events.RemoveQuota),
+    BUDGET: (events.SetBudget, events.RemoveBudget),
+    WINDOW: (events.SetWindow, events.RemoveWindow),
+}
+_KINDS: dict[type[Any], str] = {event: kind for kind, both in _ABOUT.items() for event in both}
 
 
 def declare(cluster: Cluster, event: Declaration) -> None:
     """A thing is made or changed."""
-    kind, name = _SETS[type(event)], event.spec.name
+    kind, name = _KINDS[type(event)], event.spec.name
     book = cluster.admission.of(kind)
     refused = book.why_not_set(event.spec)
     if refused is not None:
@@ -48,7 +43,7 @@ def declare(cluster: Cluster, event: Declaration) -> None:
 
 def withdraw(cluster: Cluster, event: Withdrawal) -> None:
     """A thing holds no longer."""
-    kind = _REMOVES[type(event)]
+    kind = _KINDS[type(event)]
     book = cluster.admission.of(kind)
     refused = book.why_not_remove(event.name)
     if refused is not None:
@@ -66,7 +61,7 @@ def _changed(cluster: Cluster, kind: str, name: str, change: str, who: str) -> N
 
 
 CLUSTER_HANDLERS: dict[type[Any], Callable[[Cluster, Any], None]] = {
-    **dict.fromkeys(_SETS, declare),
-    **dict.fromkeys(_REMOVES, withdraw),
+    **{sets: declare for sets, _ in _ABOUT.values()},
+    **{removes: withdraw for _, removes in _ABOUT.values()},
 }
 """Which event is for the cluster as a whole, and what it means."""
