@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
+from typing import TypeVar
 
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity
 from fairlead.core.model.resources import INT64_MAX
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 
-SORT_POLICY = "application.sort.policy"
-PRIORITY_SORTING = "application.sort.priority"
-BACKOFF = "application.unschedasks.backoff"
-BACKOFF_DELAY = "application.unschedasks.backoff.delay"
 PRIORITY_POLICY = "priority.policy"
 PRIORITY_OFFSET = "priority.offset"
 PREEMPTION_POLICY = "preemption.policy"
-PREEMPTION_DELAY = "preemption.delay"
-MIN_RUNTIME = "preemption.min.runtime"
-EVICTIONS_MAX = "preemption.evictions.max"
 QUOTA_PREEMPTION_DELAY = "quota.preemption.delay"
 QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 """How YuniKorn 1.8 writes it; the newer name wins where both are given."""
@@ -37,14 +31,13 @@ JOB_TIME_DEFAULT = "job.time.default"
 JOB_TIME_MAX = "job.time.max"
 JOB_MEMORY_DEFAULT = "job.memory.default"
 JOB_MEMORY_MAX = "job.memory.max"
-JOB_CPU_DEFAULT = "job.cpu.default"
 JOB_PRIORITY_MAX = "job.priority.max"
 JOB_GRACE_MAX = "job.grace.max"
 JOB_RETRY_MAX = "job.retry.max"
 JOB_COUNT_MAX = "job.count.max"
 JOB_USER_COUNT_MAX = "job.count.user.max"
-JOB_OUTPUT_MAX = "job.output.max"
 
+T = TypeVar("T")
 DEFAULT_DELAY_MS = 30_000
 
 _UINT64_MAX = 2**64 - 1
@@ -134,84 +127,64 @@ _OFFSET: Reading = (
 _SORT = _words({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=False)
 _PREEMPTION = _words({"default": "default", "fence": "fence", "disabled": "disabled"})
 
-RULES: tuple[PropertyRule, ...] = (
-    PropertyRule(SORT_POLICY, "sort_policy", *_SORT, leaf_only=True),
-    PropertyRule(PRIORITY_SORTING, "priority_sorting", *_words({"enabled": True, "disabled": False})),
-    PropertyRule(PRIORITY_POLICY, "priority_fence", *_words({"default": False, "fence": True})),
-    PropertyRule(PRIORITY_OFFSET, "priority_offset", *_OFFSET),
-    PropertyRule(PREEMPTION_POLICY, "preemption_policy", *_PREEMPTION),
-    PropertyRule(PREEMPTION_DELAY, "preemption_delay_ms", *_DURATION, leaf_only=True),
-    PropertyRule(MIN_RUNTIME, "preemption_min_runtime_ms", *_DURATION),
-    PropertyRule(EVICTIONS_MAX, "preemption_evictions_max", *_WHOLE),
-    PropertyRule(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ms", *_DURATION),
-    PropertyRule(QUOTA_PREEMPTION_DELAY_1_8, "quota_preemption_delay_ms", *_DURATION),
-    PropertyRule(BACKOFF, "backoff_threshold", *_WHOLE, leaf_only=True),
-    PropertyRule(BACKOFF_DELAY, "backoff_delay_ms", *_DURATION, leaf_only=True),
-    PropertyRule(RESOURCE_GROUP, "resource_group", *_words({"true": True, "false": False}), parent_only=True),
-    PropertyRule(WAIT_MAX, "wait_max_ms", *_DURATION, leaf_only=True),
-    PropertyRule(BACKFILL, "easy_backfill", *_words({"free": False, "easy": True}), leaf_only=True),
-    PropertyRule(JOB_TIME_DEFAULT, "job_time_default_ms", *_DURATION),
-    PropertyRule(JOB_TIME_MAX, "job_time_max_ms", *_DURATION),
-    PropertyRule(JOB_MEMORY_DEFAULT, "job_memory_default", *_BYTES),
-    PropertyRule(JOB_MEMORY_MAX, "job_memory_max", *_BYTES),
-    PropertyRule(JOB_CPU_DEFAULT, "job_cpu_default", *_CORES),
-    PropertyRule(JOB_PRIORITY_MAX, "job_priority_max", *_OFFSET),
-    PropertyRule(JOB_GRACE_MAX, "job_grace_max_ms", *_DURATION),
-    PropertyRule(JOB_RETRY_MAX, "job_retry_max", *_WHOLE),
-    PropertyRule(JOB_COUNT_MAX, "job_count_max", *_WHOLE),
-    PropertyRule(JOB_USER_COUNT_MAX, "job_count_user_max", *_WHOLE),
-    PropertyRule(JOB_OUTPUT_MAX, "job_output_max", *_BYTES),
-)
-"""Every known key. A new one needs a row here and a field with its default in `QueueProperties`."""
 
-KNOWN: Mapping[str, PropertyRule] = {rule.key: rule for rule in RULES}
+def _read(*keys: str, how: Reading, default: T, leaf_only: bool = False, parent_only: bool = False) -> T:
+    """A field that is read from the text of this key (one of these); where that cannot be read the default counts."""
+    where = {"leaf_only": leaf_only, "parent_only": parent_only}
+    return field(default=default, metadata={"keys": keys, "how": how, "where": where})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """The typed reading of one queue's merged property map; times in milliseconds."""
 
-    sort_policy: str = "fifo"
+    sort_policy: str = _read("application.sort.policy", how=_SORT, default="fifo", leaf_only=True)
     """Order of the applications of a leaf, `fifo` or `fair`; the children of a parent are always `fair`."""
-    priority_sorting: bool = True
+    priority_sorting: bool = _read(
+        "application.sort.priority", how=_words({"enabled": True, "disabled": False}), default=True
+    )
     """Whether priority comes first in that order."""
-    priority_fence: bool = False
+    priority_fence: bool = _read(PRIORITY_POLICY, how=_words({"default": False, "fence": True}), default=False)
     """Upwards the queue reports only its offset, whatever waits inside."""
-    priority_offset: int = 0
-    preemption_policy: str = "default"
+    priority_offset: int = _read(PRIORITY_OFFSET, how=_OFFSET, default=0)
+    preemption_policy: str = _read(PREEMPTION_POLICY, how=_PREEMPTION, default="default")
     """`default`, `fence` (victims for work inside are looked for inside) or `disabled` (no victims from here)."""
-    preemption_delay_ms: int = DEFAULT_DELAY_MS
-    preemption_min_runtime_ms: int = 0
+    preemption_delay_ms: int = _read("preemption.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf_only=True)
+    preemption_min_runtime_ms: int = _read("preemption.min.runtime", how=_DURATION, default=0)
     """Work that has run for less is no victim."""
-    preemption_evictions_max: int | None = None
+    preemption_evictions_max: int | None = _read("preemption.evictions.max", how=_WHOLE, default=None)
     """So much work of the queue and below is stopped for other work within an hour at most; None: no bound."""
-    quota_preemption_delay_ms: int = 0
+    quota_preemption_delay_ms: int = _read(QUOTA_PREEMPTION_DELAY, QUOTA_PREEMPTION_DELAY_1_8, how=_DURATION, default=0)
     """0 is off."""
-    backoff_threshold: int = 0
+    backoff_threshold: int = _read("application.unschedasks.backoff", how=_WHOLE, default=0, leaf_only=True)
     """After so many asks in a row that fit nowhere the application rests; 0 is off."""
-    backoff_delay_ms: int = DEFAULT_DELAY_MS
-    resource_group: bool = False
+    backoff_delay_ms: int = _read(
+        "application.unschedasks.backoff.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf_only=True
+    )
+    resource_group: bool = _read(
+        RESOURCE_GROUP, how=_words({"true": True, "false": False}), default=False, parent_only=True
+    )
     """Idle work of the leaves below borrows in this queue; it is not passed on to parents below."""
-    wait_max_ms: int = 0
+    wait_max_ms: int = _read(WAIT_MAX, how=_DURATION, default=0, leaf_only=True)
     """Work that waited so long has its turn kept; 0 is off."""
-    easy_backfill: bool = False
+    easy_backfill: bool = _read(BACKFILL, how=_words({"free": False, "easy": True}), default=False, leaf_only=True)
     """Work that is held back by a kept turn may start where it cannot delay it."""
-    job_time_default_ms: int | None = None
+    job_time_default_ms: int | None = _read(JOB_TIME_DEFAULT, how=_DURATION, default=None)
     """For jobs that say none. This and all below are about jobs submitted to a machine; None: it is not set."""
-    job_time_max_ms: int | None = None
-    job_memory_default: int | None = None
-    job_memory_max: int | None = None
-    job_cpu_default: int | None = None
+    job_time_max_ms: int | None = _read(JOB_TIME_MAX, how=_DURATION, default=None)
+    job_memory_default: int | None = _read(JOB_MEMORY_DEFAULT, how=_BYTES, default=None)
+    job_memory_max: int | None = _read(JOB_MEMORY_MAX, how=_BYTES, default=None)
+    job_cpu_default: int | None = _read("job.cpu.default", how=_CORES, default=None)
     """In thousandths of a core."""
-    job_priority_max: int | None = None
+    job_priority_max: int | None = _read(JOB_PRIORITY_MAX, how=_OFFSET, default=None)
     """For those who do not administer the queue."""
-    job_grace_max_ms: int | None = None
-    job_retry_max: int | None = None
-    job_count_max: int | None = None
+    job_grace_max_ms: int | None = _read(JOB_GRACE_MAX, how=_DURATION, default=None)
+    job_retry_max: int | None = _read(JOB_RETRY_MAX, how=_WHOLE, default=None)
+    job_count_max: int | None = _read(JOB_COUNT_MAX, how=_WHOLE, default=None)
     """Jobs that wait or run, in the queue and below."""
-    job_count_user_max: int | None = None
+    job_count_user_max: int | None = _read(JOB_USER_COUNT_MAX, how=_WHOLE, default=None)
     """The same for each user."""
-    job_output_max: int | None = None
+    job_output_max: int | None = _read("job.output.max", how=_BYTES, default=None)
     """Bytes of each of the two outputs of an attempt that are kept."""
     raw: Mapping[str, str] = field(default_factory=dict)
     """The map it was read from, unknown keys included."""
@@ -230,6 +203,15 @@ class QueueProperties:
             if value is not None:
                 values[rule.field] = value
         return cls(**values, raw=dict(mapping))  # type: ignore[arg-type]
+
+
+RULES: tuple[PropertyRule, ...] = tuple(
+    PropertyRule(key, each.name, *each.metadata["how"], **each.metadata["where"])
+    for each in fields(QueueProperties)
+    for key in each.metadata.get("keys", ())
+)
+"""Every known key, in the order of the fields that are read from them."""
+KNOWN: Mapping[str, PropertyRule] = {rule.key: rule for rule in RULES}
 
 
 def unreadable(mapping: Mapping[str, str]) -> Iterator[PropertyRule]:
