@@ -64,17 +64,11 @@ class Resources(_Named):
                 return v
         return 0
 
-    def __len__(self) -> int:
-        return len(self.items)
-
     def __add__(self, other: Resources) -> Resources:
         total = dict(self.items)
         for n, v in other.items:
             total[n] = total.get(n, 0) + v
         return Resources(total)
-
-    def __sub__(self, other: Resources) -> Resources:
-        return self + other * -1
 
     def __mul__(self, factor: int) -> Resources:
         return Resources((n, v * factor) for n, v in self.items)
