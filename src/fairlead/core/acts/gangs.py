@@ -201,7 +201,9 @@ def wait_again(partition: Partition, ask: Ask) -> None:
 
 
 def may_go_on(partition: Partition, ask: Ask) -> bool:
-    """Whether an ask under way may still run where it goes: it is described anew, or windows are others now."""
+    """Whether an ask under way may still run where it goes: it, or the node, is described anew, or windows are others
+    now.
+    """
     placeholder = ask.replaces
     assert placeholder is not None
     ask.where = partition.admission.windows.narrow(partition, ask)
@@ -209,12 +211,11 @@ def may_go_on(partition: Partition, ask: Ask) -> bool:
     return node is not None and partition.nodes.suits(ask, node, (placeholder,))
 
 
-def under_way_to(node: Node) -> list[tuple[Ask, Ask]]:
-    """The asks that are going to take a placeholder's place and run on this node, each with its placeholder."""
+def under_way_to(node: Node) -> list[Ask]:
+    """The asks that are going to take a placeholder's place and run on this node."""
     coming = [a for a in node.held if a.bound_for is node]
-    coming += [p.replaces for p in node.allocations if p.spec.placeholder and p.replaces is not None]
-    pairs = [(ask, ask.replaces) for ask in coming if ask.bound_for in (None, node)]
-    return [(ask, placeholder) for ask, placeholder in pairs if placeholder is not None]
+    replacing = (p.replaces for p in node.allocations if p.spec.placeholder)
+    return coming + [a for a in replacing if a is not None and a.bound_for is None]
 
 
 def give_up(partition: Partition, ask: Ask) -> None:

@@ -30,7 +30,6 @@ from fairlead.core.model.matching import must_leave, taint_flaw
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.policy.events import held, retry
-from fairlead.policy.place.gang import suits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -143,8 +142,8 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     partition.books_version += 1
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
         nominate.lose(partition, ask)
-    for ask, placeholder in gangs.under_way_to(node):
-        if not suits(partition, ask, node, placeholder):
+    for ask in gangs.under_way_to(node):
+        if not gangs.may_go_on(partition, ask):
             gangs.wait_again(partition, ask)
     evict_intolerant(partition, node, node.allocations)
 
