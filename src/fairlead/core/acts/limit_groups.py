@@ -58,19 +58,8 @@ def limits_changed(partition: Partition) -> None:
         app.allowance = None
         if after is not None:
             after.join(app)
-        _rebind(partition, app)
-
-
-def _rebind(partition: Partition, app: Application) -> None:
-    """Its batches wait with the demands of the new limits, in no line yet: after a reload all is put in line anew."""
-    for batch in list(app.batches.values()):
-        old = batch.demand
-        demand = partition.demand_for(app, old.shape, batch.task_group)
-        if demand is old:
-            continue
-        batch.demand = demand
-        demand.hold(batch)
-        old.forget(batch)
+        for batch in app.batches.values():
+            app.refile(batch)  # In no line yet: after a reload all is put in line anew.
 
 
 def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fairlead.core.acts import gangs, nominate, reserve_node, reserve_turn, shapes
 from fairlead.core.acts.limit_groups import come_under_limits
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask, line_group
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.specs import AskSpec
 
@@ -19,14 +19,10 @@ def line_up(partition: Partition, ask: Ask) -> None:
     if ask.spec.idle:
         partition.idle.join(ask)
         return
-    app, shape, group = ask.app, ask.shape, line_group(ask)
-    assert shape is not None
-    batch = app.batches.get((shape, group, ask.spec.allow_preempt_other))
-    demand = partition.demand_for(app, shape, group) if batch is None else batch.demand
-    app.join(ask, demand, group)
-    partition.nodes.seeks(demand, ask.created_ms)
-    if group:
-        gangs.look_again(partition, app)
+    batch = ask.app.join(ask)
+    partition.nodes.seeks(batch.demand, ask.created_ms)
+    if batch.task_group:
+        gangs.look_again(partition, ask.app)
 
 
 def new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:

@@ -11,14 +11,15 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.asks import Ask, Batch, BatchKey, line_order
+from fairlead.core.books.application_limits import has_to_enter
+from fairlead.core.books.asks import Ask, Batch, BatchKey, line_group, line_order
 from fairlead.core.model.lifecycle import State, Step, next_state
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, Items, add_to, take_from
 from fairlead.core.model.specs import ApplicationSpec
 
 if TYPE_CHECKING:
-    from fairlead.core.books.demand import Demand
+    from fairlead.core.books.demand import Demand, Shape
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.usage_history import Consumption
     from fairlead.core.books.user_limits import Allowance, Ceiling
@@ -225,14 +226,27 @@ class Application:
 
     # -- the line of waiting asks ---------------------------------------------------------------------------------
 
-    def join(self, ask: Ask, demand: Demand, task_group: str) -> None:
-        """Put a waiting ask in line behind `demand`."""
+    def demand_for(self, shape: Shape, task_group: str) -> Demand:
+        """The demand that its asks of this shape and group wait with: one for all that the same limits hold for."""
+        return self.queue.demand(shape, (task_group, self.allowance, has_to_enter(self)))
+
+    def refile(self, batch: Batch) -> Demand:
+        """The batch waits with the demand that is right by now; in no line yet, if that is another one."""
+        old = batch.demand
+        demand = batch.demand = self.demand_for(old.shape, batch.task_group)
+        if demand is not old:
+            demand.hold(batch)
+            old.forget(batch)
+        return demand
+
+    def join(self, ask: Ask) -> Batch:
+        """Put a waiting ask in line: the batch that it is in from now on."""
         assert ask.shape is not None
-        key = (ask.shape, task_group, ask.spec.allow_preempt_other)
+        key = (ask.shape, line_group(ask), ask.spec.allow_preempt_other)
         batch = self.batches.get(key)
         if batch is None:
-            batch = self.batches[key] = Batch(self, key, demand)
-            demand.hold(batch)
+            batch = self.batches[key] = Batch(self, key, self.demand_for(key[0], key[1]))
+            batch.demand.hold(batch)
         elif ask.line_key < batch.line_key:
             self._take_from_line(batch)
         batch.add(ask)
@@ -242,7 +256,8 @@ class Application:
         if batch.head is ask or attempt_ms < batch.attempt_ms:
             batch.attempt_ms = min(batch.attempt_ms, attempt_ms)
             self.out_of_line[batch] = None
-        demand.tried = -1
+        batch.demand.tried = -1
+        return batch
 
     def leave(self, ask: Ask) -> None:
         """`ask` is in line no longer."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairlead.core.books import application_limits
 from fairlead.core.books.admission import Admission
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.demand import Demand, Shape, ShapeKey
+from fairlead.core.books.demand import Shape, ShapeKey
 from fairlead.core.books.eviction_history import Disruption
 from fairlead.core.books.held_asks import HeldAsks
 from fairlead.core.books.idle_work import IdleWork
@@ -133,7 +132,3 @@ class Partition:
         """The ask of this application and key, whether it waits or runs; None: there is none, or it is held."""
         app = self.applications.get(application)
         return app.asks.get(key) if app is not None else None
-
-    def demand_for(self, app: Application, shape: Shape, task_group: str) -> Demand:
-        """The demand that asks of this shape and task group wait with: one for all that the same limits hold for."""
-        return app.queue.demand(shape, (task_group, app.allowance, application_limits.has_to_enter(app)))

@@ -122,7 +122,7 @@ class Lines:
             return
         app, demand = batch.app, batch.demand
         if demand.enters != enters:
-            demand = self._refile(batch)
+            demand = app.refile(batch)  # It needs a place to run now, or has one.
         demand.put(batch_key(batch), app.queue.next_stamp(), batch)
         demand.tried = -1
         self.partition.nodes.seeks(demand, batch.oldest_ms)
@@ -147,14 +147,6 @@ class Lines:
         leaf.improved.pop(demand, None)
         for batch in improved:
             demand.put(batch_key(batch), leaf.next_stamp(), batch)
-
-    def _refile(self, batch: Batch) -> Demand:
-        """Its application needs a place to run now, or has one: it waits with another demand."""
-        old = batch.demand
-        demand = batch.demand = self.partition.demand_for(batch.app, old.shape, batch.task_group)
-        demand.hold(batch)
-        old.forget(batch)
-        return demand
 
     def put_aside(self, batch: Batch) -> None:
         """A batch is not in line until its application is looked at again."""

@@ -18,7 +18,7 @@ OTHER = Shape(((("vcore", 2),), ""))
 
 def app_and_demand(shape: Shape = SHAPE) -> tuple[Application, Demand]:
     app = application(tree("root.a")["root.a"])
-    return app, app.queue.demand(shape, ("key", None, 0))
+    return app, app.queue.demand(shape, ("", None, 0))
 
 
 def wait(app: Application, demand: Demand, key: str, **spec: Any) -> Ask:
@@ -26,7 +26,7 @@ def wait(app: Application, demand: Demand, key: str, **spec: Any) -> Ask:
     made = ask(app, key, **spec)
     made.shape = demand.shape
     app.count_pending(made)
-    app.join(made, demand, "")
+    assert app.join(made).demand is demand
     return made
 
 
@@ -49,7 +49,7 @@ def test_asks_that_are_alike_wait_in_one_batch_the_first_in_order_ahead() -> Non
 def test_batches_stand_by_their_first_asks() -> None:
     app, demand = app_and_demand()
     small = wait(app, demand, "small", priority=1)
-    large = wait(app, app.queue.demand(OTHER, ("key", None, 0)), "large", priority=5)
+    large = wait(app, app.queue.demand(OTHER, ("", None, 0)), "large", priority=5)
     assert [batch.head for batch in app.line] == [large, small]
     app.leave(large)
     assert [batch.head for batch in app.line] == [small]

@@ -96,6 +96,6 @@ def test_asks_of_one_shape_wait_with_one_demand() -> None:
     first, second, third = (ask.batch.demand for ask in asks if ask.batch is not None)
     shape = first.shape
     assert first is second is not third
-    assert part.demand_for(asks[0].app, shape, "") is first
-    assert part.demand_for(asks[0].app, shape, "workers") is not first
+    assert asks[0].app.demand_for(shape, "") is first
+    assert asks[0].app.demand_for(shape, "workers") is not first
     assert set(shape.demands_in_line()) == {first, third}
