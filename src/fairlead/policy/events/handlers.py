@@ -276,12 +276,7 @@ def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
 
 HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddNode: node_events.add_node,
-    events.UpdateNode: node_events.update_node,
-    events.LabelNode: node_events.label_node,
-    events.ReportImages: node_events.report_images,
-    events.DrainNode: node_events.drain_node,
-    events.UndrainNode: node_events.undrain_node,
-    events.RemoveNode: node_events.remove_node,
+    **node_events.ABOUT_NODES,
     events.AddApplication: add_application,
     events.RemoveApplication: remove_application,
     events.AddAsks: add_asks,
@@ -299,14 +294,6 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 }
 
 
-ABOUT_NODES = (
-    events.UpdateNode,
-    events.LabelNode,
-    events.ReportImages,
-    events.DrainNode,
-    events.UndrainNode,
-    events.RemoveNode,
-)
 ORDERS_ABOUT_ASKS = (events.ChangeAsk, events.SetConditions, events.SetAtOnce, events.SetPriority, events.ReserveAsk)
 
 
@@ -335,7 +322,7 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     elif isinstance(event, events.MoveApplication):
         reason = Refused(f"failed to find partition {name} for application {event.id}")
         out.append(MoveRejected(event.id, reason, name))
-    elif isinstance(event, ABOUT_NODES):
+    elif type(event) in node_events.ABOUT_NODES:
         out.append(NodeRejected(event.id, Refused(f"failed to find partition {name} for node {event.id}"), name))
     elif isinstance(event, ORDERS_ABOUT_ASKS):
         reason = Refused(f"failed to find partition {name} for application {event.application}")

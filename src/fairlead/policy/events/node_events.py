@@ -9,7 +9,8 @@ again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import (
     allocations,
@@ -55,13 +56,10 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
 
-def update_node(partition: Partition, event: events.UpdateNode) -> None:
+def _update_node(partition: Partition, node: Node, event: events.UpdateNode) -> None:
     """A node's capacity is replaced."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
     if bad := amount_flaw(event.capacity):
-        _refuse_node(partition, event.id, bad)
+        _refuse_node(partition, node.id, bad)
         return
     if event.capacity.as_dict() == node.total:
         return  # What is reported again is no change: what was stopped in vain is no better for it.
@@ -72,10 +70,9 @@ def update_node(partition: Partition, event: events.UpdateNode) -> None:
     room_changes.nodes_changed(partition)
 
 
-def drain_node(partition: Partition, event: events.DrainNode) -> None:
+def _drain_node(partition: Partition, node: Node, _: events.DrainNode) -> None:
     """No new work for this node."""
-    node = _known_node(partition, event.id)
-    if node is not None and node.schedulable:
+    if node.schedulable:
         node.schedulable = False
         partition.disruption.capacity_changed()
         partition.reserving.look_again()
@@ -89,10 +86,9 @@ def drain_node(partition: Partition, event: events.DrainNode) -> None:
             reserve_node.unreserve(partition, ask)
 
 
-def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
+def _undrain_node(partition: Partition, node: Node, _: events.UndrainNode) -> None:
     """The node takes new work again."""
-    node = _known_node(partition, event.id)
-    if node is not None and not node.schedulable:
+    if not node.schedulable:
         node.schedulable = True
         partition.disruption.capacity_changed()
         partition.reserving.look_again()
@@ -101,11 +97,8 @@ def undrain_node(partition: Partition, event: events.UndrainNode) -> None:
         partition.books_version += 1
 
 
-def remove_node(partition: Partition, event: events.RemoveNode) -> None:
+def _remove_node(partition: Partition, node: Node, _: events.RemoveNode) -> None:
     """The node is gone: what ran there is lost, its capacity leaves last."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
     for ask in [*node.held, *node.reservations]:
         nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
@@ -125,13 +118,10 @@ def remove_node(partition: Partition, event: events.RemoveNode) -> None:
     room_changes.nodes_changed(partition)
 
 
-def label_node(partition: Partition, event: events.LabelNode) -> None:
-    """A node's attributes and taints are replaced; unknown nodes and taints without meaning are refused."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
+def _label_node(partition: Partition, node: Node, event: events.LabelNode) -> None:
+    """A node's attributes and taints are replaced; taints without meaning are refused."""
     if bad := _taints_flaw(event.taints):
-        _refuse_node(partition, event.id, bad)
+        _refuse_node(partition, node.id, bad)
         return
     attributes = dict(event.attributes)
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
@@ -148,14 +138,11 @@ def label_node(partition: Partition, event: events.LabelNode) -> None:
     evict_intolerant(partition, node, node.allocations)
 
 
-def report_images(partition: Partition, event: events.ReportImages) -> None:
-    """A node has these images from now on; unknown nodes and sizes below 0 are refused. It makes nothing fit."""
-    node = _known_node(partition, event.id)
-    if node is None:
-        return
+def _report_images(partition: Partition, node: Node, event: events.ReportImages) -> None:
+    """A node has these images from now on; sizes below 0 are refused. It makes nothing fit."""
     bad = next((name for name, size in event.images.items() if size < 0), None)
     if bad is not None:
-        _refuse_node(partition, event.id, f"the image {bad} has a size below 0")
+        _refuse_node(partition, node.id, f"the image {bad} has a size below 0")
         return
     partition.nodes.images.report(node, event.images)
 
@@ -177,12 +164,29 @@ def evict_intolerant(partition: Partition, node: Node, work: Iterable[Ask]) -> N
             allocations.evict(partition, ask, Cause.PREEMPTED_BY_SCHEDULER, rule="taint", message=message)
 
 
-def _known_node(partition: Partition, node_id: str) -> Node | None:
-    node = partition.nodes.nodes.get(node_id)
-    if node is None:
-        _refuse_node(partition, node_id, f"failed to find node {node_id}")
-    return node
-
-
 def _refuse_node(partition: Partition, node_id: str, why: str) -> None:
     partition.out.append(NodeRejected(node_id, Refused(why), partition.name))
+
+
+def _of_known(rule: Callable[[Partition, Node, Any], None]) -> Callable[[Partition, Any], None]:
+    """A rule about a node that is there; about an unknown one the event is refused."""
+
+    def act(partition: Partition, event: Any) -> None:
+        node = partition.nodes.nodes.get(event.id)
+        if node is None:
+            _refuse_node(partition, event.id, f"failed to find node {event.id}")
+        else:
+            rule(partition, node, event)
+
+    return act
+
+
+ABOUT_NODES: dict[type[Any], Callable[[Partition, Any], None]] = {
+    events.UpdateNode: _of_known(_update_node),
+    events.LabelNode: _of_known(_label_node),
+    events.ReportImages: _of_known(_report_images),
+    events.DrainNode: _of_known(_drain_node),
+    events.UndrainNode: _of_known(_undrain_node),
+    events.RemoveNode: _of_known(_remove_node),
+}
+"""What each event about a node that is there means."""
