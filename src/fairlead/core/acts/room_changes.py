@@ -12,11 +12,16 @@ from fairlead.core.books.queues import Queue
 
 def nodes_changed(partition: Partition) -> None:
     """The sum of the nodes is the root's maximum; every share is measured anew before it is next compared."""
-    partition.books_version += 1
+    nodes_differ(partition)
     partition.root.max = dict(partition.nodes.total) if partition.nodes.nodes else None
     partition.shares_stale = True
-    partition.disruption.capacity_changed()
     partition.root.loosened()
+
+
+def nodes_differ(partition: Partition) -> None:
+    """Some node has other room, or takes other work: what was stopped in vain, and whose turn is kept, may change."""
+    partition.books_version += 1
+    partition.disruption.capacity_changed()
     partition.reserving.look_again()
 
 

@@ -74,10 +74,8 @@ def _drain_node(partition: Partition, node: Node, _: events.DrainNode) -> None:
     """No new work for this node."""
     if node.schedulable:
         node.schedulable = False
-        partition.disruption.capacity_changed()
-        partition.reserving.look_again()
+        room_changes.nodes_differ(partition)
         partition.nodes.touch(node)
-        partition.books_version += 1
         for ask in list(node.held):
             nominate.lose(partition, ask)
             if ask.bound_for is node and not ask.required_node:
@@ -90,11 +88,9 @@ def _undrain_node(partition: Partition, node: Node, _: events.UndrainNode) -> No
     """The node takes new work again."""
     if not node.schedulable:
         node.schedulable = True
-        partition.disruption.capacity_changed()
-        partition.reserving.look_again()
+        room_changes.nodes_differ(partition)
         infeasible.widened(partition.nodes, node, partition.now_ms)
         partition.nodes.gained(node)
-        partition.books_version += 1
 
 
 def _remove_node(partition: Partition, node: Node, _: events.RemoveNode) -> None:
@@ -127,9 +123,7 @@ def _label_node(partition: Partition, node: Node, event: events.LabelNode) -> No
     if attributes == node.spec.attributes and event.taints == node.spec.taints:
         return
     partition.nodes.describe(node, attributes, event.taints)
-    partition.disruption.capacity_changed()
-    partition.reserving.look_again()
-    partition.books_version += 1
+    room_changes.nodes_differ(partition)
     for ask in [a for a in node.held if a.held_on is node and not partition.nodes.suits(a, node, a.victims)]:
         nominate.lose(partition, ask)
     for ask in gangs.under_way_to(node):
