@@ -42,18 +42,13 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
     after = app.state
     if after is before:
         return
-    queue = app.queue
-    if before in LIVE and after not in LIVE:
-        queue.count_running(-1)
-    elif after in LIVE and before not in LIVE:
-        queue.count_running(1)
+    if (change := (after in LIVE) - (before in LIVE)) != 0:
+        app.queue.count_running(change)
     if after in LIVE or after is State.COMPLETING:
         leave_accepted(app)
     partition.timers.cancel(partition.name, app.id, TIMER)
-    if app.awaited_by or app.gives_way_to is not None:
-        gangs.part_ways(app)
+    gangs.part_ways(app)
     if after is State.COMPLETING:
-        app.untrack_if_empty()
         partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, TIMER)
     elif after is State.STARTING:
         partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, TIMER)
