@@ -132,7 +132,6 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
         partition.note_change()
         resize(partition, known, spec)
     if spec.node and known.pending:
-        partition.note_change()
         _restore(partition, known, spec.node)
 
 
@@ -160,9 +159,7 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
         application_steps.complete_if_idle(partition, app)
         held.enter_if_met(partition, app, spec.key)
     elif spec.node:
-        ask = Ask(app, spec, partition.next_seq(), partition.now_ms)
-        partition.note_change()
-        _restore(partition, ask, spec.node)
+        _restore(partition, Ask(app, spec, partition.next_seq(), partition.now_ms), spec.node)
     else:
         waiting_asks.new_ask(partition, app, spec)
 
@@ -171,6 +168,7 @@ def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
     """What is reported as running is taken over; where a taint of the node, or a window, lets nothing of it run, it has
     to go, and so where its application fails.
     """
+    partition.note_change()
     node = partition.nodes.nodes[node_id]
     allocations.restore(partition, ask, node)
     node_events.evict_intolerant(partition, node, (ask,))
