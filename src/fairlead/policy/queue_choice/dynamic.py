@@ -92,15 +92,10 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
         return
-    apps = _positive_count(tags.get(TAG_MAX_APPLICATIONS, ""))
-    new = stated_limits(tags)
-    changed = bool(apps) and apps != queue.max_applications
-    if apps:
-        queue.max_applications = apps
-    if new is not None:
-        changed = changed or new != (queue.max, queue.guaranteed)
-        queue.max, queue.guaranteed = new
-    if changed:
+    before = (queue.max_applications, queue.max, queue.guaranteed)
+    queue.max_applications = _positive_count(tags.get(TAG_MAX_APPLICATIONS, "")) or queue.max_applications
+    queue.max, queue.guaranteed = stated_limits(tags) or (queue.max, queue.guaranteed)
+    if (queue.max_applications, queue.max, queue.guaranteed) != before:
         _limits_changed(partition, queue)
 
 
