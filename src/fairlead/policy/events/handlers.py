@@ -152,14 +152,13 @@ def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec 
 def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state is State.NEW or app.state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
-    is_part_of_gang = spec.placeholder or spec.task_group
-    if not spec.node and (spec.conditions is not None or (app.is_full and not is_part_of_gang)):
+    if spec.node:
+        _restore(partition, Ask(app, spec, partition.next_seq(), partition.now_ms), spec.node)
+    elif spec.conditions is not None or (app.is_full and not (spec.placeholder or spec.task_group)):
         conditions = spec.conditions or MET
         held.hold(partition, app, replace(spec, conditions=conditions), conditions)
         application_steps.complete_if_idle(partition, app)
         held.enter_if_met(partition, app, spec.key)
-    elif spec.node:
-        _restore(partition, Ask(app, spec, partition.next_seq(), partition.now_ms), spec.node)
     else:
         waiting_asks.new_ask(partition, app, spec)
 
