@@ -56,7 +56,7 @@ def check_partition(partition: Partition) -> None:
     for app in partition.applications.values():
         _check_application(partition, app)
     for queue in partition.root.walk():
-        _check_queue(queue, list(partition.idle.every()))
+        _check_queue(queue, list(partition.idle.running))
     check_guarantees(partition)
     check_limits(partition)
     check_gangs(partition)
@@ -201,11 +201,8 @@ def check_idle(partition: Partition) -> None:
         assert all((a.app.queue, a.shape) == key for a in line.asks), f"an idle ask is in the line of {key} by mistake"
     in_line = sorted(a.seq for line in lines.values() for a in line.asks)
     assert in_line == sorted(a.seq for a in asks if a.pending), "idle asks are missing in line"
-    running = sorted(a.seq for a in partition.idle.every())
+    running = sorted(a.seq for a in partition.idle.running)
     assert running == sorted(a.seq for a in asks if a.node is not None), "idle asks are missing among those that run"
-    for node, here in partition.idle.running.items():
-        assert here, f"{node} is kept among those with idle work and has none"
-        assert all(a.node is node for a in here), f"idle work of {node} runs elsewhere"
 
 
 def check_reserving(partition: Partition) -> None:

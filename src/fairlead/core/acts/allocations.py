@@ -77,7 +77,7 @@ def settle_on(partition: Partition, ask: Ask, node: Node) -> None:
         partition.admission.changed(ask)
     spec, nodes = ask.spec, partition.nodes
     if spec.idle:
-        partition.idle.settle(ask, node)
+        partition.idle.running[ask] = None
     else:
         partition.tightened += 1
     if nodes.terrain.counted or spec.where is not ANYWHERE:
@@ -120,7 +120,7 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
         terrain.count(ask.spec, node, -1)
     ask.node = None
     if ask.spec.idle:
-        partition.idle.end(ask, node)
+        del partition.idle.running[ask]
     if ask.spec.idle or ask.evict_cause is not None:
         idle_work.count_use(ask, -1)
     if ask.evict_cause is not None:

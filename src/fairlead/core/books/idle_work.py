@@ -16,9 +16,7 @@ from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to, negative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books import Ask, Node, Queue, Shape
+    from fairlead.core.books import Ask, Queue, Shape
     from fairlead.core.model.resources import Book
 
 IdleKey = tuple[bool, int, int, int]
@@ -52,8 +50,8 @@ class IdleWork:
     def __init__(self) -> None:
         self.lines: dict[tuple[Queue, Shape], IdleLine] = {}
         """What waits."""
-        self.running: dict[Node, dict[Ask, None]] = {}
-        """What runs, by node; nodes without idle work are not in it."""
+        self.running: dict[Ask, None] = {}
+        """What runs, in the order in which it started."""
 
     def join(self, ask: Ask) -> None:
         """An idle ask waits from now on."""
@@ -73,27 +71,11 @@ class IdleWork:
         if not asks:
             del self.lines[key]
 
-    def settle(self, ask: Ask, node: Node) -> None:
-        """It runs on this node from now on."""
-        self.running.setdefault(node, {})[ask] = None
-
-    def end(self, ask: Ask, node: Node) -> None:
-        """It runs no longer."""
-        here = self.running[node]
-        del here[ask]
-        if not here:
-            del self.running[node]
-
-    def every(self) -> Iterator[Ask]:
-        """All that run, node by node."""
-        for asks in self.running.values():
-            yield from asks
-
     def count(self, sign: int) -> None:
         """The queue file is about to change, and with it, maybe, which queue is a resource group: all that runs leaves
         the books of the queues (-1); or it has changed: all counts where it belongs by now (1).
         """
-        for ask in self.every():
+        for ask in self.running:
             queue = payer(ask)
             for above in queue.lineage:
                 add_to(above.allocated, ask.items if sign > 0 else negative(ask.items))
@@ -102,7 +84,7 @@ class IdleWork:
     def use_by_queue(self) -> dict[str, Book]:
         """What runs in each queue below its resource group, by path: it is in no book of these queues."""
         use: dict[str, Book] = {}
-        for ask in self.every():
+        for ask in self.running:
             lineage = ask.app.queue.lineage
             for queue in lineage[: lineage.index(payer(ask))]:
                 add_to(use.setdefault(queue.path, {}), ask.items)

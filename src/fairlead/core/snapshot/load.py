@@ -198,7 +198,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask = asks[app_id, key]
             node.take(ask)
             if ask.spec.idle:
-                partition.idle.settle(ask, node)
+                partition.idle.running[ask] = None
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute(node.allocated)

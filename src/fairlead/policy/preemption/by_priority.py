@@ -176,7 +176,7 @@ class Attempts:
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
         partition = self.partition
-        idle = (a.started_seq for a in partition.idle.every() if partition.is_young(a, ask))
+        idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
         self._young_seq = min(idle, default=NONE_YOUNG)
         weaker = weaker_than(partition, ask)
         if not may_run(ask.app, Counter(other.app for other in weaker)):

@@ -63,7 +63,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
 def _stop_idle(partition: Partition, queue: Queue) -> int:
     """Idle work that counts in the queue's books goes first, as much as is needed; how many were told to stop."""
     told, message = 0, f"idle work makes queue {queue.path} fit under its new maximum"
-    found = [a for a in partition.idle.every() if a.evict_cause is None and queue in payer(a).lineage]
+    found = [a for a in partition.idle.running if a.evict_cause is None and queue in payer(a).lineage]
     for victim in sorted(found, key=reluctance):
         over = excess(partition, queue)
         if any(name in over for name, _ in victim.items):

@@ -88,7 +88,7 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
         if plan is not None:
             carry_out(partition, plan)
             return True
-    note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.every()))
+    note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.running))
     return False
 
 
@@ -159,7 +159,7 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     if not _may_claim(partition, ask):
         return None
     group = group_of(ask.app.queue)
-    running = [a for a in partition.idle.every() if a.evict_cause is None and not partition.is_young(a, ask)]
+    running = [a for a in partition.idle.running if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own, [])
     if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
@@ -181,7 +181,7 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 
 def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
     found, of_others = own + others, dict.fromkeys(others)
-    leaving = by_node(a for a in partition.idle.every() if leaves_for_others(a))
+    leaving = by_node(a for a in partition.idle.running if leaves_for_others(a))
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
     may_go = by_node(found)

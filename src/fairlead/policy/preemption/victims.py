@@ -113,14 +113,12 @@ def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]
 
 
 def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
-    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority, node by node."""
-    if not partition.idle.running:
-        return []
+    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority."""
     top = search_root(ask)
     names = {name for name, _ in ask.items}
     return [
         running
-        for running in partition.idle.every()
+        for running in partition.idle.running
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
         and may_be_told(running)

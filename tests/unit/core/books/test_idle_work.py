@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from loose_books import application, ask, node, tree
+from loose_books import application, ask, tree
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Shape
@@ -73,20 +73,12 @@ def test_what_waits_stands_in_one_line_for_each_leaf_and_shape() -> None:
     assert not work.lines
 
 
-def test_what_runs_is_known_by_its_node() -> None:
-    work, borrowed, there = IdleWork(), idle(), node("n", vcore=1)
-    work.settle(borrowed, there)
-    assert list(work.every()) == [borrowed]
-    work.end(borrowed, there)
-    assert not work.running
-
-
 @pytest.mark.parametrize("leaves", [False, True])
 def test_another_queue_file_moves_what_runs_to_the_books_of_its_group_of_then(leaves: bool) -> None:
     """With what was told to stop."""
     work, borrowed = IdleWork(), idle()
     leaf, group, root = borrowed.app.queue.lineage
-    work.settle(borrowed, node("n", vcore=1))
+    work.running[borrowed] = None
     group.add_allocated(borrowed.items)
     if leaves:
         borrowed.evict_cause = Cause.PREEMPTED_BY_SCHEDULER
