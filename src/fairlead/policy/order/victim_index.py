@@ -79,8 +79,6 @@ class Stoppable:
         """What is free on each node once all that was told to stop is gone; what is held counts as taken."""
         self._spans: list[tuple[int, int]] = []
         self._used = self._live = 0
-        self._helping: dict[Queue, npt.NDArray[np.bool_]] = {}
-        """For queues that were asked about: which groups are below, as far as there were groups then."""
         self._entry_row = np.empty(64, dtype=np.int64)
         self._entry_group = np.empty(64, dtype=np.int64)
         self._amounts: dict[str, Numbers] = {}
@@ -238,21 +236,14 @@ class Stoppable:
 
     def _at_most(self, need: Need, most: Most) -> Numbers:
         """For each group how much its work may give at most for the need."""
-        known: dict[Queue, float] = {}
-        for leaf, _ in self.groups:
-            if leaf not in known:
-                known[leaf] = most(leaf, need.name)
-        return np.array([*(known[leaf] for leaf, _ in self.groups), 0.0])
+        known = {leaf: most(leaf, need.name) for leaf in dict.fromkeys(leaf for leaf, _ in self.groups)}
+        return np.array([known[leaf] for leaf, _ in self.groups], dtype=np.float64)
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
         """For each group whether its work counts for the need; None: all of it does."""
         if need.within is None or need.within.parent is None:
             return None
-        known = self._helping.get(need.within)
-        if known is None or len(known) != len(self.groups) + 1:
-            below = [need.within in leaf.lineage for leaf, _ in self.groups]
-            known = self._helping[need.within] = np.array([*below, False], dtype=np.bool_)
-        return known
+        return np.array([need.within in leaf.lineage for leaf, _ in self.groups], dtype=np.bool_)
 
 
 class Sorted:

@@ -13,7 +13,7 @@ looked at, and what is not worth a search says `floors`.
 from __future__ import annotations
 
 from collections import Counter
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from fairlead.policy.preemption.victims import stop_for
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
@@ -162,16 +162,7 @@ class Attempts:
         """
         is_eligible = self.lines.is_eligible
         batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
-        asks = [batch.asks for batch in batches]
-        nearest = [(path_of(own[0]), n, 0) for n, own in enumerate(asks)]
-        heapify(nearest)
-        while nearest:
-            place, n, at = nearest[0]
-            yield place, asks[n][at]
-            if at + 1 < len(asks[n]):
-                heapreplace(nearest, (path_of(asks[n][at + 1]), n, at + 1))
-            else:
-                heappop(nearest)
+        return merge(*map(_places_in, batches))
 
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
@@ -205,6 +196,12 @@ class Attempts:
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
         reserve_node.unreserve(partition, ask)
         nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+
+
+def _places_in(batch: Batch) -> Iterator[tuple[Path, Ask]]:
+    """The asks of a batch in order, with their places."""
+    for ask in batch.asks:
+        yield path_of(ask), ask
 
 
 def tell(partition: Partition, plan: Plan) -> None:
