@@ -30,6 +30,11 @@ def work_name(ask: Ask) -> str:
     return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
 
 
+def _place(node: Node | None) -> str:
+    """What a node is remembered as; nothing: any node."""
+    return node.id if node is not None else ""
+
+
 class Disruption:
     """The memory of one partition."""
 
@@ -48,10 +53,8 @@ class Disruption:
         """
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
-        self._fruitless: dict[tuple[str, str], tuple[int, int, int]] = {}
-        """Of (preemptor, node): how often in vain, at which capacity, and when last."""
-        self._in_vain: dict[str, int] = {}
-        """On how many nodes of each preemptor."""
+        self._fruitless: dict[str, dict[str, tuple[int, int, int]]] = {}
+        """By preemptor and node: how often in vain, at which capacity, and when last."""
         self._times: dict[str, deque[int]] = {}
         """By queue with a budget of evictions, the times of the evictions of the last hour; what lost last is last."""
 
@@ -99,10 +102,8 @@ class Disruption:
 
     def has_history(self, preemptor: Ask) -> bool:
         """Whether work was stopped for it before, or in vain: then it is not like its equals."""
-        if not (self._pairs or self._in_vain):
-            return False
         name = work_name(preemptor)
-        return name in self._pairs or name in self._in_vain
+        return name in self._pairs or name in self._fruitless
 
     def was_stopped_for(self, preemptor: Ask, victim: Ask) -> bool:
         """Whether the one was stopped for the other, and nothing new has come since."""
@@ -124,39 +125,30 @@ class Disruption:
 
         None stands for room anywhere that was given up because something did not leave in its time.
         """
-        if len(self._fruitless) >= REMEMBERED_MAX:
-            self._forget_fruitless(next(iter(self._fruitless)))
-        key = (work_name(preemptor), node.id if node is not None else "")
-        times, capacity, _ = self._fruitless.get(key, (0, self.capacity, now_ms))
+        name, where = work_name(preemptor), _place(node)
+        own = self._fruitless.pop(name, {})
+        self._fruitless[name] = own  # In order of the last time.
+        times, capacity, _ = own.get(where, (0, self.capacity, now_ms))
         times = times + 1 if capacity == self.capacity else 1
-        self._forget_fruitless(key)
-        self._remember_fruitless(key, (times, self.capacity, now_ms))
+        own[where] = (times, self.capacity, now_ms)
+        if len(self._fruitless) > REMEMBERED_MAX:
+            del self._fruitless[next(iter(self._fruitless))]
         return times == FRUITLESS_MAX
-
-    def _remember_fruitless(self, key: tuple[str, str], last: tuple[int, int, int]) -> None:
-        self._fruitless[key] = last
-        self._in_vain[key[0]] = self._in_vain.get(key[0], 0) + 1
-
-    def _forget_fruitless(self, key: tuple[str, str]) -> None:
-        if self._fruitless.pop(key, None) is None:
-            return
-        self._in_vain[key[0]] -= 1
-        if not self._in_vain[key[0]]:
-            del self._in_vain[key[0]]
 
     def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
         """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
-        if not self._fruitless:
-            return None
-        key = (work_name(preemptor), node.id if node is not None else "")
-        times, capacity, last_ms = self._fruitless.get(key, (0, 0, 0))
+        name, where = work_name(preemptor), _place(node)
+        own = self._fruitless.get(name, {})
+        times, capacity, last_ms = own.get(where, (0, 0, 0))
         until_ms = last_ms + HOUR_MS
         if times < FRUITLESS_MAX or capacity != self.capacity:
             return None
-        if until_ms <= now_ms:
-            self._forget_fruitless(key)
-            return None
-        return until_ms
+        if until_ms > now_ms:
+            return until_ms
+        del own[where]
+        if not own:
+            del self._fruitless[name]
+        return None
 
     # -- evictions by the hour ------------------------------------------------------------------------------------
 
@@ -181,7 +173,7 @@ class Disruption:
             "capacity": self.capacity,
             "spared_at": self.spared_at,
             "pairs": [[a, b, *last] for a, own in self._pairs.items() for b, last in own.items()],
-            "fruitless": [[*key, *last] for key, last in self._fruitless.items()],
+            "fruitless": [[a, b, *last] for a, own in self._fruitless.items() for b, last in own.items()],
             "times": [[path, list(times)] for path, times in self._times.items()],
             "leave_by": [[a.app.id, a.key, due_ms] for a, due_ms in self.leave_by.items()],
             "overdue": [[a.app.id, a.key] for a in self.overdue],
@@ -195,7 +187,7 @@ class Disruption:
         for preemptor, victim, news, told in plain["pairs"]:
             memory._pairs.setdefault(preemptor, {})[victim] = (news, told)
         for preemptor, node, times, capacity, last_ms in plain["fruitless"]:
-            memory._remember_fruitless((preemptor, node), (times, capacity, last_ms))
+            memory._fruitless.setdefault(preemptor, {})[node] = (times, capacity, last_ms)
         memory._times = {path: deque(times) for path, times in plain["times"]}
         memory.leave_by = {asks[app, key]: due_ms for app, key, due_ms in plain["leave_by"]}
         memory.overdue = {asks[app, key]: None for app, key in plain["overdue"]}

@@ -102,6 +102,16 @@ def test_pairs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.dump()["pairs"][-1][0] == "many/k4"
 
 
+@pytest.mark.plain
+def test_what_was_in_vain_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was so the longest ago goes first."""
+    monkeypatch.setattr(eviction_history, "REMEMBERED_MAX", 2)
+    memory, app, there = Disruption(), application(tree("root.c")["root.c"], "many"), node("n1", vcore=1)
+    for key in ("k0", "k1", "k0", "k2"):
+        memory.note_fruitless(ask(app, key), there, 0)
+    assert [row[0] for row in memory.dump()["fruitless"]] == ["many/k0", "many/k2"]
+
+
 def test_it_survives_a_restart() -> None:
     memory, (high, low), there = Disruption(), two(preemption_evictions_max="2"), node("n1", vcore=1)
     memory.note(high, low, 100)
