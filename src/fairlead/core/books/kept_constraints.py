@@ -95,8 +95,9 @@ def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collec
             continue
         if _founds(terrain, ask, labels) and _is_elsewhere(_keys(ask), there, node):
             return True
-        if _is_one_too_many(terrain, ask, labels, node):
-            return True
+        for view, domain in _full_domains(terrain, ask, labels, there):
+            if view.domain_of(node) == domain:
+                return True
     return False
 
 
@@ -109,10 +110,8 @@ def spared_rows(nodes: NodeTable, labels: Mapping[str, str]) -> Mask:
         if _founds(terrain, ask, labels):
             apart = (not _is_elsewhere(_keys(ask), there, n) for n in rows)
             mask &= np.fromiter(apart, dtype=np.bool_, count=len(rows))
-        for term in _full_terms(terrain, ask, labels):
-            view = terrain.spread_view(ask.spec.where, term)
-            domains = view.topology.of_row
-            there_too = domains == domains[there.row]
+        for view, domain in _full_domains(terrain, ask, labels, there):
+            there_too = view.topology.of_row == domain
             mask &= ~(there_too if view.among is None else there_too & view.among)
     return mask
 
@@ -156,26 +155,20 @@ def _is_elsewhere(keys: list[str], there: Node, node: Node) -> bool:
     return any(k in node.labels for k in keys) and any(node.labels.get(k) != there.labels.get(k) for k in keys)
 
 
-def _is_one_too_many(terrain: Terrain, ask: Ask, labels: Mapping[str, str], node: Node) -> bool:
-    for term in _full_terms(terrain, ask, labels):
-        view = terrain.spread_view(ask.spec.where, term)
-        if view.domain_of(node) == view.domain_of(terrain.drawn[ask]) != NOWHERE:
-            return True
-    return False
-
-
-def _full_terms(terrain: Terrain, ask: Ask, labels: Mapping[str, str]) -> Iterator[SpreadTerm]:
-    """Terms of its spread that work with these labels counts for, and with no more to spare where it is to start."""
+def _full_domains(terrain: Terrain, ask: Ask, labels: Mapping[str, str], there: Node) -> Iterator[tuple[View, int]]:
+    """The domain in which it is to start, of each term of its spread that work with these labels counts for, and that
+    has no more to spare there.
+    """
     for term in ask.spec.where.spread:
         if not matches(term.selector, labels):
             continue
         view = terrain.spread_view(ask.spec.where, term)
-        mine = view.domain_of(terrain.drawn[ask])
+        mine = view.domain_of(there)
         counts = view.counts.copy()
         counts[mine] += 1 + sum(view.domain_of(n) == mine for n in awaited_by(terrain, term, (ask,)))
-        there = int(counts[mine]) + matches(term.selector, ask.spec.labels)
-        if mine != NOWHERE and there - terrain.fewest(view, counts, term) > term.max_skew:
-            yield term
+        then = int(counts[mine]) + matches(term.selector, ask.spec.labels)
+        if mine != NOWHERE and then - terrain.fewest(view, counts, term) > term.max_skew:
+            yield view, mine
 
 
 def wake_the_kept_off(nodes: NodeTable, labels: Mapping[str, str]) -> None:
