@@ -89,11 +89,9 @@ class Candidates:
         if self.above:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
         found.sort(key=self._importance)
-        if self.ask.app.queue.lineage[-1].owes:
-            kept = within_guarantees(self.partition, found[::-1], self._unguarded(among_own), self._above)[::-1]
-            named = dict.fromkeys(kept)
-            self.passed_over = [a for a in found if a not in named]
-            found = kept
+        kept = dict.fromkeys(self._within_guarantees(found[::-1], among_own)[::-1])
+        self.passed_over = [a for a in found if a not in kept]
+        found = list(kept)
         if self.budgets_left and found:
             broken = self.violates(found)
             found.sort(key=lambda a: not broken[a])
@@ -111,11 +109,7 @@ class Candidates:
 
     def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
         """Whether its queues could lose it where they lose nothing else."""
-        if self.ask.app.queue.lineage[-1].owes:
-            unguarded = self._unguarded(among_own)
-            if not within_guarantees(self.partition, [victim], unguarded, self._above):
-                return False
-        return not overdrawn(self.partition, [victim])
+        return bool(self._within_guarantees([victim], among_own)) and not overdrawn(self.partition, [victim])
 
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""
@@ -128,8 +122,13 @@ class Candidates:
             return False  # It started within a guarantee while the ask waited: it was before it in order.
         return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
 
-    def _unguarded(self, among_own: bool) -> list[Queue]:
-        return [q for q in self.ask.app.queue.lineage if q not in self._own or (among_own and self._own[q])]
+    def _within_guarantees(self, work: list[Ask], among_own: bool) -> list[Ask]:
+        """As many of the first of these as guarantees let go."""
+        lineage = self.ask.app.queue.lineage
+        if not lineage[-1].owes:
+            return work
+        unguarded = [q for q in lineage if q not in self._own or (among_own and self._own[q])]
+        return within_guarantees(self.partition, work, unguarded, self._above)
 
     def _elsewhere(self, among_own: bool) -> list[Ask]:
         """Work on any node that would make room under the maxima that lack it: no more than that takes, the least
@@ -140,9 +139,7 @@ class Candidates:
         everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
         found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
         found.sort(key=self._importance, reverse=True)
-        found = within(overdrawn(self.partition, found), found)
-        if self.ask.app.queue.lineage[-1].owes:
-            found = within_guarantees(self.partition, found, self._unguarded(among_own), self._above)
+        found = self._within_guarantees(within(overdrawn(self.partition, found), found), among_own)
         far = self._far[among_own] = []
         bounds = [bound.copy() for bound in self.above]
         for victim in found:

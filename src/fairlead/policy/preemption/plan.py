@@ -157,7 +157,6 @@ class Search:
         for bound in self._bounds:
             for name, left in bound.left.items():
                 if left < 0:
-                    assert bound.place is not None
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
         levels = table.by_level(self.reach, needs, self.candidates.bound_by_guarantees())
         yield next(levels)
