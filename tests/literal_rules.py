@@ -7,7 +7,7 @@ difference is explained by a named decision, or it is none. Invariant: outside o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -44,20 +44,22 @@ def as_large_as_the_ask(_: Partition, ask: Ask, node: Node, found: list[Ask]) ->
     return () if larger(dict(ask.items), total) else tuple(taken)
 
 
-def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> guarantee.Verdict:
+def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator[Ask]:
     """By guarantee: a queue above its guarantee may lose work that brings it below."""
-    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
-    left = theirs.remaining()
-    if left is not None and all(left.get(n, 0) >= 0 for n, _ in ask.items):
-        return guarantee.Verdict.SPARED
-    mark = snapshots.mark()
-    snapshots.remove(theirs, victim.items)
-    entitled = mine.remaining()
-    if entitled is None or any(v > entitled[n] for n, v in victim.items if n in entitled):
-        snapshots.undo(mark)
-        return guarantee.Verdict.ENOUGH
-    snapshots.add(mine, victim.items)
-    return guarantee.Verdict.TAKEN
+    mine = snapshots.ask_queue
+    for victim in work:
+        theirs = snapshots.of(victim.app.queue)
+        left = theirs.remaining()
+        if left is not None and all(left.get(n, 0) >= 0 for n, _ in ask.items):
+            continue
+        mark = snapshots.mark()
+        snapshots.remove(theirs, victim.items)
+        entitled = mine.remaining()
+        if entitled is None or any(v > entitled[n] for n, v in victim.items if n in entitled):
+            snapshots.undo(mark)
+            return
+        snapshots.add(mine, victim.items)
+        yield victim
 
 
 def with_the_shared_offset(leaf: Queue, standing: int) -> dict[Queue, int]:
@@ -135,7 +137,7 @@ def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
 
 RULES: dict[str, tuple[Any, str, Any]] = {
     "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
-    "guarantee: law 2": (guarantee, "_judge", below_its_guarantee),
+    "guarantee: law 2": (guarantee, "_taken", below_its_guarantee),
     "guarantee: offset of a queue that ask and victim share": (victims, "standing_by_queue", with_the_shared_offset),
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),

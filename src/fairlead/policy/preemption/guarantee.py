@@ -13,7 +13,6 @@ elsewhere; keep only as many as the ask is large.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reserve_node import RESERVATION_MS
@@ -35,7 +34,7 @@ from fairlead.policy.preemption.victims import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
@@ -59,14 +58,6 @@ class Plan:
         for victim in self.victims:
             worst |= taint(victim)
         return (worst, len(self.victims), self.node.id)
-
-
-class Verdict(Enum):
-    """What the queues say to one more victim."""
-
-    TAKEN = "taken"
-    SPARED = "spared"
-    ENOUGH = "enough"
 
 
 def find_plan(survey: Survey, ask: Ask) -> Plan | None:
@@ -96,8 +87,6 @@ def find_plan(survey: Survey, ask: Ask) -> Plan | None:
 
 def is_guaranteed(partition: Partition, ask: Ask) -> bool:
     """Whether the ask is within the guarantee of its queue beside what is nominated or runs there, idle work apart."""
-    if not any(queue.guaranteed for queue in ask.app.queue.lineage):
-        return False
     snapshots = QueueSnapshots(ask.app.queue)
     for queue in ask.app.queue.lineage:
         add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, (ask,)).items()))
@@ -147,31 +136,32 @@ def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[
     return not short
 
 
-def _judge(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> Verdict:
-    """Take a victim tentatively, if the queues allow it.
+def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator[Ask]:
+    """Those of some candidates that the queues let go, each taken tentatively.
 
     Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
     What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
     does not, there is no use in looking further. Idle work is in no guarantee: it goes and charges none.
     """
-    if victim.spec.idle:
-        return Verdict.TAKEN
-    theirs, mine = snapshots.of(victim.app.queue), snapshots.ask_queue
-    left = theirs.remaining()
-    if left is not None and not _is_short(left, ask.items):
-        return Verdict.SPARED
-    mark = snapshots.mark()
-    snapshots.remove(theirs, victim.items)
-    left = theirs.remaining()
-    if left is not None and any(left.get(n, 0) > 0 for n, _ in victim.items):
-        snapshots.undo(mark)
-        return Verdict.SPARED
-    entitled = mine.remaining()
-    if entitled is None or lacks(entitled, {}, victim.items):
-        snapshots.undo(mark)
-        return Verdict.ENOUGH
-    snapshots.add(mine, victim.items)
-    return Verdict.TAKEN
+    mine = snapshots.ask_queue
+    for victim in work:
+        if not victim.spec.idle:
+            theirs = snapshots.of(victim.app.queue)
+            left = theirs.remaining()
+            if left is not None and not _is_short(left, ask.items):
+                continue
+            mark = snapshots.mark()
+            snapshots.remove(theirs, victim.items)
+            left = theirs.remaining()
+            if left is not None and any(left.get(n, 0) > 0 for n, _ in victim.items):
+                snapshots.undo(mark)
+                continue
+            entitled = mine.remaining()
+            if entitled is None or lacks(entitled, {}, victim.items):
+                snapshots.undo(mark)
+                return
+            snapshots.add(mine, victim.items)
+        yield victim
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------
@@ -241,16 +231,12 @@ def _victims_on(
     helpful: list[Ask] = []
     others: list[Ask] = []
     asked, free = dict(ask.items), node.free_for(ask)
-    for victim in on_node:
-        mark = snapshots.mark()
-        verdict = _judge(snapshots, ask, victim)
-        if verdict is Verdict.ENOUGH:
-            break
-        if verdict is Verdict.SPARED:
-            continue
+    mark = snapshots.mark()
+    for victim in _taken(snapshots, ask, on_node):
         if any(asked.get(name, 0) > free.get(name, 0) for name, _ in victim.items):
             helpful.append(victim)
             add_to(free, victim.items)
+            mark = snapshots.mark()
         else:
             snapshots.undo(mark)
             others.append(victim)
@@ -258,16 +244,12 @@ def _victims_on(
     choice: Plan | None = None
     taken: list[Ask] = []
     free = node.free_for(ask)
-    for victim in helpful + others:
-        verdict = _judge(snapshots, ask, victim)
-        if verdict is Verdict.ENOUGH:
+    for victim in _taken(snapshots, ask, helpful + others):
+        taken.append(victim)
+        add_to(free, victim.items)
+        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
+            choice = Plan(ask, node, tuple(taken))
             break
-        if verdict is Verdict.TAKEN:
-            taken.append(victim)
-            add_to(free, victim.items)
-            if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
-                choice = Plan(ask, node, tuple(taken))
-                break
     snapshots.undo()
     return choice
 
@@ -286,13 +268,12 @@ def _more_victims(
     have = set(chosen)
     more: list[Ask] = []
     others = sorted((v for v in found if v not in have), key=preference)
-    for victim in within(dict(most), [*chosen, *others])[len(chosen) :]:
-        before = mine.remaining()
-        verdict = _judge(snapshots, ask, victim)
-        if verdict is Verdict.ENOUGH:
-            break
-        if verdict is Verdict.TAKEN and (_empties(victim, ask) if victim.spec.idle else mine.remaining() != before):
+    before = mine.remaining()
+    for victim in _taken(snapshots, ask, within(dict(most), [*chosen, *others])[len(chosen) :]):
+        after = mine.remaining()
+        if _empties(victim, ask) if victim.spec.idle else after != before:
             more.append(victim)
+        before = after
     snapshots.undo()
     return more
 
