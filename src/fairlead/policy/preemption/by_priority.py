@@ -27,7 +27,7 @@ from fairlead.policy.preemption.candidates import NONE_YOUNG
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
-from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Attempts:
         weaker = weaker_than(partition, ask)
         if not may_run(ask.app, Counter(other.app for other in weaker)):
             return None, False
-        if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+        if may_stop_ms(partition, ask) > partition.now_ms:
             return None, False
         if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
             return taken_back, True

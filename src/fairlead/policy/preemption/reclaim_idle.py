@@ -30,7 +30,7 @@ from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import overdrawn, unspared, within
-from fairlead.policy.preemption.termination_timeouts import may_move_on, moves_on
+from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> b
     So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
     before = _place_of(batch.head) if batch is not None else None
-    waiting = [n.ask for n in partition.nominations.of.values() if may_move_on(partition, n.ask)]
+    stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
+    waiting = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
     tried: list[Demand] = []
     for leaf in partition.root.walk():
         for demand in leaf.every_demand():
@@ -138,7 +139,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
     if not may_start(partition, ask):
         return False
-    if ask.nomination is not None and ask.nomination.is_coming and not may_move_on(partition, ask):
+    if may_stop_ms(partition, ask) > partition.now_ms:
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.

@@ -60,14 +60,13 @@ def _let_try_again(partition: Partition, ask: Ask) -> None:
     ask.app.queue.touch_app(ask.app)
 
 
-def may_move_on(partition: Partition, ask: Ask) -> bool:
-    """Whether it is stuck and may have other work stopped instead."""
-    return moves_on_ms(partition, ask) <= partition.now_ms
-
-
-def moves_on_ms(partition: Partition, ask: Ask) -> int:
-    """From when on it may have other work stopped instead; `NEVER_MS`: what was stopped for it may leave in time."""
-    if ask.nomination is None or not ask.nomination.is_stuck:
+def may_stop_ms(partition: Partition, ask: Ask) -> int:
+    """From when on it may have work stopped, now, or instead of what is late; `NEVER_MS`: what was stopped for it may
+    leave in time.
+    """
+    if ask.nomination is None or not ask.nomination.is_coming:
+        return partition.now_ms
+    if not ask.nomination.is_stuck:
         return NEVER_MS
     until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
     return until_ms if until_ms is not None else partition.now_ms

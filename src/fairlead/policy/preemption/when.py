@@ -17,7 +17,7 @@ from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
 from fairlead.policy.preemption.survey import Survey
-from fairlead.policy.preemption.termination_timeouts import moves_on, moves_on_ms
+from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
 if TYPE_CHECKING:
@@ -77,11 +77,10 @@ class Attempts:
                 continue
             if waits_for_turn(partition, ask):
                 break
-            if ask.nomination is not None and ask.nomination.is_coming:
-                may_ms = moves_on_ms(partition, ask)
-                if may_ms > now:
-                    next_ms = min(next_ms, may_ms)
-                    continue
+            may_ms = may_stop_ms(partition, ask)
+            if may_ms > now:
+                next_ms = min(next_ms, may_ms)
+                continue
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
             if _is_futile(partition, batch, ask):
