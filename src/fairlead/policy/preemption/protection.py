@@ -83,8 +83,7 @@ def within_guarantees(
 ) -> list[Ask]:
     """As many of the first of these as may go without leaving a queue, but the `unguarded`, below its guarantee.
 
-    What was told to stop counts as gone; idle work is within no guarantee. `known` keeps `above_guarantee` for all
-    nodes that are tried for one ask.
+    What was told to stop counts as gone; idle work is within no guarantee. `known`: see `above_guarantee`.
     """
     left: dict[Queue, dict[str, int]] = {}
     kept: list[Ask] = []
@@ -92,9 +91,7 @@ def within_guarantees(
         guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
         for queue in guarded:
             if queue not in left:
-                if queue not in known:
-                    known[queue] = above_guarantee(partition, queue)
-                left[queue] = dict(known[queue])
+                left[queue] = dict(above_guarantee(partition, queue, known))
         if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
             for queue in guarded:
                 for name, amount in victim.items:
@@ -108,23 +105,25 @@ def least_above(
     partition: Partition, leaf: Queue, name: str, unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
 ) -> float:
     """How much of a resource work of a leaf may give at most without leaving a queue, but the `unguarded`, below its
-    guarantee. `known`: see `within_guarantees`.
+    guarantee. `known`: see `above_guarantee`.
     """
     least = math.inf
     for queue in leaf.lineage:
         if queue.guaranteed and name in queue.guaranteed and queue not in unguarded:
-            if queue not in known:
-                known[queue] = above_guarantee(partition, queue)
-            least = min(least, max(known[queue][name], 0))
+            least = min(least, max(above_guarantee(partition, queue, known)[name], 0))
     return least
 
 
-def above_guarantee(partition: Partition, queue: Queue) -> dict[str, int]:
+def above_guarantee(partition: Partition, queue: Queue, known: dict[Queue, dict[str, int]]) -> dict[str, int]:
     """By how much what runs there is more than the guarantee, for all that this names; below 0: less. What was told to
-    stop counts as gone, also where its room is not counted on.
+    stop counts as gone, also where its room is not counted on. `known` keeps it while things stay as they are.
     """
+    if queue in known:
+        return known[queue]
     used, gone, idle = queue.allocated, queue.preempting, queue.idle
-    above = {n: used.get(n, 0) - gone.get(n, 0) - idle.get(n, 0) - v for n, v in (queue.guaranteed or {}).items()}
+    above = known[queue] = {
+        n: used.get(n, 0) - gone.get(n, 0) - idle.get(n, 0) - v for n, v in (queue.guaranteed or {}).items()
+    }
     for ask in (*partition.disruption.going, *partition.disruption.overdue):
         if not ask.spec.idle and queue in ask.app.queue.lineage:
             for name, amount in ask.items:

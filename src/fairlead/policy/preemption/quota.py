@@ -16,6 +16,7 @@ from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources, take_from
 from fairlead.policy.preemption.protection import above_guarantee
+from fairlead.policy.preemption.survey import may_be_told
 from fairlead.policy.preemption.victims import reluctance
 
 if TYPE_CHECKING:
@@ -129,14 +130,10 @@ def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> lis
         a
         for app in leaf.applications.values()
         for a in app.asks.values()
-        if a.node is not None
-        and a.evict_cause is None
-        and not a.required_node
-        and not a.spec.idle
-        and all(v <= share[n] for n, v in a.items if n in share)
+        if may_be_told(a) and not a.spec.idle and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    promised, above = leaf.guaranteed or {}, above_guarantee(partition, leaf)
+    promised, above = leaf.guaranteed or {}, above_guarantee(partition, leaf, {})
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
