@@ -53,7 +53,6 @@ class Floors:
         "_kept",
         "_least_kept",
         "_of_amounts",
-        "_of_leaf",
         "_of_shape",
         "_standing",
         "_tops",
@@ -70,7 +69,6 @@ class Floors:
         """The lowest of those, as seen at the root."""
         self._standing: dict[Queue, int] | None = None
         """By queue the lowest standing, as seen there, of what could be taken from below it; None: nobody asked yet."""
-        self._of_leaf: dict[Queue, int] = {}
         self._of_shape: dict[Shape, int] = {}
         self._of_amounts: list[tuple[Items, int]] = []
         """How high it has to be which makes room for these amounts."""
@@ -135,10 +133,7 @@ class Floors:
             return NOBODY
         if not self.partition.root.shifts_priority:
             return min(self.table.lowest(), self._least_kept)
-        found = self._of_leaf.get(leaf)
-        if found is None:
-            found = self._of_leaf[leaf] = min(self._as_seen_in(leaf), default=EVERYBODY)
-        return found
+        return min(self._as_seen_in(leaf), default=EVERYBODY)
 
     def of_full(self, demand: Demand) -> int:
         """Only a standing above this may have room made in the queues on the way that are known to be full; `NOBODY`:

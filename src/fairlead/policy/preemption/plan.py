@@ -72,7 +72,6 @@ class Search:
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
         it does: what started meanwhile in room that it could have had it would stop later.
         """
-        self._overdrawn = bool(partition.nominations) and nominations.is_overdrawn(partition)
         given_up = weaker if nomination is None else [*weaker, ask]
         self._waits_above = nominations.gets_room_above(partition, ask)
         self._weaker_on = by_node(given_up)
@@ -278,9 +277,10 @@ class Search:
     def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
+        is_overdrawn = nominations.is_overdrawn(self.partition)
         yielding = dict.fromkeys(weaker)
         for nominee in sorted(weaker, key=lambda a: (*(-v for v in rank(a.app.queue, a.priority)), a.seq)):
-            held = [b for b in bounds if b.holds(nominee) and (self._overdrawn or b.place is not self.partition.root)]
+            held = [b for b in bounds if b.holds(nominee) and (is_overdrawn or b.place is not self.partition.root)]
             del yielding[nominee]
             if (
                 all(bound.lets(nominee) for bound in held)

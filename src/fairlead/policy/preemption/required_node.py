@@ -72,9 +72,7 @@ def _will_fit(partition: Partition, ask: Ask, node: Node, newcomers: Collection[
     if fits_in(ask.items, _room_beside(node, ask, newcomers, ())) and partition.nodes.suits(ask, node):
         return True
     leaving = _leaving(node)
-    if not leaving or not fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)):
-        return False
-    return partition.nodes.suits(ask, node, leaving)
+    return fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)) and partition.nodes.suits(ask, node, leaving)
 
 
 def _leaving(node: Node) -> list[Ask]:
