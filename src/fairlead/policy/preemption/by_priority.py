@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import merge
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate, reserve_node
@@ -64,8 +63,8 @@ class Attempts:
         if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for demands in self._untried():
-            found = self._of_class(demands, path)
+        for batches in self._untried():
+            found = self._of_class(batches, path)
             if found is not None and (best is None or found[0] < best[0]):
                 best = found
         if best is None or (path is not None and not best[0] < path):
@@ -76,14 +75,15 @@ class Attempts:
             self._carry_out(best[1])
         return True
 
-    def _untried(self) -> Collection[list[Demand]]:
-        """Demands for which it is not known that nothing can be stopped; each list stands for each other.
+    def _untried(self) -> Collection[list[Batch]]:
+        """The first batches of demands for which it is not known that nothing can be stopped; each list stands for each
+        other.
 
         They are in the order of their age, since a search may report a loop: how they came into the lines is forgotten
         with a restart.
         """
         partition, lines = self.partition, self.lines
-        found: list[tuple[int, Demand]] = []
+        found: list[Batch] = []
         hopeless: list[Demand] = []
         floors = self._floors = self._floors or Floors(partition, lines.stoppable)
         for demand in floors.those_above(lines):
@@ -93,11 +93,11 @@ class Attempts:
             if first is not None and floors.is_below(first[2].head, demand.shape):
                 hopeless.append(demand)
             elif first is not None:
-                found.append((first[2].head.seq, demand))
+                found.append(first[2])
         note_tried(partition, hopeless)
-        classes: dict[Class, list[Demand]] = {}
-        for _, demand in sorted(found, key=itemgetter(0)):
-            classes.setdefault(class_of(demand), []).append(demand)
+        classes: dict[Class, list[Batch]] = {}
+        for batch in sorted(found, key=lambda batch: batch.head.seq):
+            classes.setdefault(class_of(batch.demand), []).append(batch)
         return classes.values()
 
     def _may_look(self, demand: Demand) -> bool:
@@ -112,12 +112,12 @@ class Attempts:
         first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
         return first is None or not is_at_closed_gate(demand, first[2].app)
 
-    def _of_class(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
-        """The plan for the first ask in order of demands that stand for each other, with its place."""
+    def _of_class(self, batches: list[Batch], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
+        """The plan for the first ask in order of demands that stand for each other, by their first batches, with its
+        place.
+        """
         partition = self.partition
-        firsts = [entry[2].head for demand in demands if (entry := self.lines.first(demand)) is not None]
-        if not firsts:
-            return None
+        demands, firsts = [batch.demand for batch in batches], [batch.head for batch in batches]
         top = max(ask.priority for ask in firsts)
         strongest = [ask for ask in firsts if ask.priority == top]
         if path is not None and strength(strongest[0]) > path[0]:
