@@ -27,13 +27,13 @@ class QueueSnapshot:
 
     __slots__ = ("guaranteed", "is_above_ask", "is_ask_queue", "parent", "used")
 
-    def __init__(self, queue: Queue, parent: QueueSnapshot | None) -> None:
+    def __init__(self, queue: Queue, parent: QueueSnapshot | None, ask_queue: Queue) -> None:
         self.parent = parent
         self.guaranteed: Mapping[str, int] = queue.guaranteed or {}
         gone, idle = queue.preempting, queue.idle
         self.used: Book = {n: v - gone.get(n, 0) - idle.get(n, 0) for n, v in queue.allocated.items()}
-        self.is_ask_queue = False
-        self.is_above_ask = False
+        self.is_ask_queue = queue is ask_queue
+        self.is_above_ask = ask_queue.guaranteed is not None and queue in ask_queue.lineage[1:]
         """A queue above an ask queue that has a guarantee of its own; it does not restrict what happens below it."""
 
     def add(self, items: Items) -> None:
@@ -78,12 +78,8 @@ class QueueSnapshots:
         """The snapshot of a queue."""
         found = self._of.get(queue)
         if found is None:
-            found = QueueSnapshot(queue, self.of(queue.parent) if queue.parent is not None else None)
-            if queue is self._ask_queue:
-                found.is_ask_queue = True
-            elif queue in self._ask_queue.lineage:
-                found.is_above_ask = bool(self._ask_queue.guaranteed)
-            self._of[queue] = found
+            above = self.of(queue.parent) if queue.parent is not None else None
+            found = self._of[queue] = QueueSnapshot(queue, above, self._ask_queue)
         return found
 
     def add(self, snapshot: QueueSnapshot, items: Items) -> None:
