@@ -189,11 +189,11 @@ def _choose_node(
     for is_avoided, count, node_id, node in sorted(worth_a_look):
         if best is not None and (is_avoided or best.rank < (0, count, node_id)):
             break
-        on_node = within(dict(most), sorted(may_go[node], key=preference))
+        on_node = within(most, sorted(may_go[node], key=preference))
         choice = _victims_on(partition, node, ask, on_node, snapshots)
         for one in may_go[node] if choice is None and len(on_node) < len(may_go[node]) else ():
             # Those that are preferred use up what its queue may lose, and are not enough.
-            alone = _victims_on(partition, node, ask, within(dict(most), [one]), snapshots)
+            alone = _victims_on(partition, node, ask, within(most, [one]), snapshots)
             if alone is not None and (choice is None or preference(one) < preference(choice.victims[0])):
                 choice = alone
         if choice is not None and (best is None or choice.rank < best.rank):
@@ -269,7 +269,7 @@ def _more_victims(
     more: list[Ask] = []
     others = sorted((v for v in found if v not in have), key=preference)
     before = mine.remaining()
-    for victim in _taken(snapshots, ask, within(dict(most), [*chosen, *others])[len(chosen) :]):
+    for victim in _taken(snapshots, ask, within(most, [*chosen, *others])[len(chosen) :]):
         after = mine.remaining()
         if _empties(victim, ask) if victim.spec.idle else after != before:
             more.append(victim)

@@ -231,7 +231,7 @@ class Search:
         while chosen and (over := overdrawn(self.partition, chosen)):
             # These queues would lose more than they may: only so many of their lowest are candidates at all.
             most |= over
-            fewer = within(dict(most), reversed(candidates))
+            fewer = within(most, reversed(candidates))
             chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
             passed_over = [*passed_over, *(v for v in candidates if v not in fewer)]
         return chosen if chosen is not None else self._one_of(passed_over, node, bounds, leaving, among_own)

@@ -64,10 +64,11 @@ def unspared(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[A
     return [v for v in victims if not is_spared(partition, preemptor, v)]
 
 
-def within(left: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
-    """As many of the first of these as their queues may lose; what is `left` is used up by them."""
-    if not left:
+def within(most: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
+    """As many of the first of these as their queues may lose."""
+    if not most:
         return list(victims)
+    left = dict(most)
     kept: list[Ask] = []
     for victim in victims:
         capped = [queue for queue in victim.app.queue.lineage if queue in left]

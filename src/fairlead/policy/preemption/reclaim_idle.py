@@ -244,7 +244,7 @@ def _cheapest_of(
     most: dict[Queue, int] = {}
     while over := overdrawn(partition, (victim for victim in victims if victim in others)):
         most |= over
-        kept = set(within(dict(most), sorted((c for c in candidates if c in others), key=preference)))
+        kept = set(within(most, sorted((c for c in candidates if c in others), key=preference)))
         candidates = [c for c in candidates if c in kept or c not in others]
         victims = cheapest(needs, candidates)
     return victims
