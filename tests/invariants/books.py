@@ -196,10 +196,10 @@ def check_idle(partition: Partition) -> None:
     asks = [a for app in partition.applications.values() for a in app.asks.values() if a.spec.idle]
     lines = partition.idle.lines
     for key, line in lines.items():
-        assert line.asks, f"an empty line of idle asks is kept for {key}"
-        assert line.asks == sorted(line.asks, key=idle_key), f"idle asks of {key} are out of order"
-        assert all((a.app.queue, a.shape) == key for a in line.asks), f"an idle ask is in the line of {key} by mistake"
-    in_line = sorted(a.seq for line in lines.values() for a in line.asks)
+        assert line, f"an empty line of idle asks is kept for {key}"
+        assert line == sorted(line, key=idle_key), f"idle asks of {key} are out of order"
+        assert all((a.app.queue, a.shape) == key for a in line), f"an idle ask is in the line of {key} by mistake"
+    in_line = sorted(a.seq for line in lines.values() for a in line)
     assert in_line == sorted(a.seq for a in asks if a.pending), "idle asks are missing in line"
     running = sorted(a.seq for a in partition.idle.running)
     assert running == sorted(a.seq for a in asks if a.node is not None), "idle asks are missing among those that run"

@@ -73,8 +73,8 @@ def pending(partition: Partition) -> dict[Queue, tuple[Book, int]]:
 def _beside_batches(partition: Partition) -> Iterator[Ask]:
     """What waits and is not with what is like it: room is kept for it, or it is idle work."""
     yield from (ask for ask in partition.nominations if ask.batch is None)
-    for line in partition.idle.lines.values():
-        yield from line.asks
+    for asks in partition.idle.lines.values():
+        yield from asks
 
 
 # -- in order -------------------------------------------------------------------------------------------------------

@@ -28,45 +28,25 @@ def idle_key(ask: Ask) -> IdleKey:
     return (not ask.spec.retried, -ask.priority, ask.created_ms, ask.seq)
 
 
-class IdleLine:
-    """The waiting idle asks of one leaf and shape, in order: one look for a node serves all of them."""
-
-    __slots__ = ("asks", "leaf", "shape")
-
-    def __init__(self, leaf: Queue, shape: Shape) -> None:
-        self.leaf = leaf
-        self.shape = shape
-        self.asks: list[Ask] = []
-
-    @property
-    def head_key(self) -> IdleKey:
-        """The place of its first ask."""
-        return idle_key(self.asks[0])
-
-
 class IdleWork:
     """The idle asks of one partition."""
 
     def __init__(self) -> None:
-        self.lines: dict[tuple[Queue, Shape], IdleLine] = {}
-        """What waits."""
+        self.lines: dict[tuple[Queue, Shape], list[Ask]] = {}
+        """What waits, by leaf and shape, in order: one look for a node serves all of a line."""
         self.running: dict[Ask, None] = {}
         """What runs, in the order in which it started."""
 
     def join(self, ask: Ask) -> None:
         """An idle ask waits from now on."""
         assert ask.shape is not None
-        key = (ask.app.queue, ask.shape)
-        line = self.lines.get(key)
-        if line is None:
-            line = self.lines[key] = IdleLine(*key)
-        insort(line.asks, ask, key=idle_key)
+        insort(self.lines.setdefault((ask.app.queue, ask.shape), []), ask, key=idle_key)
 
     def leave(self, ask: Ask) -> None:
         """It waits no longer (or is about to change its place)."""
         assert ask.shape is not None
         key = (ask.app.queue, ask.shape)
-        asks = self.lines[key].asks
+        asks = self.lines[key]
         del asks[bisect_left(asks, idle_key(ask), key=idle_key)]
         if not asks:
             del self.lines[key]

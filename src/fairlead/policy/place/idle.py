@@ -17,20 +17,22 @@ from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition, Queue, Shape
-    from fairlead.core.books.idle_work import IdleKey, IdleLine
+    from fairlead.core.books.idle_work import IdleKey
     from fairlead.core.books.user_limits import Allowance
+    from fairlead.core.model.resources import Items
 
 
 def place_idle(partition: Partition) -> Ask | None:
     """Place the first idle ask in order that can start; None when none can."""
     best: tuple[IdleKey, Ask, Node] | None = None
-    for line in sorted(partition.idle.lines.values(), key=lambda line: line.head_key):
-        if best is not None and line.head_key > best[0]:
+    for (leaf, shape), asks in sorted(partition.idle.lines.items(), key=lambda line: idle_key(line[1][0])):
+        if best is not None and idle_key(asks[0]) > best[0]:
             break
-        if _is_closed(partition, line.leaf) or not _has_room_above(partition, line):
+        group = group_of(leaf)
+        if _is_closed(partition, group) or not _has_room_above(partition, group, shape.items):
             continue
-        node = _node_for(partition, line.shape)
-        ask = _first(partition, line) if node is not None else None
+        node = _node_for(partition, shape)
+        ask = _first(partition, asks) if node is not None else None
         if node is not None and ask is not None and (best is None or idle_key(ask) < best[0]):
             best = (idle_key(ask), ask, node)
     if best is None:
@@ -43,21 +45,20 @@ def place_idle(partition: Partition) -> Ask | None:
     return ask
 
 
-def _is_closed(partition: Partition, leaf: Queue) -> bool:
+def _is_closed(partition: Partition, group: Queue) -> bool:
     """Whether an ask of the resource group has a reservation, so that its idle work waits."""
-    return bool(partition.reserving.of) and partition.reserving.within(group_of(leaf)) is not None
+    return bool(partition.reserving.of) and partition.reserving.within(group) is not None
 
 
-def _has_room_above(partition: Partition, line: IdleLine) -> bool:
+def _has_room_above(partition: Partition, group: Queue, items: Items) -> bool:
     """Whether the resource group and the queues above it have room, beside what is promised there."""
-    group, items = group_of(line.leaf), line.shape.items
     return group.short_of_room(items) is None and queue_short_of_kept(partition, group, items) is None
 
 
-def _first(partition: Partition, line: IdleLine) -> Ask | None:
-    """The first ask of the line whose application may run, and whose user has room."""
+def _first(partition: Partition, asks: list[Ask]) -> Ask | None:
+    """The first of these asks whose application may run, and whose user has room."""
     full: dict[Allowance, None] = {}
-    for ask in line.asks:
+    for ask in asks:
         app = ask.app
         if app.allowance is not None and app.allowance in full:
             continue

@@ -80,9 +80,9 @@ def test_another_priority_of_what_is_nominated_is_a_change_of_the_books() -> Non
 
 def test_idle_work_with_another_priority_stands_elsewhere_in_its_line() -> None:
     _, part, [one, two] = waiting("one", "two", idle=True)
-    assert [line.asks for line in part.idle.lines.values()] == [[one, two]]
+    assert list(part.idle.lines.values()) == [[one, two]]
     change_priority(part, two, 5)
-    assert [line.asks for line in part.idle.lines.values()] == [[two, one]]
+    assert list(part.idle.lines.values()) == [[two, one]]
     assert part.root.reported == NO_PRIORITY, "idle work waits with no priority"
 
 

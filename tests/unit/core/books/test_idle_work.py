@@ -66,8 +66,7 @@ def test_what_waits_stands_in_one_line_for_each_leaf_and_shape() -> None:
     for each in (one, two):
         work.join(each)
     [line] = work.lines.values()
-    assert line.asks == [two, one]
-    assert line.head_key == idle_key(two)
+    assert line == [two, one]
     work.leave(two)
     work.leave(one)
     assert not work.lines
