@@ -18,7 +18,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.plain import to_brief, to_plain
 
-VERSION = 3
+VERSION = 4
 
 # For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
 ASK_STATE: dict[str, Any] = {

@@ -39,8 +39,8 @@ from fairlead.core.snapshot.dump import (
     VERSION,
 )
 
-READ = (2, VERSION)
-"""Version 2 says more than is needed, and holds back further attempts only."""
+READ = (2, 3, VERSION)
+"""Versions 2 and 3 say more than is needed; version 2 holds back further attempts only."""
 
 
 def load_cluster(state: dict[str, Any]) -> Cluster:
@@ -195,10 +195,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     for row in state["nodes"]:
         node = nodes[row["spec"]["id"]]
         for app_id, key in row["allocations"]:
-            ask = asks[app_id, key]
-            node.take(ask)
-            if ask.spec.idle:
-                partition.idle.running[ask] = None
+            node.take(asks[app_id, key])
         node.held = {asks[app, key]: asks[app, key].items for app, key in row["held"]}  # Also of swaps under way.
         node.reservations = {asks[app, key]: since_ms for app, key, since_ms in row["reservations"]}
         node.recompute(node.allocated)
@@ -220,6 +217,8 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             count_use(ask, 1)
         if ask.pending:
             _put_in_line(partition, ask)
+    idle = (ask for ask in asks.values() if ask.spec.idle and ask.node is not None)
+    partition.idle.running = dict.fromkeys(sorted(idle, key=lambda ask: (ask.started_seq, ask.seq)))
     for row in state["nominations"]:
         ask = asks[tuple(row["ask"])]
         victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)

@@ -33,7 +33,7 @@ class QueueSnapshot:
         gone, idle = queue.preempting, queue.idle
         self.used: Book = {n: v - gone.get(n, 0) - idle.get(n, 0) for n, v in queue.allocated.items()}
         self.is_ask_queue = queue is ask_queue
-        self.is_above_ask = ask_queue.guaranteed is not None and queue in ask_queue.lineage[1:]
+        self.is_above_ask = bool(ask_queue.guaranteed) and queue in ask_queue.lineage[1:]
         """A queue above an ask queue that has a guarantee of its own; it does not restrict what happens below it."""
 
     def add(self, items: Items) -> None:
