@@ -74,6 +74,12 @@ def test_a_state_of_version_2_is_read() -> None:
     assert len(text) > 2 * len(json.dumps(_busy().dump(), indent=1))
 
 
+def test_a_state_of_version_3_is_read() -> None:
+    """It was written by the same course of events, and says also what can be added up."""
+    text = (Path(__file__).parent / "data" / "version-3.json").read_text()
+    assert Scheduler.load(json.loads(text)).dump() == _busy().dump()
+
+
 def _but_for_starts(state: Any) -> Any:
     """A state without the numbers that starts have, and those that others have because of it."""
     if isinstance(state, dict):
