@@ -35,7 +35,7 @@ def reshare(partition: Partition) -> None:
 
 def wake_all(partition: Partition) -> None:
     """Something general changed: look at everything again."""
-    partition.rested_at = partition.counted_at = None
+    partition.rested_at = None
     for shape in list(partition.nodes.unfit):
         partition.nodes.clear_unfit(shape)
     if partition.trackers is not None:

@@ -59,8 +59,6 @@ class Partition:
     """Applications in queues where they may have to rest (`policy.eligibility.backoff`)."""
     rested_at: tuple[int, int] | None = None
     """The state of things in which a run found nothing to do; never needed, only quicker."""
-    counted_at: tuple[int, int] | None = None
-    """The state of things in which those were last looked at; never needed, only quicker."""
     swappable: dict[Queue, dict[Application, None]] = field(default_factory=dict)
     """By leaf, applications with placeholders in which some ask may replace one, as far as known."""
     homeless: dict[Application, None] = field(default_factory=dict)

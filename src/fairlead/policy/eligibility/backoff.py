@@ -32,10 +32,6 @@ def rest_all(partition: Partition) -> bool:
     """Nothing more can be placed: let rest what has missed often enough and has some ask (waiting or running) behind
     that; True when something rests now.
     """
-    stamp = (partition.news, partition.books_version)
-    if partition.counted_at == stamp:
-        return False
-    partition.counted_at = stamp
     found = False
     # In order of arrival: so are the timers that are set, also after a restart.
     for app in sorted(partition.uncounted, key=lambda app: app.seq):
