@@ -33,8 +33,6 @@ def join(partition: Partition, ask: Ask) -> None:
     if found is None:
         found = partition.shapes[key] = Shape(key)
         partition.nodes.meet_shape(found)
-        if not found.is_plain:
-            partition.nodes.terrain.need(found)
     found.pending += 1
     if ask.created_ms < found.oldest_ms:
         found.oldest_ms = ask.created_ms
@@ -46,7 +44,7 @@ def forget(partition: Partition, shape: Shape) -> None:
     partition.shapes.pop(shape.key, None)
     partition.nodes.forget_shape(shape)
     if not shape.is_plain or shape.watched:
-        partition.nodes.terrain.need_no_longer(shape)
+        partition.nodes.terrain.forget(shape)
 
 
 def meet(partition: Partition, where: Constraints) -> None:

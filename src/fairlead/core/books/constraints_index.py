@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from fairlead.core.books.node_columns import Mask
     from fairlead.core.model.specs import AskSpec
 
-UNUSED_KEPT = 64
-"""Tallies that no waiting shape needs are kept up to this many: counting from the start costs more than keeping."""
+SPARE = 64
+"""Tallies that no waiting shape needs are dropped when there are twice as many as were needed when last looked, and
+this many more: counting from the start costs more than keeping.
+"""
 
 RepellerKey = tuple[Selector, str]
 Test = Callable[["Ask"], bool]
@@ -84,8 +86,8 @@ class Terrain:
         self.promised: dict[Ask, Node] = {}
         """Asks that count on a node as if they ran there (`core.books.kept_constraints`)."""
         self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
-        self._users: dict[Selector, int] = {}
-        """Of each selector that is counted, how many shapes need it."""
+        self._tidy_at = SPARE
+        """When more selectors are counted than these, those that no waiting shape needs are dropped."""
         self._grounds = Grounds(table.columns)
         self.ground, self.topology = self._grounds.of, self._grounds.topology
 
@@ -99,23 +101,15 @@ class Terrain:
             return (ask.items, ask.required_node)
         return (ask.items, ask.required_node, ask.where, labels)
 
-    def need(self, shape: Shape) -> None:
-        """A shape is new: what it counts is kept for as long as it waits."""
-        for selector in counted_for(shape.where):
-            self._users[selector] = self._users.get(selector, 0) + 1
-
-    def need_no_longer(self, shape: Shape) -> None:
-        """A shape is gone."""
+    def forget(self, shape: Shape) -> None:
+        """A shape is gone; what is counted for those that wait is kept."""
         self.unwatch(shape)
-        for selector in counted_for(shape.where):
-            left = self._users[selector] - 1
-            if left:
-                self._users[selector] = left
-            else:
-                del self._users[selector]
-        if len(self.counted) > len(self._users) + UNUSED_KEPT:
-            for selector in [s for s in self.counted if s not in self._users]:
+        if len(self.counted) > self._tidy_at:
+            waiting = (*self._table.fitting, *self._table.unfit)
+            needed = {selector: None for each in waiting for selector in counted_for(each.where)}
+            for selector in [s for s in self.counted if s not in needed]:
                 self.standing.drop(selector)
+            self._tidy_at = 2 * len(self.counted) + SPARE
 
     # -- what runs ------------------------------------------------------------------------------------------------
 
