@@ -86,8 +86,7 @@ def check_nominations(partition: Partition) -> None:
     for app in partition.applications.values():
         for ask in app.asks.values():
             assert ask.nomination is None or ask in book, f"{ask} is nominated, and the book does not know"
-    ceilings = partition.trackers.ceilings.values() if partition.trackers is not None else ()
-    for place in (*partition.root.walk(), *ceilings):
+    for place in (*partition.root.walk(), *partition.trackers.ceilings.values()):
         asks = [a for a, n in book.of.items() if place is partition.root or place in n.places]
         count = {a.app: [other.app for other in asks].count(a.app) for a in asks}
         assert place.promised == count, f"{place} keeps places for {place.promised}, kept for {count}"
@@ -128,7 +127,7 @@ def check_limits(partition: Partition) -> None:
             assert batch.demand.allowance is app.allowance, f"{app.id} waits under limits that are not its own"
     for app in partition.unseen:
         assert partition.applications.get(app.id) is app, f"{app.id} is gone and still unseen"
-    if trackers is None:
+    if not trackers.limits:
         assert not any(app.allowance for app in apps), "an application has limits, and there are none"
         return
     for key, allowance in trackers.allowances.items():

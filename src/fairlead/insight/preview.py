@@ -173,7 +173,7 @@ def queue_settings(partition: Partition, queue: Queue) -> dict[str, Any]:
 
 def _limits_of(partition: Partition, path: str) -> dict[str, Any] | None:
     """Each user and group with a limit of his own in a queue, and what it is."""
-    own = partition.trackers.limits.get(path) if partition.trackers is not None else None
+    own = partition.trackers.limits.get(path)
     if own is None:
         return None
     named = [(f"user {name}", limit) for name, limit in own.users.items()]
@@ -216,8 +216,8 @@ def _newly_over(old: Partition, new: Partition, name: Naming) -> Iterator[OverLi
         was, excess = old.root.find(queue.path), _excess(queue)
         apps = [a for q in queue.walk() for a in q.applications.values() if a.allocations] if excess else []
         yield from over(queue.path, "", excess, {} if was is None else _excess(was), apps)
-    ceilings = old.trackers.ceilings if old.trackers is not None else {}
-    for key, ceiling in new.trackers.ceilings.items() if new.trackers is not None else ():
+    ceilings = old.trackers.ceilings
+    for key, ceiling in new.trackers.ceilings.items():
         apps = [new.applications[app] for app in ceiling.applications if app in new.applications]
         known = _ceiling_excess(ceilings[key]) if key in ceilings else {}
         yield from over(ceiling.queue, f"{ceiling.kind} {ceiling.name}", _ceiling_excess(ceiling), known, apps)

@@ -75,7 +75,7 @@ def _group(partition: Partition, name: str, apps: list[Application]) -> Row:
 
 
 def _limits(partition: Partition) -> dict[str, QueueLimits]:
-    return partition.trackers.limits if partition.trackers is not None else {}
+    return partition.trackers.limits
 
 
 def _counting(partition: Partition) -> list[Application]:

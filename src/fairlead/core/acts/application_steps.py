@@ -32,8 +32,7 @@ def admit(partition: Partition, app: Application) -> None:
     app.placeholder_timeout_ms = gangs.timeout_ms(app.spec, partition.now_ms)
     partition.applications[app.id] = app
     app.queue.applications[app.id] = app
-    if partition.trackers is not None:
-        partition.trackers.join(app)
+    partition.trackers.join(app)
 
 
 def advance(partition: Partition, app: Application, step: Step, cause: str = "") -> None:
@@ -132,8 +131,7 @@ def forget(partition: Partition, app: Application) -> None:
     gangs.part_ways(app)
     partition.unseen.pop(app, None)
     partition.held_asks.drop(app.id)
-    if partition.trackers is not None:
-        partition.trackers.leave(app)
+    partition.trackers.leave(app)
     if app.state in LIVE:
         app.queue.count_running(-1)
     for kind in OF_APPLICATIONS:

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 def come_under_limits(partition: Partition, app: Application) -> None:
     """An application that has nothing begins to wait or to run: the limits that hold by now are worked out afresh."""
-    trackers = partition.trackers
-    if trackers is not None and not app.tracked and not app.pending_count:
-        trackers.leave(app)
-        trackers.join(app)
+    if not app.tracked and not app.pending_count:
+        partition.trackers.leave(app)
+        partition.trackers.join(app)
 
 
 def decide_groups(partition: Partition) -> None:
@@ -44,24 +43,22 @@ def limits_changed(partition: Partition) -> None:
     That an application counts for no group stands whatever limits are added. One that no scheduling run has come to
     since is looked at afresh.
     """
-    before, after = partition.trackers, Trackers.of(partition.spec.root)
-    if before is None and after is None:
+    before, after = partition.trackers, Trackers(partition.spec.root)
+    if not before.limits and not after.limits:
         return
     partition.trackers = after
     for app in partition.applications.values():
-        if before is not None and app.limit_group and _lost_a_limit(app, app.limit_group, before, after):
+        if app.limit_group and _lost_a_limit(app, app.limit_group, before, after):
             app.limit_group = None
         if app.limit_group is None and app.pending_count:
             partition.unseen[app] = None
         else:
             partition.unseen.pop(app, None)
         app.allowance = None
-        if after is not None:
-            after.join(app)
+        after.join(app)
         for batch in app.batches.values():
             app.refile(batch)  # In no line yet: after a reload all is put in line anew.
 
 
-def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers | None) -> bool:
-    kept = after.group_limits(app, group) if after is not None else set()
-    return not before.group_limits(app, group) <= kept
+def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers) -> bool:
+    return not before.group_limits(app, group) <= after.group_limits(app, group)

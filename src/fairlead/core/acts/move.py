@@ -29,8 +29,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     for ask in app.asks.values():
         partition.admission.leave(ask)
     was_allocating = app.id in old.allocating_accepted
-    if partition.trackers is not None:
-        partition.trackers.leave(app)
+    partition.trackers.leave(app)
     application_steps.leave_accepted(app)
     _leave(partition, app, old)
     app.queue = leaf
@@ -45,8 +44,7 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
         partition.nodes.since_search[ask.node] = None
     for ask in app.asks.values():
         partition.admission.enter(ask)
-    if partition.trackers is not None:
-        partition.trackers.join(app)
+    partition.trackers.join(app)
     if app.tracked:
         decide_group(partition, app)
     if was_allocating:

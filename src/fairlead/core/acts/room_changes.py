@@ -38,8 +38,7 @@ def wake_all(partition: Partition) -> None:
     partition.rested_at = None
     for shape in list(partition.nodes.unfit):
         partition.nodes.clear_unfit(shape)
-    if partition.trackers is not None:
-        partition.trackers.wake_all()
+    partition.trackers.wake_all()
     for node in partition.nodes.nodes.values():
         partition.nodes.reserved_again |= dict.fromkeys(node.reservations)
     for queue in partition.root.walk():

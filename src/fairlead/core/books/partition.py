@@ -84,7 +84,7 @@ class Partition:
     keeps_history: bool = True
     """Ended applications, and what each consumed, are kept for a while; a simulation has its own record."""
 
-    trackers: Trackers | None = field(init=False)  # The limits of users and groups; None when there are none.
+    trackers: Trackers = field(init=False)  # The limits of users and groups.
     unseen: dict[Application, None] = field(default_factory=dict)
     """Applications that wait and that no scheduling run has come to yet: their group is not decided for good."""
 
@@ -92,7 +92,7 @@ class Partition:
         self.name = self.spec.name
         self.nodes = NodeTable(self.spec.node_sort)
         self.nodes.in_use = self.root.allocated
-        self.trackers = Trackers.of(self.spec.root)
+        self.trackers = Trackers(self.spec.root)
 
     @property
     def room_stamp(self) -> int:

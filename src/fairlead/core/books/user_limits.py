@@ -138,12 +138,6 @@ class Trackers:
         self.allowances: dict[tuple[str, str, str], Allowance] = {}
         self._read(root, "root")
 
-    @classmethod
-    def of(cls, root: QueueSpec) -> Trackers | None:
-        """The trackers for this tree of queues; None when it has no limits."""
-        trackers = cls(root)
-        return trackers if trackers.limits else None
-
     def _read(self, spec: QueueSpec, path: str) -> None:
         for limit in spec.limits:
             own = self.limits.setdefault(path, QueueLimits())
@@ -197,6 +191,8 @@ class Trackers:
 
     def join(self, app: Application) -> None:
         """An application comes under the limits that hold for it, with all that it uses already."""
+        if not self.limits:
+            return
         group = self.group_for(app) if app.limit_group is None else app.limit_group
         key = (app.queue.path, app.user, group)
         allowance = self.allowances.get(key)
@@ -215,6 +211,8 @@ class Trackers:
 
     def leave(self, app: Application) -> None:
         """An application no longer counts for anything here (it is gone, or moves: its group is decided anew)."""
+        if not self.limits:
+            return
         app.limit_group = None
         allowance, app.allowance = app.allowance, None
         if allowance is None:

@@ -81,8 +81,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         app = _load_application(row, queues[row["queue"]])
         partition.applications[app.id] = app
         app.queue.applications[app.id] = app
-        if partition.trackers is not None:
-            partition.trackers.join(app)
+        partition.trackers.join(app)
         asks |= {(app.id, key): ask for key, ask in app.asks.items()}
         for ask in app.asks.values():
             partition.admission.enter(ask)

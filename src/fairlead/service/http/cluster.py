@@ -191,8 +191,7 @@ async def list_limits(
 
 
 def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
-    if (trackers := partition.trackers) is None:
-        return
+    trackers = partition.trackers
     in_use = [each for _, each in sorted(trackers.ceilings.items(), key=lambda item: item[0]) if each.applications]
     for path, own in trackers.limits.items():
         for kind, named in (("user", own.users), ("group", own.groups)):

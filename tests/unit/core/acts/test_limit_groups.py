@@ -105,17 +105,15 @@ def test_without_limits_before_and_after_nothing_is_looked_at() -> None:
     [batch] = app.batches.values()
     demand = batch.demand
     limits_changed(part)
-    assert (part.trackers, app.allowance, batch.demand) == (None, None, demand)
+    assert (part.trackers.limits, app.allowance, batch.demand) == ({}, None, demand)
 
 
 def test_an_application_that_has_nothing_comes_under_the_limits_of_now() -> None:
     """One of which something waits keeps what was worked out for it."""
     s, part = world(group("lab"))
     app = waits(s)
-    trackers = part.trackers
-    assert trackers is not None
     before = app.allowance
-    trackers.limits["root.a"].users["ann"] = LimitSpec(users=("ann",), max_resources=FOUR)
+    part.trackers.limits["root.a"].users["ann"] = LimitSpec(users=("ann",), max_resources=FOUR)
     come_under_limits(part, app)
     assert app.allowance is before
     s.handle(Release("app", "k"), 0)

@@ -24,10 +24,6 @@ def test_its_nodes_know_what_the_queues_use() -> None:
     assert part.nodes.in_use == {"vcore": 2000}
 
 
-def test_without_limits_there_are_no_trackers() -> None:
-    assert partition(PriorityCluster()).trackers is None
-
-
 def test_an_ask_is_found_by_its_names_whether_it_waits_or_runs() -> None:
     """What is held is no ask yet."""
     c = PriorityCluster()

@@ -44,7 +44,9 @@ def names(app: Application) -> list[tuple[str, str, str]]:
 
 
 def test_a_tree_without_limits_keeps_nothing() -> None:
-    assert Trackers.of(QueueSpec(name="root", parent=True)) is None
+    known, queues = trackers({})
+    app = joined(known, queues)
+    assert (known.ceilings, known.allowances, app.allowance) == ({}, {}, None)
 
 
 def test_the_users_limits_come_first_and_from_the_leaf_up() -> None:

@@ -475,11 +475,11 @@ def test_books_and_decided_groups_survive_a_restart() -> None:
     assert s.dump() == again.dump()
 
 
-def test_a_partition_without_limits_keeps_no_trackers() -> None:
+def test_a_partition_without_limits_keeps_nothing_of_them() -> None:
     """And applications that no limit names wait with everybody else."""
     s = cluster(tree())
     submit(s, "x", 1)
-    assert s.cluster.partitions["default"].trackers is None
+    assert s.cluster.partitions["default"].trackers.allowances == {}
     reload(s, tree(p=[limit("bob", 1)]))
     assert s.cluster.partitions["default"].applications["x"].allowance is None
     s.handle(Release("x", "x-0", Cause.FINISHED), 0)
