@@ -246,13 +246,13 @@ def _levels(ask: Ask) -> Iterator[Level]:
     for queue in app.queue.lineage:
         if queue in paid:
             yield from _amounts(queue.path, "", queue.max or {}, queue.allocated, ask)
-        if queue.max_applications and app.state is State.ACCEPTED and app.id not in queue.allocating_accepted:
+        if queue.max_applications and app.state is State.ACCEPTED and not queue.counts(app):
             yield _level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
     for ceiling in app.ceilings:
         who = f"{ceiling.kind} {ceiling.name}"
         yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.used, ask)
-        if ceiling.max_applications and app.state is State.ACCEPTED and app.id not in ceiling.applications:
-            yield _level(ceiling.queue, who, "applications", 1, ceiling.begun(app), ceiling.max_applications)
+        if ceiling.max_applications and app.state is State.ACCEPTED and not ceiling.counts(app):
+            yield _level(ceiling.queue, who, "applications", 1, begun(ceiling, app), ceiling.max_applications)
 
 
 def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, int], ask: Ask) -> Iterator[Level]:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead.core.books.application_limits import closed_queue
+from fairlead.core.books.application_limits import closed_queue, closing_ceiling
 from fairlead.core.model import decisions as d
 from fairlead.core.model import events as e
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, Items, Resources, add_to
-from fairlead.policy.eligibility.limits import closing_ceiling, full_ceiling
+from fairlead.policy.eligibility.limits import full_ceiling
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask

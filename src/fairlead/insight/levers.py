@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fairlead.core.books.application_limits import begun
+from fairlead.core.books.application_limits import begun, is_closed
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.queues import QueueState
 from fairlead.core.model.lifecycle import State
@@ -103,7 +103,7 @@ def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
             widened(Part(What.LIMIT, ceiling.queue, most, 0, name, who), ceiling.used.get(name, 0))
         if ceiling.max_applications:
             part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, 0, who=who)
-            widened(part, ceiling.begun(ask.app))
+            widened(part, begun(ceiling, ask.app))
     levels = [row for row in levels if spec_of_queue(partition.spec.root, row[0].subject) is not None]
     return _lever(partition, levels) if levels else None
 
@@ -137,14 +137,13 @@ def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator
 
 def _gates(partition: Partition, app: Application) -> Iterator[tuple[Part, int]]:
     for queue in app.queue.lineage:
-        most = queue.max_applications
-        running = begun(queue, app)
-        if most and app.id not in queue.allocating_accepted and running + 1 > most:
+        if is_closed(queue, app):
+            value = begun(queue, app) + 1
             waiting = sum(len(below.applications) for below in queue.walk())
-            yield Part(What.QUEUE_APPLICATIONS, queue.path, most, running + 1), running + 1 + waiting
+            yield Part(What.QUEUE_APPLICATIONS, queue.path, queue.max_applications, value), value + waiting
     for ceiling in app.ceilings:
-        if ceiling.is_closed_for(app):
-            value = ceiling.begun(app) + 1
+        if is_closed(ceiling, app):
+            value = begun(ceiling, app) + 1
             who = _entry(partition, ceiling)
             part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, value, who=who)
             yield part, value + len(app.queue.applications)

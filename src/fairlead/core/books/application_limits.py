@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.lifecycle import State
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Iterable
 
-    from fairlead.core.books import Application, Queue
+    from fairlead.core.books import Application, Ceiling, Queue
     from fairlead.core.books.demand import Obstacle
 
 
@@ -40,8 +40,7 @@ def has_to_enter(app: Application) -> int:
         return GAVE_WAY
     if app.id in app.queue.allocating_accepted:
         return RUNS  # Its placeholders have its place already, also among what its user may run.
-    limited = app.allowance is not None and any(c.max_applications for c in app.allowance.ceilings)
-    if not limited and not any(q.max_applications for q in app.queue.lineage):
+    if not any(place.max_applications for place in (*app.queue.lineage, *app.ceilings)):
         return RUNS
     return IS_PROMISED if app in app.queue.promised else ENTERS
 
@@ -58,28 +57,30 @@ def look_again(app: Application) -> None:
 
 def closed_queue(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | None:
     """The first queue from the root down that runs as many applications as it may beside this one, or None."""
-    for queue in reversed(app.queue.lineage):
-        most = queue.max_applications
-        if most and app.id not in queue.allocating_accepted and begun(queue, app, yielding) >= most:
-            return queue
-    return None
+    return next((queue for queue in reversed(app.queue.lineage) if is_closed(queue, app, yielding)), None)
 
 
-def begun(queue: Queue, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> int:
-    """How many applications count in a queue; `but` one that is kept a place there."""
-    count = queue.running + len(queue.allocating_accepted)
-    return count + len(awaited(queue.promised, queue.allocating_accepted, but, yielding)) if queue.promised else count
+def closing_ceiling(app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
+    """The first ceiling of its user or group under which as many applications run as may beside this one, or None."""
+    return next((ceiling for ceiling in app.ceilings if is_closed(ceiling, app, yielding)), None)
 
 
-def awaited(
-    promised: Mapping[Application, int],
-    counted: Container[str],
-    but: Application | None = None,
-    yielding: Yielding = NONE_YIELDS,
-) -> list[Application]:
-    """Those that are kept a place and do not count already, `but` one."""
-    waiting = (a for a in promised if a is not but and a.state is State.ACCEPTED and a.id not in counted)
-    return [a for a in waiting if promised[a] > yielding.get(a, 0)]
+def is_closed(place: Obstacle, app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
+    """Whether the application would be one too many there."""
+    most = place.max_applications
+    return bool(most) and not place.counts(app) and begun(place, app, yielding) >= most
+
+
+def begun(place: Obstacle, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> int:
+    """How many applications count in a queue or limit; `but` one that is kept a place there."""
+    count = place.count_applications()
+    return count + len(awaited(place, but, yielding)) if place.promised else count
+
+
+def awaited(place: Obstacle, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> list[Application]:
+    """Those that are kept a place there and do not count already, `but` one."""
+    waiting = (a for a in place.promised if a is not but and a.state is State.ACCEPTED and not place.counts(a))
+    return [a for a in waiting if place.promised[a] > yielding.get(a, 0)]
 
 
 def keep_place(app: Application, places: Iterable[Obstacle]) -> None:

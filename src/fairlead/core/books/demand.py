@@ -248,9 +248,11 @@ class Demand:
 class Obstacle:
     """What may be in the way of demands above the nodes: a queue, or a limit of a user or group there."""
 
-    __slots__ = ("gated", "promised", "reserved", "waiting")
+    __slots__ = ("gated", "max_applications", "promised", "reserved", "waiting")
 
     def __init__(self) -> None:
+        self.max_applications = 0
+        """So many applications may count here; 0: any number."""
         self.waiting: dict[Demand, None] = {}
         """Demands that are woken when room is made under its maximum (of a queue: those of the leaf itself)."""
         self.gated: dict[Demand, None] = {}
@@ -262,6 +264,14 @@ class Obstacle:
 
     def lacks(self, items: Items) -> bool:
         """Whether the maximum has no room for this amount."""
+        raise NotImplementedError
+
+    def count_applications(self) -> int:
+        """How many applications count here, those apart that are kept a place."""
+        raise NotImplementedError
+
+    def counts(self, app: Application) -> bool:
+        """Whether an application that is accepted only is one of these."""
         raise NotImplementedError
 
     def wake_waiting(self) -> None:

@@ -22,6 +22,7 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, Tem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from fairlead.core.books.applications import Application
 
 RECOVERY_QUEUE = "root.@recovery@"
 
@@ -45,7 +46,6 @@ class Queue(QueueLine):
         "idle",
         "managed",
         "max",
-        "max_applications",
         "name",
         "order_moves",
         "owed_below",
@@ -79,7 +79,6 @@ class Queue(QueueLine):
         # What it may use.
         self.max: dict[str, int] | None = None
         self.guaranteed: dict[str, int] | None = None
-        self.max_applications = 0
         self.set_properties({})
         self.template: TemplateSpec | None = None
         self.admin_acl = ""
@@ -288,6 +287,14 @@ class Queue(QueueLine):
     def lacks(self, items: Items) -> bool:
         """Whether this maximum has no room for the amount."""
         return lacks(self.max, self.allocated, items)
+
+    def count_applications(self) -> int:
+        """How many applications run here and below, or have a place for their placeholders."""
+        return self.running + len(self.allocating_accepted)
+
+    def counts(self, app: Application) -> bool:
+        """Whether an application that is accepted only has a place for its placeholders."""
+        return app.id in self.allocating_accepted
 
     def loosened(self) -> None:
         """Room was made in this queue and above: what waits for it is looked at again."""

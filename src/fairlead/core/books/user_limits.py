@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited
 from fairlead.core.books.demand import Obstacle
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
 
@@ -40,7 +39,7 @@ class QueueLimits:
 class Ceiling(Obstacle):
     """What one user, or one group, may use of one queue and all below it, and what of that is in use."""
 
-    __slots__ = ("applications", "holders", "kind", "max", "max_applications", "name", "queue", "used")
+    __slots__ = ("applications", "holders", "kind", "max", "name", "queue", "used")
 
     def __init__(self, kind: str, name: str, queue: str, limit: LimitSpec) -> None:
         super().__init__()
@@ -63,15 +62,13 @@ class Ceiling(Obstacle):
         """Whether this amount does not fit under the maximum any more."""
         return lacks(self.max, self.used, items)
 
-    def is_closed_for(self, app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
-        """Whether one application more would be too many."""
-        most = self.max_applications
-        return bool(most) and app.id not in self.applications and self.begun(app, yielding) >= most
+    def count_applications(self) -> int:
+        """How many applications of the user or group have something that runs."""
+        return len(self.applications)
 
-    def begun(self, but: Application | None = None, yielding: Yielding = NONE_YIELDS) -> int:
-        """How many applications count here; `but` one that is kept a place."""
-        count = len(self.applications)
-        return count + len(awaited(self.promised, self.applications, but, yielding)) if self.promised else count
+    def counts(self, app: Application) -> bool:
+        """Whether this is one of them."""
+        return app.id in self.applications
 
     def __repr__(self) -> str:
         return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
@@ -93,13 +90,6 @@ class Allowance:
         """The first ceiling that has no room for this amount."""
         for ceiling in self.ceilings:
             if ceiling.lacks(items):
-                return ceiling
-        return None
-
-    def closed_by(self, app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
-        """The first ceiling under which as many applications run as may, not counting `app` itself."""
-        for ceiling in self.ceilings:
-            if ceiling.is_closed_for(app, yielding):
                 return ceiling
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue, closing_ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import (
     ApplicationsAtMax,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books import Ask, Partition
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.demand import Demand, Obstacle
+    from fairlead.core.books.demand import Demand
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
@@ -45,15 +45,13 @@ def leaves_places(app: Application, others: Collection[Application]) -> bool:
     waiting = {other: None for other in others if other is not app and other.state is State.ACCEPTED}
     if app.state is not State.ACCEPTED or not waiting:
         return True
-    counts: list[tuple[Obstacle, int, int, dict[str, None]]]
-    counts = [(q, q.max_applications, begun(q), q.allocating_accepted) for q in app.queue.lineage]
-    counts += [(c, c.max_applications, c.begun(), c.applications) for c in app.ceilings]
-    for place, most, count, counted in counts:
-        if not most or app.id in counted:
+    for place in (*app.queue.lineage, *app.ceilings):
+        most = place.max_applications
+        if not most or place.counts(app):
             continue
-        here = [o for o in waiting if o.id not in counted and (place in o.queue.lineage or place in o.ceilings)]
+        here = [o for o in waiting if not place.counts(o) and (place in o.queue.lineage or place in o.ceilings)]
         # What is promised a place is counted already.
-        if here and count + sum(each not in place.promised for each in (app, *here)) > most:
+        if here and begun(place) + sum(each not in place.promised for each in (app, *here)) > most:
             return False
     return True
 
@@ -65,11 +63,6 @@ def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | C
     if app.gives_way_to is not None:
         return app.gives_way_to.queue  # When that ends, it waits with another demand (`gangs.part_ways`).
     return closed_queue(app, yielding) or closing_ceiling(app, yielding)
-
-
-def closing_ceiling(app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
-    """The ceiling of its user or group under which as many applications run as may, or None."""
-    return app.allowance.closed_by(app, yielding) if app.allowance is not None else None
 
 
 def full_ceiling(app: Application, items: Items) -> Ceiling | None:
@@ -122,18 +115,18 @@ def _short(most: Mapping[str, int], used: Book, items: Items) -> tuple[Book, Boo
 
 def queue_applications(queue: Queue, app: Application) -> Reason:
     """Why an application waits until one fewer runs in a queue, or is promised to."""
-    running, most = queue.running + len(queue.allocating_accepted), queue.max_applications
+    running, most = queue.count_applications(), queue.max_applications
     if running < most:
-        to = tuple(a.id for a in awaited(queue.promised, queue.allocating_accepted, app))
+        to = tuple(a.id for a in awaited(queue, app))
         return ApplicationsPromised("queue", "", queue.path, running, most, to)
     return ApplicationsAtMax(queue.path, running, most)
 
 
 def limit_applications(ceiling: Ceiling, app: Application) -> Reason:
     """Why an application waits until one fewer runs under a ceiling, or is promised to."""
-    running, most = len(ceiling.applications), ceiling.max_applications
+    running, most = ceiling.count_applications(), ceiling.max_applications
     if running < most:
-        to = tuple(a.id for a in awaited(ceiling.promised, ceiling.applications, app))
+        to = tuple(a.id for a in awaited(ceiling, app))
         return ApplicationsPromised(ceiling.kind, ceiling.name, ceiling.queue, running, most, to)
     return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, most)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books import nominations
-from fairlead.core.books.application_limits import closed_queue
+from fairlead.core.books.application_limits import closed_queue, closing_ceiling
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.books.windows import covers
@@ -23,7 +23,6 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import (
-    closing_ceiling,
     full_ceiling,
     limit_applications,
     limit_reached,

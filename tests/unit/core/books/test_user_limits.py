@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from loose_books import application, tree
 
+from fairlead.core.books.application_limits import closing_ceiling
 from fairlead.core.books.applications import Application
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import UNGROUPED, Ceiling, Trackers
@@ -99,11 +100,10 @@ def test_as_many_applications_run_as_may() -> None:
     assert first.allowance is second.allowance
     assert first.allowance is not None
     first.allowance.add(first.id, ONE)
-    closed = second.allowance.closed_by(second) if second.allowance is not None else None
-    assert isinstance(closed, Ceiling)
-    assert first.allowance.closed_by(first) is None
+    assert isinstance(closing_ceiling(second), Ceiling)
+    assert closing_ceiling(first) is None
     first.allowance.strike_off(first.id)
-    assert first.allowance.closed_by(second) is None
+    assert closing_ceiling(second) is None
 
 
 def test_a_ceiling_goes_with_the_last_that_is_under_it() -> None:
