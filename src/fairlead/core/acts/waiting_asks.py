@@ -52,7 +52,7 @@ def enqueue(partition: Partition, ask: Ask) -> None:
     queue = app.queue
     shapes.join(partition, ask)
     if ask.spec.labels:
-        partition.nodes.terrain.label_keys.waits(ask)
+        partition.nodes.terrain.label_keys.carries(ask, ask.spec.labels)
     if app.limit_group is None:
         come_under_limits(partition, app)
         partition.unseen[app] = None
@@ -80,7 +80,7 @@ def dequeue(partition: Partition, ask: Ask) -> None:
     if not shape.pending:
         shapes.forget(partition, shape)
     if ask.spec.labels:
-        partition.nodes.terrain.label_keys.waits_no_longer(ask)
+        partition.nodes.terrain.label_keys.carries(ask, {})
     if app.priority not in app.by_priority:
         _priority_may_have_changed(app)
     if app.out_of_line or app.retried or ask.retried or app.queue.order_moves:

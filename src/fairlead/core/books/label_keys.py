@@ -50,30 +50,18 @@ class LabelKeys:
             self._lookers[key] -= 1
             self._drop_if_unused(key)
 
-    def waits(self, ask: Ask) -> None:
-        """The ask waits from now on."""
-        for key in ask.spec.labels:
-            self._carriers.setdefault(key, {})[ask] = None
-
-    def waits_no_longer(self, ask: Ask) -> None:
-        """It runs, or is gone."""
-        for key in ask.spec.labels:
-            self._drop_carrier(ask, key)
-
     def carries(self, ask: Ask, labels: Mapping[str, str]) -> None:
-        """A waiting ask is about to have these labels; those that it has no longer count for nobody."""
+        """The ask waits with these labels from now on (none: it runs, or is gone). Of those that it had until now, and
+        which its `spec` still says, the others count for it no longer.
+        """
         for key in labels:
             self._carriers.setdefault(key, {})[ask] = None
-        for key in ask.spec.labels:
-            if key not in labels:
-                self._drop_carrier(ask, key)
-
-    def _drop_carrier(self, ask: Ask, key: str) -> None:
-        carriers = self._carriers[key]
-        del carriers[ask]
-        if not carriers:
-            del self._carriers[key]
-            self._drop_if_unused(key)
+        for key in [key for key in ask.spec.labels if key not in labels]:
+            carriers = self._carriers[key]
+            del carriers[ask]
+            if not carriers:
+                del self._carriers[key]
+                self._drop_if_unused(key)
 
     def _drop_if_unused(self, key: str) -> None:
         if self._lookers.get(key) == 0 and key not in self._carriers:

@@ -232,7 +232,7 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
 def _put_in_line(partition: Partition, ask: Ask) -> None:
     app = ask.app
     shapes.join(partition, ask)
-    partition.nodes.terrain.label_keys.waits(ask)
+    partition.nodes.terrain.label_keys.carries(ask, ask.spec.labels)
     app.count_pending(ask)
     app.queue.add_pending(ask.items)
     if app.limit_group is None:
