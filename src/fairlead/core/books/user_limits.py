@@ -104,8 +104,7 @@ class Allowance:
         less = negative(items)
         for ceiling in self.ceilings:
             add_to(ceiling.used, less)
-            if ceiling.waiting or ceiling.reserved:
-                ceiling.wake_waiting()
+            ceiling.wake_waiting()
 
     def strike_off(self, app: str) -> None:
         """`app` does not count as running any longer; what waits to run is woken."""
