@@ -7,7 +7,6 @@ node; a partition in which nothing has such volumes keeps nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,9 +77,7 @@ def wake_sharing(table: NodeTable, volumes: Volumes) -> None:
 
 def is_beyond(where: Constraints, node: Node) -> bool:
     """Whether it has more volumes of some driver than the node takes, whatever leaves it."""
-    per_driver = Counter(map(driver_of, dict.fromkeys(where.volumes)))
-    limits = ((limit_of(node, driver), count) for driver, count in per_driver.items())
-    return any(limit is not None and count > limit for limit, count in limits)
+    return VolumeLimits().exceeded(where, node)
 
 
 def driver_of(volume: str) -> str:
