@@ -6,7 +6,6 @@ Decides where to look for such a shape: on those few nodes instead of on all. Ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.resources import fits_in
@@ -57,12 +56,9 @@ class Narrow:
                     gone.append(shape)
         return gone
 
-    def first(self, shape: Shape, score: Callable[[Node], float]) -> Node | None:
-        """The first node in order (score, then id) with room for a narrow shape."""
-        fitting = [node for node in self.room_on[shape] if has_room(shape, node)]
-        if len(fitting) < 2:
-            return fitting[0] if fitting else None
-        return min(fitting, key=lambda node: (score(node), node.id))
+    def with_room(self, shape: Shape) -> list[Node]:
+        """The nodes with room for a narrow shape."""
+        return [node for node in self.room_on[shape] if has_room(shape, node)]
 
 
 def has_room(shape: Shape, node: Node) -> bool:

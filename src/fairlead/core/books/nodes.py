@@ -287,6 +287,14 @@ class NodeTable:
         usage = node.usage()
         return usage if self.sort.policy == "fair" else 1.0 - usage
 
+    def in_order(self, node: Node) -> tuple[float, str]:
+        """The place of the node among all: by score, then by id."""
+        return (self.score(node), node.id)
+
+    def first_in_order(self, nodes: list[Node]) -> Node | None:
+        """The first of these nodes."""
+        return min(nodes, key=self.in_order, default=None)
+
     def first_for(self, shape: Shape, ask: Ask | None = None) -> Node | None:
         """The first open node in order (score, then id) that suits the shape and has room for it; with one of its asks,
         of those that this ask likes best.
@@ -294,7 +302,7 @@ class NodeTable:
         has_wish = ask is not None and self.has_wish(ask)
         if not has_wish and not self.discouraging and self.only_room_counts(shape):
             if shape in self.narrow.room_on:
-                return self.narrow.first(shape, self.score)
+                return self.first_in_order(self.narrow.with_room(shape))
             return self.order.first_fit(shape.items)
         return first_fit(self, shape, ask.spec if ask is not None else None, has_wish)
 
@@ -307,7 +315,7 @@ class NodeTable:
         """Of these, on each of which the ask may start, the first in order that it likes best."""
         if len(nodes) > 1 and (ask.where.prefers or self.discouraging or self.has_wish(ask)):
             nodes = best_of(self, nodes, ask.where, ask.spec)
-        return min(nodes, key=lambda n: (self.score(n), n.id), default=None)
+        return self.first_in_order(nodes)
 
     def has_wish(self, ask: Ask) -> bool:
         """Whether what this ask has, and others of its shape may not, tells nodes apart: its labels, or its images."""
@@ -332,4 +340,4 @@ class NodeTable:
 
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""
-        return sorted(self.nodes.values(), key=lambda n: (self.score(n), n.id))
+        return sorted(self.nodes.values(), key=self.in_order)

@@ -175,9 +175,7 @@ class _Future:
         if any(lacks(queue.max, self._used[queue], self._ask.items) for queue in self._used):
             return None
         self._all = True
-        here = [n for n in nodes if self._takes(n)]
-        score = self._partition.nodes.score
-        return min(here, key=lambda n: (score(n), n.id), default=None)
+        return self._partition.nodes.first_in_order([n for n in nodes if self._takes(n)])
 
     def _takes(self, node: Node) -> bool:
         ask = self._ask

@@ -287,15 +287,15 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
 def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
     """The nodes that are reserved for others and have room for the ask, by (score, id)."""
     nodes, columns = partition.nodes, partition.nodes.columns
-    in_order: Callable[[Node], tuple[float, str]] = lambda node: (nodes.score(node), node.id)  # noqa: E731
     if columns.behind() * 4 >= len(nodes.nodes):
-        return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=in_order))
+        return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=nodes.in_order))
     closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
     rows = np.flatnonzero(closed)
     rows = rows[np.argsort(columns.scores[rows], kind="stable")]  # Rows are in order of id.
     fresh = (node for row in rows if (node := columns.rows[row]) not in columns.stale)
     stale = [node for node in columns.stale if nodes.nodes.get(node.id) is node]
-    return merge(_kept_for_others(fresh, ask), sorted(_kept_for_others(stale, ask), key=in_order), key=in_order)
+    late = sorted(_kept_for_others(stale, ask), key=nodes.in_order)
+    return merge(_kept_for_others(fresh, ask), late, key=nodes.in_order)
 
 
 def _kept_for_others(nodes: Iterable[Node], ask: Ask) -> Iterator[Node]:

@@ -6,16 +6,10 @@ from loose_books import node
 
 from fairlead.core.books.candidate_nodes import MANY, Narrow, has_room
 from fairlead.core.books.demand import Shape
-from fairlead.core.books.node import Node
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec
 
 TWO = (("vcore", 2),)
-
-
-def full_name(found: Node | None) -> str:
-    """Its id, or nothing."""
-    return found.id if found is not None else ""
 
 
 def test_a_shape_is_looked_for_where_room_was_made() -> None:
@@ -24,18 +18,7 @@ def test_a_shape_is_looked_for_where_room_was_made() -> None:
     narrow.begin(shape, gained)
     narrow.gained(small)
     assert narrow.room_on == {shape: {gained: None}}
-    assert narrow.first(shape, lambda _: 0.0) is gained
-
-
-def test_of_several_the_first_in_order_is_taken() -> None:
-    """By score, then by id."""
-    narrow, shape = Narrow(), Shape((TWO, ""))
-    nodes = [node(name, vcore=4) for name in ("c", "b", "a")]
-    narrow.begin(shape, nodes[0])
-    for other in nodes[1:]:
-        narrow.gained(other)
-    scores = {"a": 2.0, "b": 1.0, "c": 1.0}
-    assert full_name(narrow.first(shape, lambda n: scores[n.id])) == "b"
+    assert narrow.with_room(shape) == [gained]
 
 
 def test_a_node_that_lost_its_room_counts_no_more() -> None:
@@ -63,7 +46,7 @@ def test_a_node_that_left_is_no_place() -> None:
     narrow.begin(shape, gone)
     narrow.gained(stays)
     narrow.removed(gone)
-    assert full_name(narrow.first(shape, lambda _: 0.0)) == "stays"
+    assert narrow.with_room(shape) == [stays]
 
 
 def test_a_node_that_is_set_aside_or_drained_has_no_room() -> None:

@@ -43,6 +43,16 @@ def used(s: Scheduler) -> dict[str, int]:
     return {n.id: n.occupied["vcore"] for n in nodes_of(s).values() if n.occupied.get("vcore")}
 
 
+def test_of_nodes_the_emptiest_is_first_then_the_smaller_id() -> None:
+    s = cluster(3)
+    s.handle(foreign("f", "n0"), 0)
+    table = s.cluster.partitions["default"].nodes
+    assert [node.id for node in table.every()] == ["n1", "n2", "n0"]
+    nodes = table.nodes
+    assert table.first_in_order([nodes["n0"], nodes["n2"], nodes["n1"]]) is nodes["n1"]
+    assert table.first_in_order([]) is None
+
+
 def test_it_is_where_it_was_last_reported() -> None:
     """It may grow and move, and its end frees the node that it was on; a second end is passed over."""
     s = cluster(3)
