@@ -195,12 +195,8 @@ class Queue(QueueLine):
         """The first queue from here up to (not including) the root whose maximum has no room for this amount."""
         for queue in self.lineage:
             limit = queue.max
-            if limit is None or queue.parent is None:
-                continue
-            used = queue.allocated
-            for name, amount in items:
-                if name in limit and used.get(name, 0) + amount > limit[name] and amount > 0:
-                    return queue
+            if limit is not None and queue.parent is not None and lacks(limit, queue.allocated, items):
+                return queue
         return None
 
     def fair_max(self) -> dict[str, int]:
@@ -270,19 +266,18 @@ class Queue(QueueLine):
 
     def add_preempting(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
-        less = negative(items) if sign > 0 else items
         for queue in self.lineage:
-            take_from(queue.preempting, less)
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
+            queue._add_part(queue.preempting, items, sign)
 
     def add_idle(self, items: Items, sign: int = 1) -> None:
         """This much of what is in use is idle work (sign -1: it is gone, or was told to stop for others)."""
-        less = negative(items) if sign > 0 else items
         for queue in self.lineage:
-            take_from(queue.idle, less)
-            if queue.owes and queue.guaranteed is not None:
-                note_owed(queue)
+            queue._add_part(queue.idle, items, sign)
+
+    def _add_part(self, book: Book, items: Items, sign: int) -> None:
+        take_from(book, negative(items) if sign > 0 else items)
+        if self.owes and self.guaranteed is not None:
+            note_owed(self)
 
     def lacks(self, items: Items) -> bool:
         """Whether this maximum has no room for the amount."""
