@@ -13,7 +13,7 @@ from properties.course import Course
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import AddAsks, SetPriority
-from fairlead.core.model.resources import Resources, pruned
+from fairlead.core.model.resources import Resources, add_to, pruned
 from fairlead.core.model.specs import AskSpec
 from fairlead.insight import line
 from fairlead.policy.order.effective_priority import path_of
@@ -46,6 +46,13 @@ def all_that_waits(partition: Partition) -> list[Ask]:
     return [ask for app in partition.applications.values() for ask in app.asks.values() if ask.pending]
 
 
+def amount(asks: list[Ask]) -> dict[str, int]:
+    book: dict[str, int] = {}
+    for ask in asks:
+        add_to(book, ask.items)
+    return pruned(book)
+
+
 def before_it_ran(scheduler: Scheduler, number: int) -> None:
     """Something comes, and something changes its place, that no run has looked at yet."""
     partition, chance = scheduler.cluster.partitions["default"], random.Random(number)
@@ -74,6 +81,6 @@ def test_the_line_and_its_sums_are_those_of_the_books(kind: str, monkeypatch: py
         sums = line.pending(partition)
         for queue in partition.root.walk():
             below = [ask for ask in waiting if queue in ask.app.queue.lineage]
-            assert (pruned(sums[queue][0]), sums[queue][1]) == (pruned(queue.pending), len(below)), (number, queue.path)
+            assert (pruned(sums[queue][0]), sums[queue][1]) == (amount(below), len(below)), (number, queue.path)
         assert line.waiting(partition) == len(waiting)
     assert seen > STATES // 10, "too few states in which much waits"

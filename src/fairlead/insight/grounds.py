@@ -19,6 +19,7 @@ from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
 from fairlead.insight.levers import Lever, grain, held_back_by, together
+from fairlead.insight.line import pending
 from fairlead.insight.parts import TOLERATES, Part, What
 from fairlead.insight.places import DRAINING, Place
 from fairlead.policy.eligibility import attempt_times
@@ -172,7 +173,7 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
 def _guarantee(partition: Partition, queue: Queue, ask: Ask) -> Lever | None:
     if spec_of_queue(partition.spec.root, queue.path) is None:
         return None
-    now, waits, rows = queue.guaranteed or {}, queue.pending, []
+    now, waits, rows = queue.guaranteed or {}, pending(partition)[queue][0], []
     for name, amount in ask.items:
         value = queue.allocated.get(name, 0) + amount
         if amount > 0 and value > now.get(name, 0):

@@ -20,6 +20,7 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import fits_in
 from fairlead.core.model.specs import PRIORITY_MAX
 from fairlead.insight.changes import names, spec_of_queue
+from fairlead.insight.line import pending
 from fairlead.insight.parts import Part, What
 from fairlead.insight.places import Place, places
 
@@ -66,7 +67,7 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
     app = ask.app
     levels: list[tuple[Part, int]] = []
     for queue in payer(ask).lineage:
-        levels += _queue_parts(queue, ask)
+        levels += _queue_parts(partition, queue, ask)
     for ceiling in app.ceilings:
         levels += _ceiling_parts(partition, ceiling, ask)
     if app.state is State.ACCEPTED:
@@ -85,7 +86,7 @@ def limits(partition: Partition, ask: Ask) -> list[list[Lever]]:
 
 def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
     """Every maximum and limit above the nodes, wide enough for what waits: others before it may need the room."""
-    waits = partition.root.pending
+    waits = pending(partition)[partition.root][0]
     levels: list[tuple[Part, int]] = []
 
     def widened(part: Part, used: int) -> None:
@@ -112,11 +113,11 @@ def _lever(partition: Partition, levels: list[tuple[Part, int]]) -> Lever:
     return Lever(tuple((part, high, grain(partition, part.resource) if part.resource else 1) for part, high in levels))
 
 
-def _queue_parts(queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
+def _queue_parts(partition: Partition, queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
     most = queue.max
     if most is None or queue.parent is None:
         return
-    waits = queue.pending
+    waits = pending(partition)[queue][0]
     for name, amount in ask.items:
         used = queue.allocated.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
@@ -126,7 +127,7 @@ def _queue_parts(queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
 
 def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator[tuple[Part, int]]:
     most = ceiling.max or {}
-    who, waits = _entry(partition, ceiling), partition.root.pending
+    who, waits = _entry(partition, ceiling), pending(partition)[partition.root][0]
     for name, amount in ask.items:
         used = ceiling.used.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
@@ -210,7 +211,7 @@ def _offsets(leaf: Queue) -> set[int]:
 
 def room_on_nodes(partition: Partition, ask: Ask) -> Iterator[Lever]:
     """More room on one node, for the nodes that lack least."""
-    nodes, waits = partition.nodes.nodes.values(), partition.root.pending
+    nodes, waits = partition.nodes.nodes.values(), pending(partition)[partition.root][0]
     largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
     for place in [p for p in places(partition, ask) if p.is_open and p.missing]:
         rows = []

@@ -16,7 +16,7 @@ from fairlead.core.books.asks import Batch
 from fairlead.core.books.guarantees import note_owed
 from fairlead.core.books.queue_line import QueueLine
 from fairlead.core.model.properties import QueueProperties, inherited
-from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
+from fairlead.core.model.resources import Book, Items, lacks, negative, take_from
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
@@ -213,16 +213,6 @@ class Queue(QueueLine):
         return fair
 
     # -- usage ----------------------------------------------------------------------------------------------------
-
-    @property
-    def pending(self) -> Book:
-        """What waits here and below, worked out: no decision asks for it."""
-        book: Book = {}
-        for app in self.applications.values():
-            add_to(book, tuple(app.pending.items()))
-        for child in self.children.values():
-            add_to(book, tuple(child.pending.items()))
-        return book
 
     def add_pending(self, items: Items, sign: int = 1) -> None:
         """Work of this size waits from now on, here and up to the root (sign -1: it waits no longer)."""

@@ -63,7 +63,7 @@ def test_everything_goes_along() -> None:
     assert (allocated(s, "root.a"), allocated(s, "root.b")) == (0, 4)
     b = s.cluster.partitions["default"].root.find("root.b")
     assert b is not None
-    assert (b.running, b.pending, list(b.applications)) == (1, {"vcore": 2}, ["x"])
+    assert (b.running, b.pending_sum, list(b.applications)) == (1, 2, ["x"])
 
 
 def test_what_waited_for_the_old_queue_starts_in_the_new_one() -> None:

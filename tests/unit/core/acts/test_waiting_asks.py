@@ -29,7 +29,7 @@ def waiting(*keys: str, **more: Any) -> tuple[PriorityCluster, Partition, list[A
 
 def test_what_waits_counts_in_its_queues_and_gives_them_its_priority() -> None:
     _, part, [ask] = waiting("w", priority=3)
-    assert (part.root.pending, part.root.reported, ask.app.queue.reported) == ({"vcore": 2000}, 3, 3)
+    assert (part.root.pending_sum, part.root.reported, ask.app.queue.reported) == (2000, 3, 3)
     assert ask.batch is not None
     assert ask.shape is not None
     assert (ask.shape.pending, list(ask.batch.asks)) == (1, [ask])
@@ -38,7 +38,7 @@ def test_what_waits_counts_in_its_queues_and_gives_them_its_priority() -> None:
 def test_what_is_withdrawn_leaves_nothing_behind() -> None:
     _, part, [ask] = waiting("w", priority=3)
     drop_ask(part, ask)
-    assert (part.root.pending, part.root.reported, part.shapes) == ({}, NO_PRIORITY, {})
+    assert (part.root.pending_sum, part.root.reported, part.shapes) == (0, NO_PRIORITY, {})
     assert (ask.app.asks, ask.app.batches) == ({}, {})
 
 
