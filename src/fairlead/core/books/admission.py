@@ -45,28 +45,24 @@ class Admission:
     def enter(self, ask: Ask) -> None:
         """`ask` is in the books from now on."""
         self.quotas.count(ask, 1)
-        of = self.budgets.counted
-        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+        if (counted := self.budgets.counted.get(ask.app.spec.partition)) is not None:
             counted.enter(ask, self.budgets.protecting(ask))
 
     def leave(self, ask: Ask) -> None:
         """`ask` is in the books no longer."""
         self.quotas.count(ask, -1)
-        of = self.budgets.counted
-        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+        if (counted := self.budgets.counted.get(ask.app.spec.partition)) is not None:
             counted.leave(ask)
 
     def changed(self, ask: Ask) -> None:
         """`ask` started, or was told to stop."""
-        of = self.budgets.counted
-        if of and (counted := of.get(ask.app.spec.partition)) is not None:
+        if (counted := self.budgets.counted.get(ask.app.spec.partition)) is not None:
             counted.changed(ask)
 
     def resized(self, ask: Ask, old: Items, new: Items) -> None:
         """`ask` changes its size."""
-        if self.quotas:
-            for items in (negative(old), new):
-                self.quotas.add(ask.app.queue.path, ask.spec.priority_class, items)
+        for items in (negative(old), new):
+            self.quotas.add(ask.app.queue.path, ask.spec.priority_class, items)
 
     def file_problems(self, spec: ClusterSpec) -> list[str]:
         """Why the queue file's part cannot be put in force."""
