@@ -46,8 +46,12 @@ class Columns:
         self._names: npt.NDArray[np.float64] = np.empty(0)
         """How many resources each node has; made with the totals."""
 
+    def resized(self) -> None:
+        """A node has more or less in total."""
+        self._totals.clear()
+
     def forget(self) -> None:
-        """A node joined or left, is of another size, or says something else of itself: put the rows together anew."""
+        """A node joined or left, or says something else about itself: put the rows together anew."""
         self._valid = False
         self.version += 1
 

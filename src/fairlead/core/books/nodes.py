@@ -104,7 +104,7 @@ class NodeTable:
         """A node's capacity is replaced."""
         take_from(self.total, tuple(node.total.items()))
         node.set_capacity(capacity)
-        self.columns.forget()
+        self.columns.resized()
         self.suspects[node] = None
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
