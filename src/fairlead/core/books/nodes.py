@@ -293,7 +293,9 @@ class NodeTable:
 
     def first_in_order(self, nodes: list[Node]) -> Node | None:
         """The first of these nodes."""
-        return min(nodes, key=self.in_order, default=None)
+        if len(nodes) < 2:
+            return nodes[0] if nodes else None
+        return min(nodes, key=self.in_order)
 
     def first_for(self, shape: Shape, ask: Ask | None = None) -> Node | None:
         """The first open node in order (score, then id) that suits the shape and has room for it; with one of its asks,
