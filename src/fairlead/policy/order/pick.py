@@ -213,28 +213,27 @@ class Lines:
 
     def first_that_may_fit(self, leaf: Queue) -> Batch | None:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
-        fitting = self.partition.nodes.fitting
-        above: list[dict[Shape, None]] = []
-        for queue in leaf.lineage:
-            if queue.full:
-                above = _full_above(leaf)
-                fitting = {each: None for each in leaf.ready if not each.unfit and not _is_full(each, above)}
-                break
+        fitting = self._fitting_under(leaf)
         few = len(fitting) <= FEW_SHAPES
         if self._many and not few and self._many_of == self._state_of(leaf):
-            return self._first_of_many(above)
-        if fitting and not leaf.by_rank and not above:
-            batch = self._first_of_applications(leaf, FEW_BATCHES if few else None)
+            return self._first_of_many(fitting)
+        if fitting and not leaf.by_rank:
+            batch = self._first_of_applications(leaf, fitting, FEW_BATCHES if few else None)
             if batch is not None:
                 return batch
-        if few:
-            first = self._first_by_shape(leaf, fitting)
-            return first[2] if first is not None else None
-        return self._first_of_demands(leaf, fitting, above)
+        return self._first_by_shape(leaf, fitting) if few else self._first_of_demands(leaf, fitting)
 
-    def _first_of_demands(
-        self, leaf: Queue, fitting: dict[Shape, None], above: list[dict[Shape, None]]
-    ) -> Batch | None:
+    def _fitting_under(self, leaf: Queue) -> dict[Shape, None]:
+        """The shapes that may fit on some node and under every maximum from this leaf up; where none of those is known
+        to be too full for any, also shapes that nothing in the leaf has.
+        """
+        fitting = self.partition.nodes.fitting
+        for queue in leaf.lineage:
+            if queue.full:
+                fitting = {each: None for each in leaf.ready if each in fitting and each not in queue.full}
+        return fitting
+
+    def _first_of_demands(self, leaf: Queue, fitting: dict[Shape, None]) -> Batch | None:
         """In their order, as long as that is shorter than to look at all that may fit."""
         for demand in list(leaf.improved):
             self.bring_up(demand)
@@ -256,7 +255,7 @@ class Lines:
             elif first[0] != top[0]:
                 heappop(heap)
                 leaf.rank(demand)
-            elif demand.shape.unfit or _is_full(demand.shape, above):
+            elif demand.shape not in fitting:
                 aside.append(heappop(heap))
             else:
                 found = first[2]
@@ -265,29 +264,24 @@ class Lines:
             heappush(heap, top)
         if len(aside) <= most:
             return found
-        ready = [shape for shape in fitting if shape in leaf.ready and not _is_full(shape, above)]
-        demands = [demand for shape in ready for demand in leaf.demands[shape].values()]
-        self._many = [entry for demand in demands if (entry := self._first_unblocked(demand)) is not None]
+        self._many = self._entries(leaf, fitting)
         heapify(self._many)
         self._many_of = self._state_of(leaf)
-        return self._first_of_many(above)
+        return self._first_of_many(fitting)
 
-    def _first_of_many(self, above: list[dict[Shape, None]]) -> Batch | None:
+    def _first_of_many(self, fitting: dict[Shape, None]) -> Batch | None:
         """The first of those that are kept and may fit still: while nothing moves one after the other finds no node."""
         heap = self._many
         while heap:
             _, stamp, batch = heap[0]
             demand = batch.demand
-            may_fit = not demand.shape.unfit and not _is_full(demand.shape, above)
-            if may_fit and batch.stamp == stamp and demand.obstacle is None:
+            may_fit = demand.shape in fitting and demand.obstacle is None
+            if may_fit and batch.stamp == stamp:
                 return batch
             heappop(heap)
-            if may_fit and (entry := self._first_unblocked(demand)) is not None:
+            if may_fit and (entry := self.first(demand)) is not None:
                 heappush(heap, entry)
         return None
-
-    def _first_unblocked(self, demand: Demand) -> Entry | None:
-        return self.first(demand) if demand.live and demand.obstacle is None else None
 
     def _state_of(self, leaf: Queue) -> tuple[object, ...]:
         """What changes whenever something is put in line, or may fit that did not."""
@@ -296,17 +290,14 @@ class Lines:
 
     def first_owed(self, leaf: Queue) -> Batch | None:
         """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""
-        above = _full_above(leaf)
         owed: dict[int, dict[Shape, None]] = {}
-        for shape in leaf.ready:
-            if shape.unfit or _is_full(shape, above):
-                continue
-            if (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
+        for shape in self._fitting_under(leaf):
+            if shape in leaf.ready and (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
                 owed.setdefault(nearest, {})[shape] = None
         found = (self._first_by_shape(leaf, owed[nearest]) for nearest in sorted(owed))
-        return next((entry[2] for entry in found if entry is not None), None)
+        return next((batch for batch in found if batch is not None), None)
 
-    def _first_of_applications(self, leaf: Queue, most: int | None) -> Batch | None:
+    def _first_of_applications(self, leaf: Queue, fitting: dict[Shape, None], most: int | None) -> Batch | None:
         """The first batch that may fit of the first application that has one, if it is among the first few, and among
         the first `most` batches of that: mostly a shorter way than demands. None says nothing.
         """
@@ -323,7 +314,7 @@ class Lines:
                 heappop(heap)
                 app.order_key = ()  # It is put in its place anew when something of it waits again.
                 continue
-            found = self._first_in(app, most)
+            found = self._first_in(app, fitting, most)
             if found is not None or (most is not None and len(app.line) > most):
                 break
             aside.append(heappop(heap))
@@ -331,26 +322,25 @@ class Lines:
             heappush(heap, top)
         return found
 
-    def _first_in(self, app: Application, most: int | None) -> Batch | None:
+    def _first_in(self, app: Application, fitting: dict[Shape, None], most: int | None) -> Batch | None:
         """The first batch of an application that is in line and may fit, of so many."""
         watched = self.partition.reserving.of or app.groups
         for batch in islice(app.line, most):
-            if batch.stamp and not batch.key[0].unfit and batch.demand.obstacle is None:
+            if batch.stamp and batch.key[0] in fitting and batch.demand.obstacle is None:
                 if not watched or self.is_eligible(batch):
                     return batch
                 self.put_aside(batch)
         return None
 
-    def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None]) -> Entry | None:
-        found: Entry | None = None
-        for shape in shapes:
-            if shape in leaf.ready:
-                for demand in leaf.demands[shape].values():
-                    if demand.live and demand.obstacle is None:
-                        first = self.first(demand)
-                        if first is not None and (found is None or first < found):
-                            found = first
-        return found
+    def _first_by_shape(self, leaf: Queue, shapes: dict[Shape, None]) -> Batch | None:
+        entries = self._entries(leaf, shapes)
+        return min(entries)[2] if entries else None
+
+    def _entries(self, leaf: Queue, shapes: dict[Shape, None]) -> list[Entry]:
+        """The first entry of each demand of the leaf with one of these shapes, and without an obstacle."""
+        demands = [each for shape in shapes if shape in leaf.ready for each in leaf.demands[shape].values()]
+        unblocked = [each for each in demands if each.live and each.obstacle is None]
+        return [entry for each in unblocked if (entry := self.first(each)) is not None]
 
     def first(self, demand: Demand) -> Entry | None:
         """The first entry of a demand whose key is of now and whose batch may start."""
@@ -376,15 +366,3 @@ class Lines:
             else:
                 return entry
         return None
-
-
-def _full_above(leaf: Queue) -> list[dict[Shape, None]]:
-    """For each queue above that is known to have no room for some shapes, which; mostly there is none."""
-    return [queue.full for queue in leaf.lineage if queue.full]
-
-
-def _is_full(shape: Shape, above: list[dict[Shape, None]]) -> bool:
-    for full in above:
-        if shape in full:
-            return True
-    return False
