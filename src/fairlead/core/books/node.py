@@ -202,6 +202,10 @@ class Node:
         """Whether `ask` fits into what is free for it."""
         return fits_in(ask.items, self.free_for(ask))
 
+    def shortage(self, items: Items) -> float:
+        """How much of an amount is missing in what is free, summed over the resources as parts of the amount."""
+        return sum(max(amount - self.free.get(name, 0), 0) / amount for name, amount in items)
+
     def weigh(self, sort: NodeSortSpec) -> None:
         """Take over how the order of nodes is made."""
         terms = [(n, t, float(sort.weights[n])) for n, t in sorted(self.total.items()) if sort.weights.get(n, 0) > 0]

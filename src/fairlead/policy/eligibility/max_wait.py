@@ -260,8 +260,4 @@ def _node_for(partition: Partition, ask: Ask) -> Node | None:
         return found.node
     nodes = partition.nodes
     suitable = [n for n in nodes.nodes.values() if _could_take(n, ask) and not n.reservations and nodes.suits(ask, n)]
-    return min(suitable, key=lambda n: (_shortage(n, ask), nodes.score(n), n.id), default=None)
-
-
-def _shortage(node: Node, ask: Ask) -> float:
-    return sum(max(amount - node.free.get(name, 0), 0) / amount for name, amount in ask.items)
+    return min(suitable, key=lambda n: (n.shortage(ask.items), nodes.score(n), n.id), default=None)

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.core.books import nominations
-from fairlead.core.books.application_limits import closed_queue, closing_ceiling
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
-from fairlead.core.model.lifecycle import State
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import (
+    closed_gate,
     full_ceiling,
     limit_applications,
     limit_reached,
@@ -35,7 +35,7 @@ from fairlead.policy.eligibility.limits import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition
+    from fairlead.core.books import Application, Ask, Node, Partition
     from fairlead.core.model.reasons import Reason
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
@@ -86,14 +86,10 @@ def _lacking(app: Application) -> Book:
 
 def _may_not_run(ask: Ask) -> Reason | None:
     """Its application is accepted only, and a queue, its user or its group runs as many as it may."""
-    app = ask.app
-    if app.state is not State.ACCEPTED:
+    closed = closed_gate(ask.app)
+    if closed is None:
         return None
-    closed = closed_queue(app)
-    if closed is not None:
-        return queue_applications(closed, app)
-    ceiling = closing_ceiling(app)
-    return limit_applications(ceiling, app) if ceiling is not None else None
+    return limit_applications(closed, ask.app) if isinstance(closed, Ceiling) else queue_applications(closed, ask.app)
 
 
 def _too_big(partition: Partition, ask: Ask) -> Reason | None:
@@ -229,7 +225,7 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
         else:
             kept_off[filtered] += 1
     has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in suitable)
-    closest = None if has_room else min(suitable, key=lambda n: (_shortage(n, ask), n.id), default=None)
+    closest = None if has_room else min(suitable, key=lambda n: (n.shortage(ask.items), n.id), default=None)
     return Seen(dict(kept_off), len(suitable), has_room, closest)
 
 
@@ -242,13 +238,12 @@ def look_at_all(partition: Partition, ask: Ask) -> Seen:
     tainted = int(np.count_nonzero(columns.open)) - int(np.count_nonzero(suitable))
     for name, amount in ask.items:
         free = columns.amounts.get(name)
-        if amount > 0:
-            lack += np.maximum(amount - free, 0) / amount if free is not None else 1.0
+        lack += np.maximum(amount - free, 0) / amount if free is not None else 1.0
     for node in columns.stale:
         if nodes.nodes.get(node.id) is node:
             row = node.row
             tainted += node.is_open - node.is_common - (int(columns.open[row]) - int(suitable[row]))
-            suitable[row], lack[row] = node.is_common, _shortage(node, ask)
+            suitable[row], lack[row] = node.is_common, node.shortage(ask.items)
     lack[~suitable] = np.inf
     count, least = int(np.count_nonzero(suitable)), int(np.argmin(lack)) if len(lack) else -1
     has_room = count > 0 and lack[least] == 0
@@ -300,8 +295,3 @@ def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
 
 def _kept_for_others(nodes: Iterable[Node], ask: Ask) -> Iterator[Node]:
     return (n for n in nodes if n.reservations and n.schedulable and fits_in(ask.items, n.free))
-
-
-def _shortage(node: Node, ask: Ask) -> float:
-    """How much of what the ask needs is missing on the node, summed over the resources as parts of the need."""
-    return sum(max(amount - node.free.get(r, 0), 0) / amount for r, amount in ask.items if amount > 0)
