@@ -47,8 +47,7 @@ class Cycle:
         rested = partition.rested_at
         if rested is not None and rested[1] == before and rested[0] == partition.news:
             return None
-        if partition.root.changed_leaves:
-            lines.settle()
+        lines.settle()
         # 1. Turns that are kept: reservations that are due, and room that gathers for what waited too long.
         kept = bool(partition.reserving.of or partition.reserving.overdue)
         if kept:
@@ -94,8 +93,7 @@ class Cycle:
             return ask
         if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
             return ask
-        if partition.root.changed_leaves:
-            lines.settle()
+        lines.settle()
         return self._by_rank() if by_rank else self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:
