@@ -127,14 +127,11 @@ class Walk:
                     clear_for(partition, node)
                 allocations.place(partition, ask, node)
                 return ask
-            if self._reserve_at_once(first):
+            # What requires its node takes it in its turn, before those from which it was taken ask for it again.
+            self.lines.settle()
+            seeker = first_seeker(partition, self.lines, first.demand)
+            if seeker is not None and reserve_for(partition, seeker[1]):
                 return MOVED
-
-    def _reserve_at_once(self, batch: Batch) -> bool:
-        """An ask that requires its node takes it in its turn, before those from which it was taken ask for it again."""
-        self.lines.settle()
-        seeker = first_seeker(self.partition, self.lines, batch.demand)
-        return seeker is not None and reserve_for(self.partition, seeker[1])
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
@@ -145,7 +142,9 @@ class Walk:
         due = [(batch_key(batch), batch) for batch in leaf.due]
         heapify(due)
         while (act := self._first_act(leaf, due)) is not None and (first is None or act[0] < batch_key(first)):
-            if self._carry_out(act):
+            _, stops_others, ask = act
+            assert ask.batch is not None
+            if self.attempts.make_room(self.partition, ask.batch) if stops_others else reserve_for(self.partition, ask):
                 return True
             if first is not None and not _may_fit_still(first):
                 return False
@@ -176,14 +175,6 @@ class Walk:
                 found = (key, True, batch.head)
             break
         return found
-
-    def _carry_out(self, act: Act) -> bool:
-        """Set a node aside, or make room: True when it was done."""
-        _, stops_others, ask = act
-        if not stops_others:
-            return reserve_for(self.partition, ask)
-        assert ask.batch is not None
-        return self.attempts.make_room(self.partition, ask.batch)
 
 
 def _may_fit_still(batch: Batch) -> bool:
