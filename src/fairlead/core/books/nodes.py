@@ -313,6 +313,19 @@ class NodeTable:
         node = self.nodes.get(shape.required_node)
         return node if node is not None and fits_in(shape.items, node.free) and self.lets(shape, node) else None
 
+    def unclaimed(self, shape: Shape, ask: Ask | None = None) -> Node | None:
+        """For an ask of the shape: the node that it requires, if that has room and is set aside for nobody; where it
+        requires none, the first in order (`first_for`).
+        """
+        if not shape.required_node:
+            return self.first_for(shape, ask)
+        node = self.required(shape)
+        return node if node is not None and not node.reservations else None
+
+    def with_room(self, ask: Ask, gone: Collection[Ask] = ()) -> list[Node]:
+        """The open nodes that suit the ask and have room for it, if the constraints of what is `gone` do not count."""
+        return [n for n in self.nodes.values() if n.is_open and fits_in(ask.items, n.free) and self.suits(ask, n, gone)]
+
     def first_of(self, nodes: list[Node], ask: Ask) -> Node | None:
         """Of these, on each of which the ask may start, the first in order that it likes best."""
         if len(nodes) > 1 and (ask.where.prefers or self.discouraging or self.has_wish(ask)):

@@ -60,7 +60,8 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         elsewhere.setdefault(ask.shape, (ask, found))
     for ask, placeholder in elsewhere.values():
         # It may have been told to go meanwhile: it is too small for what comes behind this ask.
-        node = _other_node(partition, ask) if placeholder.evict_cause is None else None
+        assert ask.shape is not None
+        node = partition.nodes.unclaimed(ask.shape, ask) if placeholder.evict_cause is None else None
         if node is not None:
             gangs.begin_swap(partition, ask, placeholder, node)
             return ask
@@ -94,14 +95,3 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
 def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:
     """Whether the ask may run on this node once the placeholder is gone, room apart."""
     return ask.required_node in ("", node.id) and partition.nodes.suits(ask, node, (placeholder,))
-
-
-def _other_node(partition: Partition, ask: Ask) -> Node | None:
-    """The first open node in order that suits the ask and has room for it."""
-    assert ask.shape is not None
-    if not ask.required_node:
-        return partition.nodes.first_for(ask.shape, ask)
-    node = partition.nodes.nodes.get(ask.required_node)
-    if node is None or node.reservations or not fits_in(ask.items, node.free):
-        return None
-    return node if partition.nodes.suits(ask, node) else None

@@ -82,11 +82,7 @@ def _node_for(partition: Partition, shape: Shape) -> Node | None:
     if not nodes.sum_has_room(shape.items):
         nodes.mark_unfit(shape, by_root=True)
         return None
-    if shape.required_node:
-        node = nodes.required(shape)
-        node = node if node is not None and not node.reservations else None
-    else:
-        node = nodes.first_for(shape)
+    node = nodes.unclaimed(shape)
     if node is None:
         nodes.mark_unfit(shape)
     return node

@@ -82,10 +82,7 @@ def _first_suited(partition: Partition, ask: Ask) -> Node | None:
     """The node with free room for the ask that it likes best: what is kept for itself elsewhere is not in its way, as
     it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
     """
-    nodes = partition.nodes
-    weaker = weaker_than(partition, ask)
-    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free)]
-    return nodes.first_of([n for n in free if nodes.suits(ask, n, weaker)], ask)
+    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker_than(partition, ask)), ask)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:

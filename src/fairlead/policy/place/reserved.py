@@ -242,9 +242,8 @@ def where_it_stays(partition: Partition, lines: Lines, ask: Ask, node: Node, *, 
         return node
     if not or_else:
         return None
-    nodes = partition.nodes
-    free = [n for n in nodes.nodes.values() if n.is_open and fits_in(ask.items, n.free) and nodes.suits(ask, n)]
-    return nodes.first_of([n for n in free if not would_be_stopped(partition, lines, ask, n)], ask)
+    free = [n for n in partition.nodes.with_room(ask) if not would_be_stopped(partition, lines, ask, n)]
+    return partition.nodes.first_of(free, ask)
 
 
 def _place_by_force(partition: Partition, stuck: dict[Ask, Node]) -> Ask | None:
