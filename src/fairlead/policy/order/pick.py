@@ -291,8 +291,9 @@ class Lines:
     def first_owed(self, leaf: Queue) -> Batch | None:
         """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""
         owed: dict[int, dict[Shape, None]] = {}
-        for shape in self._fitting_under(leaf):
-            if shape in leaf.ready and (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
+        fitting = self._fitting_under(leaf)
+        for shape in leaf.ready:
+            if shape in fitting and (nearest := owed_by(leaf, shape.items)) != NOT_OWED:
                 owed.setdefault(nearest, {})[shape] = None
         found = (self._first_by_shape(leaf, owed[nearest]) for nearest in sorted(owed))
         return next((batch for batch in found if batch is not None), None)
