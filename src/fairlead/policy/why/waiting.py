@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from heapq import merge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,7 @@ from fairlead.policy.eligibility.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from fairlead.core.books import Application, Ask, Node, Partition
     from fairlead.core.model.reasons import Reason
@@ -230,20 +229,14 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
 
 
 def look_at_all(partition: Partition, ask: Ask) -> Seen:
-    """The same for an ask that only taints keep off nodes: all at once, but those whose row is old."""
-    nodes, columns = partition.nodes, partition.nodes.columns
-    if columns.behind() * 4 >= len(nodes.nodes):
-        return look_at_each(partition, ask)
-    suitable, lack = columns.common.copy(), np.zeros(len(columns.rows))
+    """The same for an ask that only taints keep off nodes: all at once."""
+    columns = partition.nodes.columns
+    columns.sync()
+    suitable, lack = columns.common, np.zeros(len(columns.rows))
     tainted = int(np.count_nonzero(columns.open)) - int(np.count_nonzero(suitable))
     for name, amount in ask.items:
         free = columns.amounts.get(name)
         lack += np.maximum(amount - free, 0) / amount if free is not None else 1.0
-    for node in columns.stale:
-        if nodes.nodes.get(node.id) is node:
-            row = node.row
-            tainted += node.is_open - node.is_common - (int(columns.open[row]) - int(suitable[row]))
-            suitable[row], lack[row] = node.is_common, node.shortage(ask.items)
     lack[~suitable] = np.inf
     count, least = int(np.count_nonzero(suitable)), int(np.argmin(lack)) if len(lack) else -1
     has_room = count > 0 and lack[least] == 0
@@ -281,17 +274,8 @@ def _set_aside(partition: Partition, ask: Ask) -> Reason | None:
 
 def reserved_with_room(partition: Partition, ask: Ask) -> Iterator[Node]:
     """The nodes that are reserved for others and have room for the ask, by (score, id)."""
-    nodes, columns = partition.nodes, partition.nodes.columns
-    if columns.behind() * 4 >= len(nodes.nodes):
-        return iter(sorted(_kept_for_others(nodes.nodes.values(), ask), key=nodes.in_order))
-    closed = columns.has_room(~columns.open, tuple(each for each in ask.items if each[1] > 0))
-    rows = np.flatnonzero(closed)
+    columns = partition.nodes.columns
+    columns.sync()
+    rows = np.flatnonzero(columns.has_room(~columns.open, ask.items))
     rows = rows[np.argsort(columns.scores[rows], kind="stable")]  # Rows are in order of id.
-    fresh = (node for row in rows if (node := columns.rows[row]) not in columns.stale)
-    stale = [node for node in columns.stale if nodes.nodes.get(node.id) is node]
-    late = sorted(_kept_for_others(stale, ask), key=nodes.in_order)
-    return merge(_kept_for_others(fresh, ask), late, key=nodes.in_order)
-
-
-def _kept_for_others(nodes: Iterable[Node], ask: Ask) -> Iterator[Node]:
-    return (n for n in nodes if n.reservations and n.schedulable and fits_in(ask.items, n.free))
+    return (node for row in rows if (node := columns.rows[row]).reservations and node.schedulable)
