@@ -99,7 +99,8 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         return None
     if not leaves_places(ask.app, [start.holder.app for start in starts]):
         return None  # Its application may stay when the ask has ended.
-    before = [start for start in starts if not _ends_by(partition, ask, start.expected.start_ms)]
+    limit_ms = limit_of(ask)
+    before = [s for s in starts if limit_ms is None or partition.now_ms + limit_ms > s.expected.start_ms]
     if not all(_leaves_enough(ask, start) for start in before):
         return None
     after = [start.holder for start in starts if start not in before]
@@ -109,11 +110,6 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         if partition.nodes.suits(ask, node) and not any(_keeps_off(partition, ask, node, start) for start in before):
             return node
     return None
-
-
-def _ends_by(partition: Partition, ask: Ask, time_ms: int) -> bool:
-    limit = limit_of(ask)
-    return limit is not None and partition.now_ms + limit <= time_ms
 
 
 def _has_room(ask: Ask, node: Node, before: list[_Start], after: list[Ask]) -> bool:

@@ -49,11 +49,8 @@ def _is_not_whole(app: Application) -> bool:
     """Whether it holds placeholders, and more of them are in line. One that gave way holds nothing that stays; one
     whose last placeholders are nominated is whole as soon as work has left that was told to.
     """
-    return app.state is State.ACCEPTED and app.gives_way_to is None and _lines_up(app) and bool(app.standing())
-
-
-def _lines_up(app: Application) -> bool:
-    """Whether some of its placeholders are in line."""
+    if app.state is not State.ACCEPTED or app.gives_way_to is not None or not app.standing():
+        return False
     return any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
 
 
