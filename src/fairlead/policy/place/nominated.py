@@ -51,8 +51,6 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
     nomination = ask.nomination
     assert nomination is not None
     node = nomination.node
-    if ask.required_node and not fits_in(ask.items, node.available):
-        return None
     if not _may_run(partition, ask):
         return None
     if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
