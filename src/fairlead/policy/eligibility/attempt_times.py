@@ -13,6 +13,7 @@ from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
 from fairlead.core.books.timers import ATTEMPT
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask, Batch
     from fairlead.core.books.partition import Partition
 
@@ -61,9 +62,8 @@ def note_attempt(partition: Partition, batch: Batch) -> None:
         partition.timers.set_earlier(batch.attempt_ms, partition.name, batch.app.id, TIMER)
 
 
-def on_timer(partition: Partition, app_id: str) -> None:
+def on_timer(partition: Partition, app: Application) -> None:
     """Some batch of the application may try."""
-    app = partition.applications.get(app_id)
-    for batch in app.batches.values() if app is not None else ():
+    for batch in app.batches.values():
         if batch.stamp:
             note_attempt(partition, batch)

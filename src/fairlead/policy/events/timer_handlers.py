@@ -42,7 +42,7 @@ ON_DUE: dict[str, Rule] = {
     gangs.TIMER: _for_application(gangs.time_out),
     backoff.TIMER: _for_application(backoff.on_timer),
     held.TIMER: _for_application(held.enter_due),
-    attempt_times.TIMER: attempt_times.on_timer,
+    attempt_times.TIMER: _for_application(attempt_times.on_timer),
     quota_clocks.TIMER: quota.on_timer,
     reserve_node.TIMER: _for_application(reserved.on_expiry),
     protection.TIMER: termination_timeouts.on_look_again,
