@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue, closing_ceiling
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import (
     ApplicationsAtMax,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
     from fairlead.core.model.reasons import Reason
     from fairlead.core.model.resources import Book, Items
 
@@ -108,27 +108,20 @@ def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
 
 def _short(most: Mapping[str, int], used: Book, items: Items) -> tuple[Book, Book, Book]:
     """Of what is short: how much is needed, how much is free, and how much there may be."""
-    free = {name: most[name] - used.get(name, 0) for name, _ in items if name in most}
-    needed = {name: amount for name, amount in items if name in free and amount > free[name]}
+    needed, free = under(most, used, items)
+    needed = {name: amount for name, amount in needed.items() if amount > free[name]}
     return needed, {name: free[name] for name in needed}, {name: most[name] for name in needed}
 
 
-def queue_applications(queue: Queue, app: Application) -> Reason:
-    """Why an application waits until one fewer runs in a queue, or is promised to."""
-    running, most = queue.count_applications(), queue.max_applications
+def applications_at_max(place: Queue | Ceiling, app: Application) -> Reason:
+    """Why an application waits until one fewer runs in a queue or under a ceiling, or is promised to."""
+    running, most = place.count_applications(), place.max_applications
+    where = (place.kind, place.name, place.queue) if isinstance(place, Ceiling) else ("queue", "", place.path)
     if running < most:
-        to = tuple(a.id for a in awaited(queue, app))
-        return ApplicationsPromised("queue", "", queue.path, running, most, to)
-    return ApplicationsAtMax(queue.path, running, most)
-
-
-def limit_applications(ceiling: Ceiling, app: Application) -> Reason:
-    """Why an application waits until one fewer runs under a ceiling, or is promised to."""
-    running, most = ceiling.count_applications(), ceiling.max_applications
-    if running < most:
-        to = tuple(a.id for a in awaited(ceiling, app))
-        return ApplicationsPromised(ceiling.kind, ceiling.name, ceiling.queue, running, most, to)
-    return LimitApplications(ceiling.kind, ceiling.name, ceiling.queue, running, most)
+        return ApplicationsPromised(*where, running, most, tuple(a.id for a in awaited(place, app)))
+    if isinstance(place, Ceiling):
+        return LimitApplications(*where, running, most)
+    return ApplicationsAtMax(place.path, running, most)
 
 
 def queue_promised(partition: Partition, queue: Queue, items: Items, ask: Ask | None = None) -> Reason:

@@ -25,7 +25,7 @@ from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.resources import amount_flaw, fits_in
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
-from fairlead.policy.eligibility.limits import queue_applications, queue_full, queue_promised
+from fairlead.policy.eligibility.limits import applications_at_max, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
@@ -72,7 +72,7 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
     for queue in target.lineage:
         most = queue.max_applications
         if queue not in app.queue.lineage and most and begun(queue, app) >= most:
-            return queue_applications(queue, app)
+            return applications_at_max(queue, app)
     return None
 
 

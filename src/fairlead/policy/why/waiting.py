@@ -15,17 +15,15 @@ import numpy as np
 from fairlead.core.books import nominations
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
-from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import (
+    applications_at_max,
     closed_gate,
     full_ceiling,
-    limit_applications,
     limit_reached,
-    queue_applications,
     queue_full,
     queue_promised,
     under,
@@ -34,7 +32,7 @@ from fairlead.policy.eligibility.limits import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from fairlead.core.books import Application, Ask, Node, Partition
+    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition
     from fairlead.core.model.reasons import Reason
 
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
@@ -86,9 +84,7 @@ def _lacking(app: Application) -> Book:
 def _may_not_run(ask: Ask) -> Reason | None:
     """Its application is accepted only, and a queue, its user or its group runs as many as it may."""
     closed = closed_gate(ask.app)
-    if closed is None:
-        return None
-    return limit_applications(closed, ask.app) if isinstance(closed, Ceiling) else queue_applications(closed, ask.app)
+    return applications_at_max(closed, ask.app) if closed is not None else None
 
 
 def _too_big(partition: Partition, ask: Ask) -> Reason | None:
