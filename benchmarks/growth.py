@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Allocated
@@ -34,7 +35,8 @@ MOST = 1.5
 TURNS = 2_000
 ROUNDS = 3
 CORES = 4
-FEW_APPLICATIONS = 100
+MANY = 10_000
+"""Applications, one for each queue where there are most queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +45,42 @@ class Size:
 
     nodes: int = 500
     queues: int = 10
+    applications: int = 100
     waiting: int = 10_000
     rule: str = "guarantee"
     guaranteed: int = 0
     """So many cores for each queue."""
+    sort: str = "fifo"
+    """The order of applications in a queue."""
 
 
+COUNTS = (10, 100, 10_000)
+_in_queues = partial(Size, applications=MANY, waiting=100_000, sort="fair")
+"""Nothing but queues grows: as many applications in few queues, of which none ends, and of which another one is next
+each time, as where each has a queue of its own.
+"""
 GROWTH = {
     "waiting": (Size(), Size(waiting=100_000), Size(waiting=1_000_000)),
     "nodes": (Size(), Size(nodes=5_000), Size(nodes=50_000)),
-    "queues": (Size(), Size(queues=100), Size(queues=10_000)),
-    "queues, by priority": tuple(Size(queues=count, rule="priority") for count in (10, 100, 10_000)),
-    "queues, by both": tuple(Size(nodes=2_500, queues=count, rule="both", guaranteed=1) for count in (10, 100, 10_000)),
+    "applications": tuple(Size(applications=count, waiting=100_000) for count in (100, 1_000, MANY)),
+    "queues": tuple(_in_queues(queues=count) for count in COUNTS),
+    "queues, by priority": tuple(_in_queues(queues=count, rule="priority") for count in COUNTS),
+    "queues, by both": tuple(_in_queues(queues=count, nodes=2_500, rule="both", guaranteed=1) for count in COUNTS),
 }
 
 
 def filled(size: Size) -> tuple[Scheduler, list[tuple[str, str]]]:
     """A full cluster of this size, and what runs on it."""
     guaranteed = Limits({"vcore": size.guaranteed}) if size.guaranteed else None
-    leaves = tuple(QueueSpec(name=f"q{n}", guaranteed=guaranteed) for n in range(size.queues))
+    properties = {"application.sort.policy": size.sort}
+    leaves = tuple(QueueSpec(name=f"q{n}", guaranteed=guaranteed, properties=properties) for n in range(size.queues))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
     partition = PartitionSpec(root=root, preemption=PreemptionSpec(rule=size.rule))
     scheduler = Scheduler(ClusterSpec(partitions=(partition,)))
     for n in range(size.nodes):
         scheduler.handle(AddNode(NodeSpec(id=f"n{n:05d}", capacity=Resources({"vcore": CORES}))), 0)
-    applications = max(size.queues, FEW_APPLICATIONS)
-    each = -(-(size.nodes * CORES + size.waiting) // applications)
-    for n in range(applications):
+    each = -(-(size.nodes * CORES + size.waiting) // size.applications)
+    for n in range(size.applications):
         scheduler.handle(AddApplication(ApplicationSpec(id=f"a{n}", queue=f"root.q{n % size.queues}")), 0)
         asks = (AskSpec(application=f"a{n}", key=f"{n}-{k}", resources=Resources({"vcore": 1})) for k in range(each))
         scheduler.handle(AddAsks(tuple(asks)), 0)
