@@ -321,9 +321,14 @@ def test_use_that_is_reported_moves_an_application_behind_others(grows: bool) ->
     assert [d.application for d in decided if isinstance(d, Allocated)] == ["second"]
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("few", [0, pick.FEW_APPLICATIONS], ids=["by demands", "by applications"])
 @pytest.mark.parametrize("offset", [0, 10])
-def test_what_an_application_has_in_line_moves_up_with_it(offset: int) -> None:
+def test_what_an_application_has_in_line_moves_up_with_it(
+    monkeypatch: pytest.MonkeyPatch, offset: int, few: int
+) -> None:
     """Whether the sizes are few, and looked up one by one, or many; one is more than the maximum above has room for."""
+    monkeypatch.setattr(pick, "FEW_APPLICATIONS", few)
     parent = QueueSpec(name="a", parent=True, max=Limits({"vcore": 100}), queues=(QueueSpec(name="leaf"),))
     course = Course(cluster(parent))
     course.node("n", vcore=1000, memory=1000)
