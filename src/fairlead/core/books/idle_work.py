@@ -10,6 +10,7 @@ The resource group of a leaf is the nearest queue above it with the property `re
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
@@ -35,7 +36,7 @@ class IdleWork:
         self.lines: dict[tuple[Queue, Shape], list[Ask]] = {}
         """What waits, by leaf and shape, in order: one look for a node serves all of a line."""
         self.running: dict[Ask, None] = {}
-        """What runs, in the order in which it started."""
+        """What runs, in no order that counts."""
 
     def join(self, ask: Ask) -> None:
         """An idle ask waits from now on."""
@@ -50,6 +51,10 @@ class IdleWork:
         del asks[bisect_left(asks, idle_key(ask), key=idle_key)]
         if not asks:
             del self.lines[key]
+
+    def by_arrival(self) -> list[Ask]:
+        """What runs, the oldest ask first: also after a restart."""
+        return sorted(self.running, key=attrgetter("seq"))
 
     def count(self, sign: int) -> None:
         """The queue file is about to change, and with it, maybe, which queue is a resource group: all that runs leaves

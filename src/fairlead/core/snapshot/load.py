@@ -214,10 +214,10 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
             ask.app.count_allocated(ask)
             payer(ask).add_allocated(ask.items)
             count_use(ask, 1)
+            if ask.spec.idle:
+                partition.idle.running[ask] = None
         if ask.pending:
             _put_in_line(partition, ask)
-    idle = (ask for ask in asks.values() if ask.spec.idle and ask.node is not None)
-    partition.idle.running = dict.fromkeys(sorted(idle, key=lambda ask: (ask.started_seq, ask.seq)))
     for row in state["nominations"]:
         ask = asks[tuple(row["ask"])]
         victims = tuple(asks[app, key] for app, key in row["victims"] if (app, key) in asks)

@@ -160,7 +160,7 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     if not _may_claim(partition, ask):
         return None
     group = group_of(ask.app.queue)
-    running = [a for a in partition.idle.running if a.evict_cause is None and not partition.is_young(a, ask)]
+    running = [a for a in partition.idle.by_arrival() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own, [])
     if plan is None and len(own) < len(running) and _may_look_further(partition, ask):

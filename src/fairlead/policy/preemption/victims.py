@@ -118,7 +118,7 @@ def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
     names = {name for name, _ in ask.items}
     return [
         running
-        for running in partition.idle.running
+        for running in partition.idle.by_arrival()
         if top in payer(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
         and may_be_told(running)

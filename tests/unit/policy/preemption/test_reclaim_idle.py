@@ -13,6 +13,7 @@ from fairlead.core.model.events import Cause, Release, ReserveAsk
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
+from fairlead.scheduler import Scheduler
 
 GROUP = {"resource.group": "true"}
 FOUR = cores(4)
@@ -203,6 +204,25 @@ def test_it_moves_on_twice_and_then_after_an_hour() -> None:
     told = [(at_ms, each.times) for at_ms, each in said if isinstance(each, LoopBroken)]
     assert (len(times), told) == (3, [(times[1], 2)])
     assert times[2] == times[1] + HOUR_MS
+
+
+@RULES
+def test_work_that_is_spared_is_told_in_the_same_order_after_a_restart(rule: str) -> None:
+    """By age, whatever started first."""
+    c = two_groups(rule)
+    idle(c, "blocks", 3)
+    c.submit("older", 2, 9, "root.g.a", idle=True)
+    idle(c, "younger", 1)
+    c.finished("blocks")
+    assert c.run()[0] == ["older@n1"]
+    c.submit("mine", 4, 0, "root.h.b")
+    part = c.s.cluster.partitions["default"]
+    for victim in ("older", "younger"):
+        part.disruption.note(part.applications["mine"].asks["mine"], part.applications[victim].asks[victim], c.now_ms)
+    again = Scheduler.load(c.s.dump())
+    decided = c.s.schedule(c.now_ms + 1_000)
+    assert [each.victim for each in decided if isinstance(each, LoopBroken)] == ["older/older", "younger/younger"]
+    assert again.schedule(c.now_ms + 1_000) == decided
 
 
 @pytest.mark.parametrize("daemon", [True, False])
