@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.queue_reservations import Reservation
     from fairlead.core.books.queues import Queue
     from fairlead.core.books.user_limits import Ceiling
+    from fairlead.core.model.resources import Book
 
 OWN_TRIED = 12
 MORE_NODES = 64
@@ -64,12 +65,12 @@ def limits_in_the_way(partition: Partition, ask: Ask) -> Lever | None:
 
     Also None when one of them is not in the queue file, so that nobody can change it there.
     """
-    app = ask.app
+    app, waits = ask.app, pending(partition)
     levels: list[tuple[Part, int]] = []
     for queue in payer(ask).lineage:
-        levels += _queue_parts(partition, queue, ask)
+        levels += _queue_parts(queue, ask, waits[queue][0])
     for ceiling in app.ceilings:
-        levels += _ceiling_parts(partition, ceiling, ask)
+        levels += _ceiling_parts(partition, ceiling, ask, waits[partition.root][0])
     if app.state is State.ACCEPTED:
         levels += _gates(partition, app)
     if not levels or any(spec_of_queue(partition.spec.root, part.subject) is None for part, _ in levels):
@@ -113,11 +114,10 @@ def _lever(partition: Partition, levels: list[tuple[Part, int]]) -> Lever:
     return Lever(tuple((part, high, grain(partition, part.resource) if part.resource else 1) for part, high in levels))
 
 
-def _queue_parts(partition: Partition, queue: Queue, ask: Ask) -> Iterator[tuple[Part, int]]:
+def _queue_parts(queue: Queue, ask: Ask, waits: Book) -> Iterator[tuple[Part, int]]:
     most = queue.max
     if most is None or queue.parent is None:
         return
-    waits = pending(partition)[queue][0]
     for name, amount in ask.items:
         used = queue.allocated.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
@@ -125,9 +125,9 @@ def _queue_parts(partition: Partition, queue: Queue, ask: Ask) -> Iterator[tuple
             yield Part(What.QUEUE_MAX, queue.path, most[name], value, name), value + waits.get(name, 0)
 
 
-def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask) -> Iterator[tuple[Part, int]]:
+def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask, waits: Book) -> Iterator[tuple[Part, int]]:
     most = ceiling.max or {}
-    who, waits = _entry(partition, ceiling), pending(partition)[partition.root][0]
+    who = _entry(partition, ceiling)
     for name, amount in ask.items:
         used = ceiling.used.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
