@@ -124,7 +124,7 @@ class Watcher:
     def _listen(self) -> None:
         while not self._stopped:
             try:
-                for event in self.client.events(timeout_s=_SILENCE_S):
+                for event in self.client.events(timeout_s=_SILENCE_S, opened=self._rung.set):
                     if isinstance(event.data, dict) and isinstance(event.data.get("key"), str):
                         self._touched.add(event.data["key"])
                     self._rung.set()

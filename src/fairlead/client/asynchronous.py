@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,14 +55,23 @@ class AsyncClient(Routes):
         return self._pieces(self._log(key, stream, offset, None, attempt, follow=True), None)
 
     async def events(
-        self, *, after: str = "", since: int | None = None, timeout_s: float | None = None
+        self,
+        *,
+        after: str = "",
+        since: int | None = None,
+        timeout_s: float | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[ServerEvent]:
         """What happens from now on, after the event `after`, or since record `since`; ends when the service closes.
 
-        `timeout_s`: the longest silence (heartbeats count) before the stream is taken for dead.
+        `timeout_s`: the longest silence (heartbeats count) before the stream is taken for dead. `opened` is called
+        once, when the stream has begun: whatever happens after that is told.
         """
-        reader = EventReader()
+        reader, is_open = EventReader(), False
         async for piece in self._pieces(self._events(after, since), timeout_s):
+            if not is_open:
+                is_open = True
+                opened()
             for event in reader.feed(piece):
                 yield event
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,14 +57,23 @@ class Client(Routes):
         return self._pieces(self._log(key, stream, offset, None, attempt, follow=True), None)
 
     def events(
-        self, *, after: str = "", since: int | None = None, timeout_s: float | None = None
+        self,
+        *,
+        after: str = "",
+        since: int | None = None,
+        timeout_s: float | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> Iterator[ServerEvent]:
         """What happens from now on, after the event `after`, or since record `since`; ends when the service closes.
 
-        `timeout_s`: the longest silence (heartbeats count) before the stream is taken for dead.
+        `timeout_s`: the longest silence (heartbeats count) before the stream is taken for dead. `opened` is called
+        once, when the stream has begun: whatever happens after that is told.
         """
-        reader = EventReader()
+        reader, is_open = EventReader(), False
         for piece in self._pieces(self._events(after, since), timeout_s):
+            if not is_open:
+                is_open = True
+                opened()
             yield from reader.feed(piece)
 
     def wait(self, key: str, *, timeout_s: float | None = None) -> JobDetails:

@@ -66,6 +66,18 @@ def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, cl
     assert told(watcher) == ["9 job in root.batch (0): succeeded after 0.5s"]
 
 
+def test_what_happened_before_the_stream_began_is_looked_for(watched: Any, client: Client, answer: Any) -> None:
+    """It is told by no event: a stream that begins, also once more, asks for a look."""
+    watcher = Watcher(client)
+    watcher.look()
+    watched.add("9", "waiting", reason=reason("queue-full", "queue is full"))
+    watched.on("GET", "/events", answer(200, raw=b"retry: 1000\n\n"))
+    watcher.listen()
+    assert watcher.wait(50)
+    watcher.stop()
+    assert told(watcher) == ["9 job in root.batch (0): waiting: queue is full"]
+
+
 @pytest.mark.parametrize("queue", ["root.b", "b", "ROOT.B", "root.?", "*"])
 def test_work_of_other_queues_is_left_out(watched: Any, client: Client, queue: str) -> None:
     """A queue is named as for `ls`: without its root, too, and `*` stands for any text. So is ended work."""
