@@ -45,14 +45,16 @@ ASIDE_COST = 4
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("_many", "_many_of", "partition", "stoppable")
+    __slots__ = ("_aside", "_many", "_many_of", "partition", "stoppable")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self._many: list[Entry] = []
         """Of a leaf of which many shapes may fit, a heap of the first entries of their demands."""
+        self._aside = 0
+        """So many of its demands were set aside before, looking for one after the other."""
         self._many_of: tuple[object, ...] = ()
-        """Which leaf, and in which state of things (`_state_of`)."""
+        """Of which leaf both are, and in which state of things (`_state_of`)."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -215,7 +217,9 @@ class Lines:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self._fitting_under(leaf)
         few = len(fitting) <= FEW_SHAPES
-        if self._many and not few and self._many_of == self._state_of(leaf):
+        if not few and self._many_of != (now := self._state_of(leaf)):
+            self._many, self._aside, self._many_of = [], 0, now
+        elif not few and self._many:
             return self._first_of_many(fitting)
         if fitting and not leaf.by_rank:
             batch = self._first_of_applications(leaf, fitting, FEW_BATCHES if few else None)
@@ -234,13 +238,13 @@ class Lines:
         return fitting
 
     def _first_of_demands(self, leaf: Queue, fitting: dict[Shape, None]) -> Batch | None:
-        """In their order, as long as that is shorter than to look at all that may fit."""
+        """In their order, as long as that is shorter than to look at all that may fit: all looks in one state count."""
         for demand in list(leaf.improved):
             self.bring_up(demand)
         aside: list[tuple[tuple[object, ...], int, Demand]] = []
         found: Batch | None = None
         heap = leaf.heap
-        most = len(fitting) // ASIDE_COST
+        most = max(len(fitting) // ASIDE_COST - self._aside, 0)
         while heap and len(aside) <= most:
             top = heap[0]
             demand = top[2]
@@ -262,12 +266,13 @@ class Lines:
                 break
         for top in aside:
             heappush(heap, top)
-        if len(aside) <= most:
-            return found
-        self._many = self._entries(leaf, fitting)
-        heapify(self._many)
+        self._aside += len(aside)
+        if len(aside) > most:
+            self._many = self._entries(leaf, fitting)
+            heapify(self._many)
+            found = self._first_of_many(fitting)
         self._many_of = self._state_of(leaf)
-        return self._first_of_many(fitting)
+        return found
 
     def _first_of_many(self, fitting: dict[Shape, None]) -> Batch | None:
         """The first of those that are kept and may fit still: while nothing moves one after the other finds no node."""

@@ -435,6 +435,23 @@ def test_many_sizes_that_find_no_node_are_put_in_order_once(monkeypatch: pytest.
     assert len(looks) < 300  # 1,800, if all that are left were looked at each time.
 
 
+@pytest.mark.plain
+def test_what_is_set_aside_again_and_again_is_put_in_order_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that finds no node is set aside by those behind it, which adds up long before it is much for one of them."""
+    course = Course(cluster(QueueSpec(name="a")))
+    course.node("n", vcore=4)
+    course.drained_node()
+    for n in range(200):
+        course.app(f"app-{n}")
+        course.ask(f"app-{n}", f"app-{n}", vcore=5 + n)
+    course.app("fits")
+    course.ask("fits", "fits", vcore=4)
+    looks = counted_looks(monkeypatch)
+    monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
+    assert course.placed() == ["fits"]
+    assert len(looks) < 600  # 1,098, if only what one of them sets aside counted.
+
+
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
     """What ended is dropped when the line is tidied up; else each further start would take longer."""
     course = Course(cluster(QueueSpec(name="a")))
