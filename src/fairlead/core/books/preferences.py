@@ -70,7 +70,10 @@ def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bo
     """
     columns = table.columns
     columns.sync()
-    mask = columns.has_room(columns.open & table.terrain.allowed(shape), shape.items)
+    mask = columns.has_room(columns.open, shape.items)
+    if not mask.any():
+        return None  # Where the cluster is full, that is found much sooner than where the constraints let it in.
+    mask &= table.terrain.allowed(shape)
     if shape.where.prefers or table.discouraging or has_wish:
         mask = best(table, shape.where, mask, spec)
     return columns.first(mask)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from priority_clusters import PriorityCluster, labelled
 
+from fairlead.core.books.constraints_index import Terrain
+from fairlead.core.books.preferences import first_fit
 from fairlead.core.model.constraints import (
     PREFER_NO_SCHEDULE,
     AffinityTerm,
@@ -35,6 +38,26 @@ def test_a_liked_node_comes_first_and_another_will_do() -> None:
     c = cluster()
     assert c.fill("one", 4, where=LIKES_SSD) == "n3"
     assert c.fill("two", 4, where=LIKES_SSD) == "n1"
+
+
+@pytest.mark.plain
+def test_where_no_node_has_room_constraints_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take several times as long as room, and on a full cluster many find none, one after the other."""
+    c = cluster()
+    for key in ("one", "two", "three"):
+        c.fill(key, 3)
+    c.submit("waits", 2, where=LIKES_SSD)
+    c.run()
+    table = c.s.cluster.partitions["default"].nodes
+    [shape] = table.unfit
+    asked: list[object] = []
+    allowed = Terrain.allowed
+    monkeypatch.setattr(Terrain, "allowed", lambda self, shape: asked.append(shape) or allowed(self, shape))
+    assert (first_fit(table, shape, None, False), asked) == (None, [])
+    c.finished("three")
+    asked.clear()
+    assert first_fit(table, shape, None, False) is table.nodes["n3"]
+    assert asked == [shape]
 
 
 def test_the_heavier_wish_wins() -> None:
