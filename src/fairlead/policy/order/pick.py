@@ -145,6 +145,8 @@ class Lines:
     def bring_up(self, demand: Demand) -> None:
         """Put anew what comes earlier in the line of a demand than its entries say."""
         leaf = demand.leaf
+        if demand.improved:
+            demand.seeker = None  # Some of these may seek a node before it.
         improved, demand.improved = demand.improved, {}
         leaf.improved.pop(demand, None)
         for batch in improved:

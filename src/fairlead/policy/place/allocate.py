@@ -161,7 +161,7 @@ class Walk:
             shapes = [s for s, since_ms in partition.nodes.seekable.items() if since_ms <= latest and s in leaf.ready]
             for shape in shapes:
                 for demand in leaf.demands[shape].values():
-                    seeker = first_seeker(partition, self.lines, demand)
+                    seeker = first_seeker(partition, self.lines, demand, found[0] if found is not None else None)
                     if seeker is not None and (found is None or seeker[0] < found[0]):
                         found = (seeker[0], False, seeker[1])
         while due and self.attempts.may_go_on(leaf):

@@ -38,20 +38,35 @@ Key = tuple[object, ...]
 # -- setting a node aside -----------------------------------------------------------------------------------------
 
 
-def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Ask] | None:
+def first_seeker(
+    partition: Partition, lines: Lines, demand: Demand, before: Key | None = None
+) -> tuple[Key, Ask] | None:
     """The first ask of a demand without room that is due to have a node set aside, with its place in line.
 
-    None when there is none; then the demand is left alone until one has waited long enough.
+    None when there is none, and where it is known that none stands before the place `before`.
     """
-    if demand.obstacle is not None or not demand.live or demand.seek_ms > partition.now_ms or is_full_above(demand):
+    if demand.obstacle is not None or not demand.live or demand.seek_ms > partition.now_ms:
         return None
-    if demand.seeker is not None and _seeks_still(partition, lines, demand, *demand.seeker):
-        return demand.seeker[:2]
+    if demand.improved:
+        lines.bring_up(demand)
+    known = demand.seeker
+    if known is not None and partition.now_ms >= known[2]:
+        known = None  # What has become old enough since may stand before it.
+    if (known is not None and before is not None and before < known[0]) or is_full_above(demand):
+        return None
+    if known is not None and _seeks_still(partition, lines, demand, *known[:2]):
+        return known[:2]
+    return _find_seeker(partition, lines, demand)
+
+
+def _find_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Key, Ask] | None:
+    """The same, of all that are in line. It is remembered; so is, where there is none, when one will have waited long
+    enough.
+    """
     latest = partition.now_ms if demand.shape.required_node else partition.now_ms - RESERVE_AFTER_MS
     next_ms = NEVER_MS
     found: tuple[Key, Ask] | None = None
     is_lasting = True
-    lines.bring_up(demand)
     for entry_key, _, batch in demand.entries():
         if found is not None and found[0] < entry_key:
             break  # It comes behind its entry, if anything, and so does what follows.
@@ -71,14 +86,10 @@ def first_seeker(partition: Partition, lines: Lines, demand: Demand) -> tuple[Ke
     return found
 
 
-def _seeks_still(partition: Partition, lines: Lines, demand: Demand, key: Key, ask: Ask, until_ms: int) -> bool:
-    """Whether the ask that was found to be the first is it still: nothing came that may stand before it
-    (`NodeTable.seeks`), nothing there improved, none before it became old enough, and it is as it was.
-    """
+def _seeks_still(partition: Partition, lines: Lines, demand: Demand, key: Key, ask: Ask) -> bool:
+    """Whether the ask that was found to be the first is as it was then, in its place."""
     batch = ask.batch
-    if demand.improved or partition.now_ms >= until_ms or waits_for_turn(partition, ask):
-        return False
-    if batch is None or batch.demand is not demand or not batch.stamp:
+    if waits_for_turn(partition, ask) or batch is None or batch.demand is not demand or not batch.stamp:
         return False
     if ask.reserved_on is not None or ask.nomination is not None:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from priority_clusters import PriorityCluster
@@ -23,7 +24,8 @@ from fairlead.core.model.specs import (
     PreemptionSpec,
     QueueSpec,
 )
-from fairlead.policy.place import reserved
+from fairlead.policy.order.pick import Lines
+from fairlead.policy.place import allocate, reserved
 from fairlead.policy.place.reserved import first_seeker
 
 FAIR = {"application.sort.policy": "fair"}
@@ -42,6 +44,10 @@ class Waiting(PriorityCluster):
     def partition(self) -> Partition:
         return self.s.cluster.partitions["default"]
 
+    @property
+    def lines(self) -> Lines:
+        return self.s._cycle_of(self.partition).lines
+
     def add(self, app: str, key: str, priority: int = 0, cores: int = 2) -> None:
         """One more ask of an application, which is made if it is not there."""
         if app not in self.partition.applications:
@@ -59,7 +65,7 @@ class Waiting(PriorityCluster):
 
     def first(self) -> str:
         """The first ask that has its turn, of all that wait."""
-        lines = self.s._cycle_of(self.partition).lines
+        lines = self.lines
         lines.settle()
         asks = [ask for app in self.partition.applications.values() for ask in app.asks.values()]
         demands = {ask.batch.demand: None for ask in asks if ask.batch is not None}
@@ -130,7 +136,9 @@ def test_which_is_first_is_found_anew(change: Callable[[Waiting], None], after: 
     assert c.first() == after
 
 
-def test_an_application_that_uses_less_than_before_comes_first() -> None:
+@pytest.mark.parametrize("is_looked_at", [False, True])
+def test_an_application_that_uses_less_than_before_comes_first(is_looked_at: bool) -> None:
+    """Also where its line was put in order already, since something of it might have fitted."""
     c = Waiting(FAIR)
     c.handle(Release("runs", "runs", Cause.FINISHED))
     for app in ("a1", "a2"):
@@ -140,6 +148,13 @@ def test_an_application_that_uses_less_than_before_comes_first() -> None:
     c.pass_time(2_500)
     assert c.first() == c.first() == "a2-waits"
     c.handle(Release("a1", "a1-runs", Cause.FINISHED))
+    if is_looked_at:
+        c.lines.settle()
+        batch = c.ask("a1", "a1-waits").batch
+        assert batch is not None
+        entry = c.lines.first(batch.demand)
+        assert entry is not None
+        assert entry[2] is batch
     assert c.first() == "a1-waits"
 
 
@@ -155,6 +170,21 @@ def test_an_application_that_uses_more_than_before_falls_back() -> None:
     c.add("a1", "small", cores=1)
     assert c.run()[0] == ["small@n1"]
     assert c.first() == "a2-waits"
+
+
+def test_the_next_of_another_size_stands_before_what_was_found() -> None:
+    """For the first node all sizes were looked at; for the second the size whose first ask has a node still counts."""
+    c = Waiting()
+    c.node("n2", 4)
+    c.fill("runs2", 4)
+    c.node("spare", 8)
+    c.handle(DrainNode("spare"))  # All nodes together have room: only each by itself has none.
+    c.add("a1", "small", 0, cores=1)
+    c.run()
+    c.add("a2", "large", 5, cores=2)
+    c.add("a2", "large as well", 4, cores=2)
+    c.run(2_500)
+    assert [d.key for d in c.decided if isinstance(d, Reserved)] == ["large", "large as well"]
 
 
 def test_other_criteria_are_other_places() -> None:
@@ -181,16 +211,23 @@ def test_a_node_that_is_set_aside_costs_a_look_at_the_one_demand_that_got_it(mon
         c.handle(AddAsks(tuple(AskSpec(application=app, key=f"{app}-{r}", resources=r) for r in sizes)))
     c.run()
     looks: list[Batch] = []
-    first_due = reserved._first_due
+    checks: list[Demand] = []
+    first_due, seeks_still = reserved._first_due, reserved._seeks_still
 
     def counted(partition: Partition, batch: Batch, latest: int) -> tuple[Ask | None, int]:
         looks.append(batch)
         return first_due(partition, batch, latest)
 
+    def checked(partition: Partition, lines: object, demand: Demand, *more: Any) -> bool:
+        checks.append(demand)
+        return seeks_still(partition, lines, demand, *more)  # type: ignore[arg-type]
+
     monkeypatch.setattr(reserved, "_first_due", counted)
+    monkeypatch.setattr(reserved, "_seeks_still", checked)
     c.run(2_500)
     assert sum(isinstance(d, Reserved) for d in c.decided) == 8
     assert len(looks) < 60  # 144, if each of six demands were looked at for each of eight nodes.
+    assert len(checks) < 30  # 48, if each were looked at that stands behind one that was found.
 
 
 @pytest.mark.plain
@@ -205,5 +242,6 @@ def test_looking_anew_each_time_decides_the_same(monkeypatch: pytest.MonkeyPatch
         return False
 
     monkeypatch.setattr(reserved, "_seeks_still", never)
+    monkeypatch.setattr(allocate, "first_seeker", lambda p, lines, demand, before=None: first_seeker(p, lines, demand))
     assert [decided_in("guarantee", number) for number in numbers] == quick
     assert used
