@@ -94,6 +94,10 @@ breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see 
 courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COURSES=10000 under each rule (COURSE_JOBS=1)
 	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
 
+.PHONY: crowds
+crowds: $(READY)  ## Hold decisions with what is remembered against those without, in crowded courses FROM=0 to COURSES=10000
+	PYTHONPATH=src $(BIN)/python tests/properties/crowd.py $(FROM) $(COURSES)
+
 .PHONY: brute-force
 brute-force: $(READY)  ## Hold answers to why against brute force in every dimension (STATES=1000 random states, half an hour)
 	PYTHONPATH=tests:src $(BIN)/python tests/properties/brute_force.py $(STATES)

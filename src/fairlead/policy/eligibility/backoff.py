@@ -6,6 +6,7 @@ Never looks at nodes; it counts the asks whose shape fits on none. Invariant: a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.timers import BACKOFF
@@ -14,14 +15,21 @@ from fairlead.policy.eligibility.headroom import is_held_back
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Batch, Partition
     from fairlead.core.books.asks import LineKey
+    from fairlead.core.books.demand import Shape
+    from fairlead.core.model.resources import Items
 
 TIMER = BACKOFF
 
 
-def rests_before(partition: Partition, batch: Batch) -> bool:
-    """Whether the application rests because of what stands before this batch in it; it does from now on."""
+def rests_before(partition: Partition, batch: Batch, nearest: Callable[[Items], int] = lambda _: 0) -> bool:
+    """Whether the application rests because of what had its turn before this batch in it; it does from now on.
+
+    `nearest`: where guarantees come before rank, how near a guarantee is that has room for this much; what is within a
+    nearer one has its turn first.
+    """
     app = batch.app
-    missed = _missed(partition, app, batch.head.line_key)
+    turn = (nearest(batch.head.items), batch.head.line_key)
+    missed = _missed(partition, app, lambda shape, key: (nearest(shape.items), key) < turn)
     if len(missed) < app.queue.properties.backoff_threshold:
         return False
     _back_off(partition, app, len(missed))
@@ -41,15 +49,15 @@ def rest_all(partition: Partition) -> bool:
             continue
         if app.rests(partition.now_ms):
             continue
-        missed = _missed(partition, app, None)
+        missed = _missed(partition, app, lambda *_: True)
         if len(missed) >= threshold and any(a.line_key > missed[threshold - 1] for a in app.asks.values()):
             _back_off(partition, app, len(missed))
             found = True
     return found
 
 
-def _missed(partition: Partition, app: Application, before: LineKey | None) -> list[LineKey]:
-    """The asks before a place in the application's line for which no node has room, in order. What is in the way above
+def _missed(partition: Partition, app: Application, counts: Callable[[Shape, LineKey], bool]) -> list[LineKey]:
+    """The asks of the application, of those that count, for which no node has room, in order. What is in the way above
     the nodes does not count. Of one batch no more count than it takes to rest.
     """
     missed: list[LineKey] = []
@@ -60,7 +68,7 @@ def _missed(partition: Partition, app: Application, before: LineKey | None) -> l
         if is_held_back(partition, batch.demand, batch.head) or shape.blocked_by_root:
             continue
         keys = [a.line_key for a in batch.asks[: app.queue.properties.backoff_threshold]]
-        missed += [key for key in keys if before is None or key < before]
+        missed += [key for key in keys if counts(shape, key)]
     return sorted(missed)
 
 

@@ -18,7 +18,13 @@ from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.headroom import is_full_above, is_short
 from fairlead.policy.order.keys import batch_key
-from fairlead.policy.place.reserved import clear_for, first_seeker, look_later, reserve_for
+from fairlead.policy.place.reserved import (
+    clear_for,
+    first_seeker,
+    look_later,
+    node_to_reserve,
+    set_aside,
+)
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
 from fairlead.policy.preemption.when import Attempts
 
@@ -112,28 +118,41 @@ class Walk:
                     continue
             if first is None:
                 return None
-            node, takes_it_at_once = node_for(partition, first), bool(first.key[0].required_node)
+            node = node_for(partition, first)
             rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
-            if rests or (node is None and not takes_it_at_once):
+            if node is None or rests:
                 self.lines.settle()
+                if node is None and first.key[0].required_node and self._reserve_for_next(first):
+                    return MOVED
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
-            if partition.idle.running and reclaim_before(partition, self.lines, first):
+            if partition.idle.running and reclaim_before(partition, self.lines, first.head):
                 return MOVED
-            if node is not None:
-                ask = first.head
-                ask.attempted = True
-                if node.reservations:
-                    clear_for(partition, node)
-                allocations.place(partition, ask, node)
-                return ask
-            # What requires its node takes it in its turn, before those from which it was taken ask for it again.
-            self.lines.settle()
-            seeker = first_seeker(partition, self.lines, first.demand)
-            if seeker is not None and reserve_for(partition, seeker[1]):
-                return MOVED
+            ask = first.head
+            ask.attempted = True
+            if node.reservations:
+                clear_for(partition, node)
+            allocations.place(partition, ask, node)
+            return ask
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
+
+    def _reserve_for_next(self, batch: Batch) -> bool:
+        """What requires its node has it set aside in its turn, before those that it is taken from ask for it again."""
+        seeker = first_seeker(self.partition, self.lines, batch.demand)
+        return seeker is not None and self._reserve_for(seeker[1])
+
+    def _reserve_for(self, ask: Ask) -> bool:
+        """Set a node aside for an ask, if there is one for it; True when something was done. Where the ask requires its
+        node, what comes before it has its turn before this one takes the node from that.
+        """
+        partition = self.partition
+        node = node_to_reserve(partition, ask)
+        if node is None:
+            return False
+        if not (ask.required_node and partition.idle.running and reclaim_before(partition, self.lines, ask)):
+            set_aside(partition, ask, node)
+        return True
 
     def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
         """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain
@@ -144,7 +163,7 @@ class Walk:
         while (act := self._first_act(leaf, due)) is not None and (first is None or act[0] < batch_key(first)):
             _, stops_others, ask = act
             assert ask.batch is not None
-            if self.attempts.make_room(self.partition, ask.batch) if stops_others else reserve_for(self.partition, ask):
+            if self.attempts.make_room(self.partition, ask.batch) if stops_others else self._reserve_for(ask):
                 return True
             if first is not None and not _may_fit_still(first):
                 return False

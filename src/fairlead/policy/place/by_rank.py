@@ -81,7 +81,7 @@ class Turns:
                 return None
             batch = found.batch
             node = node_for(partition, batch)
-            if node is None or (batch.app.queue.properties.backoff_threshold and rests_before(partition, batch)):
+            if node is None or (batch.app.queue.properties.backoff_threshold and self._rests_before(batch)):
                 self.lines.settle()
                 continue
             ask = batch.head
@@ -89,6 +89,9 @@ class Turns:
             clear_for(partition, node)
             self._place(ask, node)
             return ask
+
+    def _rests_before(self, batch: Batch) -> bool:
+        return rests_before(self.partition, batch, lambda items: owed_by(batch.app.queue, items))
 
     def _place(self, ask: Ask, node: Node) -> None:
         partition = self.partition

@@ -131,8 +131,8 @@ def _first_due(partition: Partition, batch: Batch, latest: int) -> tuple[Ask | N
     return None, next_ms if batch.oldest_ms <= latest else batch.oldest_ms
 
 
-def reserve_for(partition: Partition, ask: Ask) -> bool:
-    """Set a node aside for an ask that found none just now; True when it was done.
+def node_to_reserve(partition: Partition, ask: Ask) -> Node | None:
+    """The node that may be set aside for an ask that found none just now. Where there is none that is remembered.
 
     What is above the nodes (a full queue, a limit) must not be in the way: an ask that could not use the node does not
     get it.
@@ -141,12 +141,10 @@ def reserve_for(partition: Partition, ask: Ask) -> bool:
     demand = ask.batch.demand
     shape = demand.shape
     if is_held_back(partition, demand, ask):
-        return False
+        return None
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is not None and _could_have(partition, ask, node) and _may_take(partition, shape, node):
-            clear_for(partition, node)
-        else:
+        if node is not None and not (_could_have(partition, ask, node) and _may_take(partition, shape, node)):
             node = None
     else:
         node = tightest(partition, ask)
@@ -155,10 +153,15 @@ def reserve_for(partition: Partition, ask: Ask) -> bool:
                 partition.nodes.cannot_reserve(other)
     if node is None:
         partition.nodes.cannot_reserve(shape)
-        return False
+    return node
+
+
+def set_aside(partition: Partition, ask: Ask, node: Node) -> None:
+    """This node is set aside for an ask; where the ask requires it, no longer for others that do not."""
+    if ask.required_node:
+        clear_for(partition, node)
     ask.attempted = True
     reserve_node.reserve(partition, ask, node)
-    return True
 
 
 def _could_have(partition: Partition, ask: Ask, node: Node) -> bool:

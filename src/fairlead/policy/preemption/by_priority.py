@@ -181,9 +181,11 @@ class Attempts:
             return None, ask.spec.allow_preempt_other
         search = Search(partition, ask, weaker, may_stop)
         plan = search.best(self.lines.stoppable)
-        self._young_seq = min(self._young_seq, search.candidates.young_seq)
-        is_common = not search.candidates.has_history and ask.spec.allow_preempt_other
-        return plan, is_common and all(other.seq < self._young_seq for other in equals)
+        candidates = search.candidates
+        self._young_seq = min(self._young_seq, candidates.young_seq)
+        is_common = not candidates.has_history and ask.spec.allow_preempt_other
+        passed_seq = min(self._young_seq, candidates.owed_seq)
+        return plan, is_common and all(other.seq < passed_seq for other in equals)
 
     def _carry_out(self, plan: Plan) -> None:
         """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""

@@ -57,6 +57,8 @@ class Candidates:
         self.budgets_left = budgets_left
         self.young_seq = NONE_YOUNG
         """When the first of the work started that was passed over because it is young."""
+        self.owed_seq = NONE_YOUNG
+        """The same of what started within a guarantee while the ask waited: later asks may have it stopped."""
         self.passed_over: list[Ask] = []
         """What guarantees kept `on` from naming, the last time: lower work uses up what its queue may lose."""
         self.has_history = partition.disruption.has_history(ask)
@@ -119,6 +121,7 @@ class Candidates:
             self.young_seq = min(self.young_seq, running.started_seq)
             return False
         if running.started_owed and running.started_seq > self.ask.seq:
+            self.owed_seq = min(self.owed_seq, running.started_seq)
             return False  # It started within a guarantee while the ask waited: it was before it in order.
         return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
 

@@ -36,7 +36,7 @@ from fairlead.policy.preemption.victims import by_node, fewest, missing_on, pref
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fairlead.core.books import Batch, Demand, Partition, Queue
+    from fairlead.core.books import Demand, Partition, Queue
     from fairlead.policy.order.pick import Lines
 
 Need = tuple[Book, dict["Ask", None]]
@@ -64,13 +64,13 @@ def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
 
 
-def reclaim_before(partition: Partition, lines: Lines, batch: Batch | None) -> bool:
-    """Make room for the first waiting ask in order for which idle work can, if it comes before the head of this batch
-    (None: the end); True when some was told to stop. Asks with a reservation come first.
+def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
+    """Make room for the first waiting ask in order for which idle work can, if it comes before this one (None: the
+    end); True when some was told to stop. Asks with a reservation come first.
 
     So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
-    before = _place_of(batch.head) if batch is not None else None
+    before = _place_of(next_ask) if next_ask is not None else None
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
     waiting = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
     tried: list[Demand] = []

@@ -110,6 +110,8 @@ class Attempts:
 
 def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
     known = batch.futile
+    if ask.reserved_on is not None or ask.nomination is not None:
+        return False  # What is kept for it was in the way of the others alone.
     if known is None or known[1] != partition.books_version or not partition.passes_over_still(known[2]):
         return False
     return ask.priority <= known[0]

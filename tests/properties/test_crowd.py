@@ -1,0 +1,60 @@
+"""Crowded clusters decide the same with what is remembered as without; see `crowd`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+import pytest
+from properties.crowd import STEPS, WAYS, Crowd, main
+from properties.portions import in_portions, share
+
+from fairlead.core.model.events import RemoveNode
+from fairlead.scheduler import Scheduler
+
+QUICK = share(20)
+ONCE_DIFFERENT = (84, 439, 554, 651, 661, 1094, 16, 31, 46, 49, 93, 99, 110)
+"""Courses that differed once. In the first three idle work was reclaimed sooner or later than in its turn, for the sake
+of an ask that requires its node; then nothing was stopped for an ask that had a node set aside, since nothing could be
+for its like; an application rested for asks that had not had their turn; nothing was stopped for an ask since nothing
+could be for an older one; and in the others an ask had a node set aside that was not the first of its size any more.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _ways() -> Iterator[None]:
+    """The numbers that a course draws are as before afterwards."""
+    before = {(module, name): getattr(modules[module], name) for module, names in WAYS.items() for name in names}
+    yield
+    for (module, name), value in before.items():
+        setattr(modules[module], name, value)
+
+
+@pytest.mark.timeout(14_400)
+def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
+    """In every course; enough is started in them for that to mean something."""
+    asked: int | None = pytestconfig.getoption("--steps")
+    courses = max(asked // STEPS, 1) if asked else QUICK
+    started = 0
+    for number in range(courses):
+        course = Crowd(number)
+        assert course.take() == "", f"course {number}"
+        started += course.started
+    assert started > 30 * courses
+
+
+@pytest.mark.parametrize("number", in_portions(ONCE_DIFFERENT, 4))
+def test_what_differed_once_does_so_no_more(number: int) -> None:
+    assert Crowd(number).take() == ""
+
+
+@pytest.mark.plain
+def test_a_decision_that_depends_on_what_is_remembered_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the course, the time, and both decisions."""
+    monkeypatch.setattr(Scheduler, "forget", lambda self: self.handle(RemoveNode("n1"), self.cluster.now_ms))
+    assert main(["3", "4"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("course 3 at 0 ms, schedule: [")
+    assert said[-1] == "1 courses (3 to 3), 1 differ"
