@@ -7,6 +7,7 @@ takes one way of looking rather than another is drawn too: that decides how long
     python tests/properties/crowd.py FIRST LAST
 
 takes the courses FIRST to LAST - 1, prints what differs, and ends with the count; the status is 1 if something did.
+Those from 100,000 on have budgets, quotas, classes, jobs on hold, kept turns and others' work besides.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if __name__ == "__main__":
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import (
@@ -30,6 +32,8 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    ChangeAsk,
+    Checkpoint,
     Configure,
     DrainNode,
     Event,
@@ -37,28 +41,41 @@ from fairlead.core.model.events import (
     MoveApplication,
     Release,
     RemoveApplication,
+    RemoveBudget,
     RemoveNode,
+    RemoveQuota,
+    ReserveAsk,
+    SetBudget,
+    SetConditions,
     SetPriority,
+    SetPriorityClass,
+    SetQuota,
     UndrainNode,
     UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_FOREIGN,
     TAG_REQUIRED_NODE,
     ApplicationSpec,
     AskSpec,
+    BudgetSpec,
     ClusterSpec,
     LimitSpec,
     NodeSortSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
+    PriorityClassSpec,
     QueueSpec,
+    QuotaSpec,
     RetrySpec,
 )
 from fairlead.scheduler import Scheduler
 
 STEPS = 60
+MORE_FROM = 100_000
+CLASSES = ("low", "high", "meek")
 CAPACITY = 4_000
 """Of each node, in thousandths of a core; work has 300 to 3,000, so that what is left of a node is of little use."""
 PROPERTIES = {
@@ -168,7 +185,9 @@ class Crowd:
             elif what < 0.9:
                 yield self._at_nodes()
             elif what < 0.99 and apps:
-                yield from self._at_work(self.chance.choice(list(apps)))
+                app = self.chance.choice(list(apps))
+                more = self.number >= MORE_FROM and self.chance.random() < 0.5
+                yield from self._more(app) if more else self._at_work(app)
             elif what >= 0.99:
                 yield Configure(self._file())
 
@@ -202,6 +221,35 @@ class Crowd:
             yield Release(app, self.chance.choice(waiting).key, Cause.STOPPED_BY_RM)
         elif waiting:
             yield SetPriority(app, self.chance.choice(waiting).key, self.chance.randint(-1, 5))
+
+    def _more(self, app: str) -> Iterator[Event]:
+        """What is declared for all, and orders about single asks."""
+        chance = self.chance
+        asks = list(self.part.applications[app].asks.values())
+        own = (Requirement("app", "In", (app,)),)
+        scope = (Requirement("PriorityClass", "In", (chance.choice(CLASSES),)),)
+        node = chance.choice(list(self.part.nodes.nodes))
+        size, key = chance.choice(self.sizes), f"f{chance.randrange(4)}"
+        foreign = AskSpec(application="", key=key, resources=size, tags={TAG_FOREIGN: "default"}, node=node)
+        most = Limits({"vcore": chance.randint(10, 60) * 1_000})
+        quota = QuotaSpec(name="q", queue="root", resources=most, scopes=scope)
+        choices: list[Event] = [
+            SetBudget(BudgetSpec(name=chance.choice("ab"), selector=own, min_available=chance.randint(0, 3))),
+            RemoveBudget(chance.choice("ab")),
+            chance.choice([SetQuota(quota, "ann"), RemoveQuota("q", "ann")]),
+            SetPriorityClass(PriorityClassSpec(name=chance.choice(CLASSES), value=chance.randint(-2, 5)), "ann"),
+            chance.choice([AddAsks((foreign,)), Release("", foreign.key)]),
+        ]
+        if asks:
+            ask = chance.choice(asks)
+            begin_ms = chance.choice([0, self.now_ms + 3_000])
+            choices += [
+                ReserveAsk(app, ask.key, chance.random() < 0.75, "ann", "so"),
+                Checkpoint(app, ask.key),
+                SetConditions(app, ask.key, Conditions(held_by=chance.choice(["", "ann"]), begin_ms=begin_ms)),
+                ChangeAsk(app, ask.key, chance.choice(self.sizes) if ask.pending else ask.spec.resources, None, "ann"),
+            ]
+        yield chance.choice(choices)
 
     def _application(self, asks: int) -> Iterator[Event]:
         app = self._name("a")
@@ -251,6 +299,7 @@ class Crowd:
             where=self._where(app) if self.is_constrained and chance.random() < 0.3 else Constraints(),
             allow_preempt_other=chance.random() < 0.9,
             idle=chance.random() < 0.05,
+            priority_class=chance.choice(CLASSES) if self.number >= MORE_FROM and chance.random() < 0.3 else "",
         )
 
     def _where(self, app: str) -> Constraints:
@@ -273,7 +322,15 @@ class Crowd:
         preemption = PreemptionSpec(rule=self.rule, enabled=self.chance.random() < 0.8)
         sort = NodeSortSpec(policy=self.chance.choice(["fair", "fair", "binpacking"]))
         part = PartitionSpec(root=root, preemption=preemption, node_sort=sort)
-        return ClusterSpec(partitions=(part,), checksum=str(self.chance.random()))
+        values = {"low": -1, "high": 4, "meek": 3}
+        classes = tuple(
+            PriorityClassSpec(name=n, value=v, preemption_policy="Never" if n == "meek" else "PreemptLowerPriority")
+            for n, v in values.items()
+        )
+        more = self.number >= MORE_FROM
+        return ClusterSpec(
+            partitions=(part,), priority_classes=classes if more else (), checksum=str(self.chance.random())
+        )
 
     def _queue(self, name: str) -> QueueSpec:
         chance = self.chance

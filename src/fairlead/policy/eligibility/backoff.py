@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.timers import BACKOFF
 from fairlead.policy.eligibility.headroom import is_held_back
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Batch, Partition
@@ -65,6 +66,8 @@ def _missed(partition: Partition, app: Application, counts: Callable[[Shape, Lin
         shape = batch.demand.shape
         if not batch.stamp or not shape.unfit or shape.required_node:
             continue
+        if waits_for_turn(partition, batch.head):
+            continue  # It is put aside when it is looked at.
         if is_held_back(partition, batch.demand, batch.head) or shape.blocked_by_root:
             continue
         keys = [a.line_key for a in batch.asks[: app.queue.properties.backoff_threshold]]
