@@ -58,7 +58,9 @@ def test_what_broke_a_law_once_does_so_no_more(rule: str, number: int) -> None:
     assert not RankCourse(rule, number).take().broken
 
 
-@pytest.mark.xfail(strict=True, reason="it leaves its node to an ask that requires it, which does not take it in that call")
+@pytest.mark.xfail(
+    strict=True, reason="it leaves its node to an ask that requires it, which does not take it in that call"
+)
 def test_an_ask_whose_own_node_has_room_starts_there() -> None:
     """Once the state is read back it does."""
     assert not RankCourse("guarantee", 13588).take().broken
