@@ -359,7 +359,10 @@ def main(texts: Sequence[str] | None = None) -> int:
     arguments.add_argument("last", type=int, help="the number after that of the last course")
     given = arguments.parse_args(texts)
     if not 0 <= given.first < given.last:
-        arguments.error(f"no courses from {given.first} to {given.last - 1}")
+        arguments.error(
+            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make crowds`) is the number after"
+            " that of the last course, not how many; FIRST (FROM) is 0 or more, and LAST more than that"
+        )
     differ = 0
     for number in range(given.first, given.last):
         if said := Crowd(number).take():

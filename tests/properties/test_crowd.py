@@ -49,6 +49,15 @@ def test_what_differed_once_does_so_no_more(number: int) -> None:
     assert Crowd(number).take() == ""
 
 
+@pytest.mark.parametrize("given", [["9", "5"], ["5", "5"], ["-1", "3"]])
+def test_a_last_course_before_the_first_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """With what the number means."""
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2
+    assert "not how many" in capsys.readouterr().err
+
+
 @pytest.mark.plain
 def test_a_decision_that_depends_on_what_is_remembered_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

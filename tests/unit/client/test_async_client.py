@@ -72,7 +72,11 @@ async def test_output_and_events_come_as_they_are_sent(service: Any, loop_client
     assert b"".join([piece async for piece in loop_client.follow("7", "stderr", offset=3)]) == b"def"
     assert service.requests[-1].query["follow"] == "true"
     service.on("GET", "/events", answer(200, raw=b'id: 4.0\nevent: x\ndata: {"key": "7"}\n\n'))
-    assert [event.data async for event in loop_client.events(after="3.0")] == [{"key": "7"}]
+    opened: list[int] = []
+    events = loop_client.events(after="3.0", opened=lambda: opened.append(len(service.requests)))
+    assert opened == []
+    assert [event.data async for event in events] == [{"key": "7"}]
+    assert opened == [len(service.requests)]
     assert service.requests[-1].headers["Last-Event-ID"] == "3.0"
 
 

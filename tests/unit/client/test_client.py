@@ -177,8 +177,10 @@ def test_server_sent_events_are_read_by_the_standard() -> None:
 def test_events_resume_after_the_last_id(service: Any, client: Client, answer: Any) -> None:
     """The id goes out as a header."""
     service.on("GET", "/events", answer(200, raw=b"id: 4\ndata: {}\n\n"))
-    events: Iterator[ServerEvent] = client.events(after="3")
+    opened: list[str] = []
+    events: Iterator[ServerEvent] = client.events(after="3", opened=lambda: opened.append("once"))
     assert [e.id for e in events] == ["4"]
+    assert opened == ["once"]
     assert service.requests[0].headers["Last-Event-ID"] == "3"
 
 

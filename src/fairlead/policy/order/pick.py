@@ -219,10 +219,12 @@ class Lines:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self._fitting_under(leaf)
         few = len(fitting) <= FEW_SHAPES
-        if not few and self._many_of != (now := self._state_of(leaf)):
-            self._many, self._aside, self._many_of = [], 0, now
-        elif not few and self._many:
-            return self._first_of_many(fitting)
+        if not few:
+            now = self._state_of(leaf)
+            if self._many_of != now:
+                self._many, self._aside, self._many_of = [], 0, now
+            elif self._many:
+                return self._first_of_many(fitting)
         if fitting and not leaf.by_rank:
             batch = self._first_of_applications(leaf, fitting, FEW_BATCHES if few else None)
             if batch is not None:

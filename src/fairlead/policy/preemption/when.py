@@ -3,7 +3,8 @@
 Decides how an attempt goes and how its plan is carried out; when one may be made is `attempt_times`' business, the
 search `guarantee`'s. Attempts belong to the walk of the queues: an ask in turn that cannot be placed tries before those
 behind it are placed. What no node, or no queue above it, could hold even when empty makes no attempt until one can.
-Invariant: a search that found nothing is not repeated while the books stay as they are.
+Invariant: a search that found nothing is not repeated for its like while the books stay as they are, but for an ask
+with a node of its own.
 """
 
 from __future__ import annotations

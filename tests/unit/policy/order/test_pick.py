@@ -418,38 +418,26 @@ def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkey
 
 
 @pytest.mark.plain
-def test_many_sizes_that_find_no_node_are_put_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other finds none; each time all that were left were looked at for the first of them."""
+@pytest.mark.parametrize(("sizes", "aside_cost", "most"), [(60, 1000, 300), (200, pick.ASIDE_COST, 600)])
+def test_many_sizes_that_find_no_node_are_put_in_order_once(
+    monkeypatch: pytest.MonkeyPatch, sizes: int, aside_cost: int, most: int
+) -> None:
+    """One after the other finds none. There were 1,800 looks where all that were left were looked at for the first of
+    them each time; and 1,098 where each set aside those before it, as long as that was not much for one of them.
+    """
     course = Course(cluster(QueueSpec(name="a")))
     course.node("n", vcore=4)
     course.drained_node()
-    for n in range(60):
+    for n in range(sizes):
         course.app(f"app-{n}")
         course.ask(f"app-{n}", f"app-{n}", vcore=5 + n)
     course.app("fits")
     course.ask("fits", "fits", vcore=4)
     looks = counted_looks(monkeypatch)
     monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
-    monkeypatch.setattr(pick, "ASIDE_COST", 1000)
+    monkeypatch.setattr(pick, "ASIDE_COST", aside_cost)
     assert course.placed() == ["fits"]
-    assert len(looks) < 300  # 1,800, if all that are left were looked at each time.
-
-
-@pytest.mark.plain
-def test_what_is_set_aside_again_and_again_is_put_in_order_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that finds no node is set aside by those behind it, which adds up long before it is much for one of them."""
-    course = Course(cluster(QueueSpec(name="a")))
-    course.node("n", vcore=4)
-    course.drained_node()
-    for n in range(200):
-        course.app(f"app-{n}")
-        course.ask(f"app-{n}", f"app-{n}", vcore=5 + n)
-    course.app("fits")
-    course.ask("fits", "fits", vcore=4)
-    looks = counted_looks(monkeypatch)
-    monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
-    assert course.placed() == ["fits"]
-    assert len(looks) < 600  # 1,098, if only what one of them sets aside counted.
+    assert len(looks) < most
 
 
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
