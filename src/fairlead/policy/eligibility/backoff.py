@@ -81,9 +81,15 @@ def _back_off(partition: Partition, app: Application, missed: int) -> None:
     app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
     partition.timers.set(app.backoff_until_ms, partition.name, app.id, TIMER)
     app.queue.touch_app(app)
-    if app.queue in partition.reserving.of:
-        # No room is kept for what rests: the next run gives it back.
+    # No room is kept for what rests, and what left a node to it may have that: the next run sees to both.
+    if app.queue in partition.reserving.of or _had_nodes_left_to_it(partition, app):
         partition.books_version += 1
+
+
+def _had_nodes_left_to_it(partition: Partition, app: Application) -> bool:
+    """Whether others, for which a node was set aside or room is kept, may have left it to an ask that requires it."""
+    required = (partition.nodes.nodes.get(batch.demand.shape.required_node) for batch in app.batches.values())
+    return any(node.reservations or node.held for node in required if node is not None)
 
 
 def on_timer(partition: Partition, app: Application) -> None:

@@ -9,10 +9,19 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, DrainNode, Event, Release
 from fairlead.core.model.reasons import BackedOff
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import (
+    TAG_REQUIRED_NODE,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    QueueSpec,
+)
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.scheduler import Scheduler
 
 
@@ -193,3 +202,27 @@ def test_a_running_one_that_is_reported_may_be_what_stands_behind_the_last_miss(
     assert resting(s) == []
     goes_on(s, AddAsks((AskSpec(application="a", key="run", resources=Resources({"vcore": 1}), node="n2"),)))
     assert resting(s) == ["a"]
+
+
+def test_a_node_that_was_left_to_one_that_rests_in_that_call_is_used() -> None:
+    """`k0` leaves the node that is set aside for it to `daemon`, whose application then rests for what misses."""
+    s = cluster(after=1)
+    s.handle(AddNode(NodeSpec(id="spare", capacity=Resources({"vcore": 100}))), 0)
+    s.handle(DrainNode("spare"), 0)
+    ask(s, 1)
+    s.handle(AddApplication(ApplicationSpec(id="runs", queue="root.leaf")), 0)
+    for key, size, node in (("r0", 3, "n0"), ("r1", 4, "n1")):
+        tags = {TAG_REQUIRED_NODE: node}
+        s.handle(AddAsks((AskSpec(application="runs", key=key, resources=Resources({"vcore": size}), tags=tags),)), 0)
+    assert sorted(placed(s, 0)) == ["k0", "r0", "r1"]
+    ask(s, 3)
+    s.schedule(0)
+    decided = s.schedule(RESERVE_AFTER_MS)
+    assert [d.key for d in decided if isinstance(d, Reserved)] == ["k1"]
+    s.handle(AddApplication(ApplicationSpec(id="b", queue="root.leaf")), RESERVE_AFTER_MS)
+    misses = AskSpec(application="b", key="misses", resources=Resources({"vcore": 5}), priority=1)
+    size, tags = Resources({"vcore": 2}), {TAG_REQUIRED_NODE: "n0"}
+    s.handle(AddAsks((misses, AskSpec(application="b", key="daemon", resources=size, tags=tags))), RESERVE_AFTER_MS)
+    s.handle(Release("runs", "r0"), RESERVE_AFTER_MS)
+    assert placed(s, RESERVE_AFTER_MS) == ["k1"]
+    assert isinstance(s.why("b", "daemon"), BackedOff)
