@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
 
 T = TypeVar("T")
+NEW_WORK = (AddApplication, AddAsks)
+"""Events that take room and make none."""
 MOVES_MAX = 10_000
 """Runs of one call that set a node aside or tell victims to stop; what is left to do then waits for the next call."""
 
@@ -64,7 +66,7 @@ class Scheduler:
         if partition is None:
             refuse_unknown_partition(event, name, self.cluster.out)
         else:
-            if isinstance(event, AddApplication | AddAsks):
+            if isinstance(event, NEW_WORK):
                 partition.news += 1
             else:
                 partition.note_change()
@@ -133,8 +135,7 @@ class Scheduler:
     def _bring_forward(self, now_ms: int) -> None:
         cluster = self.cluster
         self._answers.clear()
-        due_ms = cluster.timers.next_wakeup_ms()
-        if due_ms is not None and due_ms <= now_ms:
+        if cluster.timers.may_be_due(now_ms):
             fire_due(cluster, now_ms)
         if now_ms != cluster.now_ms:
             cluster.set_time(now_ms)

@@ -159,11 +159,14 @@ class Batch:
         "line_key",
         "oldest_ms",
         "stamp",
+        "task_group",
     )
 
     def __init__(self, app: Application, key: BatchKey, demand: Demand) -> None:
         self.app = app
         self.key = key
+        self.task_group = key[1]
+        """The task group of its asks, when they are real asks that may replace placeholders."""
         self.demand = demand
         self._waiting: list[Ask] = []
         self._start = 0
@@ -222,11 +225,6 @@ class Batch:
         self.head = waiting[start]
         self.line_key = self.head.line_key
         return True
-
-    @property
-    def task_group(self) -> str:
-        """The task group of its asks, when they are real asks that may replace placeholders."""
-        return self.key[1]
 
 
 def line_group(ask: Ask) -> str:

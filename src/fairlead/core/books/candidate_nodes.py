@@ -28,10 +28,6 @@ class Narrow:
         """No node had room for the shape; now this one may."""
         self.room_on[shape] = {node: None}
 
-    def forget(self, shape: Shape) -> None:
-        """Nothing is known any longer about where the shape may fit."""
-        self.room_on.pop(shape, None)
-
     def gained(self, node: Node) -> None:
         """The node may have room for more."""
         for shape, nodes in list(self.room_on.items()):
@@ -48,8 +44,9 @@ class Narrow:
     def lost(self, node: Node) -> list[Shape]:
         """The node has less room than before: the shapes that fit nowhere any longer."""
         gone = []
+        is_common, free = node.is_common, node.free
         for shape, nodes in list(self.room_on.items()):
-            if node in nodes and not has_room(shape, node):
+            if node in nodes and not (is_common and fits_in(shape.items, free)):
                 del nodes[node]
                 if not nodes:
                     del self.room_on[shape]

@@ -166,7 +166,7 @@ class NodeTable:
             self.reserved_again[ask] = None
         if not self.unfit:
             return
-        is_open, misfit = node.is_open, self.terrain.misfit_here
+        is_open = node.is_open
         for shape in list(self.unfit):
             if shape.blocked_by_root:
                 if self.sum_has_room(shape.items):
@@ -174,19 +174,21 @@ class NodeTable:
             elif shape.required_node:
                 if shape.required_node == node.id:
                     self.clear_unfit(shape)
-            elif not is_open:
-                continue
-            elif fits_in(shape.items, node.free) and misfit(shape.where, node) is None:
-                self._fits_again(shape, node)
-            elif shape not in self.seekable and node.fits_total(shape.items) and misfit(shape.where, node) is None:
-                self._seek(shape, shape.oldest_ms)
+            elif is_open:
+                self._wake_for(node, shape)
 
-    def _fits_again(self, shape: Shape, node: Node) -> None:
-        """On this node; where nothing but room counts, on none that does not gain room from now on."""
-        is_narrow = self.only_room_counts(shape) and not shape.watched
-        self.clear_unfit(shape)
-        if is_narrow:
-            self.narrow.begin(shape, node)
+    def _wake_for(self, node: Node, shape: Shape) -> None:
+        """A shape that fitted nowhere may fit on this open node, or have it set aside."""
+        misfit = self.terrain.misfit_here
+        if not fits_in(shape.items, node.free):
+            if shape not in self.seekable and node.fits_total(shape.items) and misfit(shape.where, node) is None:
+                self._seek(shape, shape.oldest_ms)
+        elif shape.is_plain and not self.terrain.wary:
+            if not shape.watched:
+                self.narrow.begin(shape, node)  # It has room on no node that does not gain from now on.
+            self.clear_unfit(shape)
+        elif misfit(shape.where, node) is None:
+            self.clear_unfit(shape)
 
     def sum_has_room(self, items: Items) -> bool:
         """Whether all nodes together have this much that no queue uses; a name that no node has is 0."""
@@ -229,7 +231,7 @@ class NodeTable:
             self.seekable.pop(shape, None)
         else:
             self._seek(shape, shape.oldest_ms if not shape.required_node else AT_ONCE)
-        self.narrow.forget(shape)
+        self.narrow.room_on.pop(shape, None)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
 
@@ -278,7 +280,7 @@ class NodeTable:
                 del self.requiring[shape.required_node]
         for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
             book.pop(shape, None)
-        self.narrow.forget(shape)
+        self.narrow.room_on.pop(shape, None)
 
     # -- search ---------------------------------------------------------------------------------------------------
 

@@ -219,7 +219,8 @@ class Queue(QueueLine):
         total = sign * sum([amount for _, amount in items])
         for queue in self.lineage:
             queue.pending_sum += total
-            queue.touch()
+            if not queue.touched:
+                queue.touch()
 
     def add_allocated(self, items: Items, waited: bool = False) -> None:
         """This much more is in use, here and up to the root, and `waited` until now (the hot path of an allocation, so
@@ -249,7 +250,8 @@ class Queue(QueueLine):
             book = queue.allocated
             for name, amount in items:
                 book[name] -= amount
-            queue.touch()
+            if not queue.touched:
+                queue.touch()
             if queue.owes and queue.guaranteed is not None:
                 note_owed(queue)
         self.loosened()

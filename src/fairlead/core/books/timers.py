@@ -86,6 +86,13 @@ class Timers:
             heappop(heap)
         return heap[0].due_ms if heap else None
 
+    def may_be_due(self, now_ms: int) -> bool:
+        """Whether something may be due, or is to be looked at again, by now. A timer that was cancelled may count."""
+        for look_ms in self._looks.values():
+            if look_ms <= now_ms:
+                return True
+        return bool(self._heap) and self._heap[0].due_ms <= now_ms
+
     def next_wakeup_ms(self) -> int | None:
         """When the next timer is due, or something may be found by looking again."""
         next_ms = self.next_due_ms()

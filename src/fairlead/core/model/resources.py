@@ -139,7 +139,7 @@ def lacks(most: Mapping[str, int] | None, used: Mapping[str, int], items: Items)
 
 def amount_flaw(amounts: Resources) -> str:
     """What is wrong with an amount from outside; nothing when it makes sense."""
-    for name, amount in amounts:
+    for name, amount in amounts.items:
         if not name:
             return "a resource has no name"
         if amount < 0:
@@ -162,6 +162,6 @@ def pruned(book: Mapping[str, int]) -> dict[str, int]:
 def fits_in(items: Items, room: Mapping[str, int]) -> bool:
     """Whether an amount fits into what is free; a name that is not there is 0 (`FitIn` of YuniKorn)."""
     for n, v in items:
-        if v > 0 and v > room.get(n, 0):
+        if v > room.get(n, 0) and v > 0:
             return False
     return True

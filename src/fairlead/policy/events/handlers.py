@@ -187,10 +187,11 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"failed to find node {spec.node}"
     if not spec.key:
         return f"an ask of {spec.application} has no key: without one an order is about all of it"
-    if not spec.resources:
+    if not spec.resources.items:
         return "allocation contains no resources"
-    if any(amount < 0 for _, amount in spec.resources):
-        return "allocation contains negative resources"
+    for _, amount in spec.resources.items:
+        if amount < 0:
+            return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
     if not spec.node and partition.held_asks.get(spec.application, spec.key) is not None:

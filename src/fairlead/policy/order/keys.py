@@ -37,7 +37,7 @@ def fair_share(queue: Queue) -> float:
     allocated = queue.allocated
     for name, due in terms:
         if name in allocated:
-            part = allocated[name] / due if due > 0 else float(allocated[name] > 0)
+            part = allocated[name] / due if due else float(allocated[name] > 0)
             if part > share:
                 share = part
     return share

@@ -107,7 +107,8 @@ class Lines:
     def _rank(self, app: Application) -> None:
         """Give an application its place among those of its leaf."""
         leaf = app.queue
-        heap, app.stamp = leaf.apps_heap, leaf.next_stamp()
+        heap, root = leaf.apps_heap, self.partition.root
+        root.stamps = app.stamp = root.stamps + 1
         entry = app.order_key + (app.stamp, app)  # noqa: RUF005 (half the time, for each placement)
         if heap and heap[0][-1] is app:
             heapreplace(heap, entry)
