@@ -89,6 +89,11 @@ def expected_start(
     return None
 
 
+def next_end_ms(partition: Partition) -> int | None:
+    """When more should have ended than now: an ask may start first on another node then, though nothing happened."""
+    return next((at_ms for at_ms, _ in _ends(partition) if at_ms > partition.now_ms), None)
+
+
 def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     """Whether it cannot start on the node whatever ends: the node is not for it, or what it wants to be with has gone.
 

@@ -16,7 +16,7 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
-from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of
+from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of, next_end_ms
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
 
@@ -43,9 +43,11 @@ class _Start:
 
 def backfill_one(partition: Partition) -> Ask | None:
     """Place the first ask in order that is held back and delays none by starting now; None when there is none."""
+    is_looked_for = False
     for leaf, own in partition.reserving.of.items():
         if not leaf.properties.easy_backfill:
             continue
+        is_looked_for = True
         starts = [(holder, expected_start(partition, holder, weaker_than(partition, holder))) for holder in own]
         known = [(holder, start) for holder, start in starts if start is not None]
         if len(known) < len(starts):
@@ -53,6 +55,8 @@ def backfill_one(partition: Partition) -> Ask | None:
         placed = _from_leaf(partition, leaf, [_beside_others(holder, start, known) for holder, start in known])
         if placed is not None:
             return placed
+    if is_looked_for and (next_ms := next_end_ms(partition)) is not None:
+        partition.timers.look(next_ms, partition.name)
     return None
 
 

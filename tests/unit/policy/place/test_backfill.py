@@ -89,6 +89,20 @@ def test_while_the_start_is_not_known_nothing_passes() -> None:
     assert small(c, time_limit_ms=1) == []
 
 
+def test_that_more_should_have_ended_by_now_is_seen() -> None:
+    """`big` starts where `one` ends first. Once both should have ended it starts on the emptier node."""
+    c = PriorityCluster(QueueSpec(name="a", properties=EASY), nodes={"n1": 4, "n2": 8}, enabled=False)
+    c.fill("one", 3, time_limit_ms=999, tags=on("n1"))
+    c.fill("two", 5, time_limit_ms=1_998, tags=on("n2"))
+    c.submit("big", 4, 9)
+    c.handle(ReserveAsk("big", "big", on=True))
+    assert small(c, tags=on("n1")) == []
+    assert c.s.next_wakeup_ms() == 1_000
+    assert c.run(1_500) == ([], [])
+    assert c.s.next_wakeup_ms() == 2_000
+    assert c.run(500)[0] == ["small@n1"]
+
+
 def test_of_one_batch_each_time_limit_is_looked_at() -> None:
     """Asks of one shape differ in nothing else that counts here."""
     c, part = kept()
