@@ -115,10 +115,9 @@ def _line(ask: Ask, by_rank: bool = False) -> tuple[int, int, int, int]:
     return (*(first[::-1] if by_rank else first), ask.created_ms, ask.seq)
 
 
-def _first(app: Application, but_for: Ask | None = None) -> tuple[bool, int]:
-    """Where an application stands: its first waiting ask is retried or not, and its highest priority."""
-    own = [a for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle]
-    return (not any(a.spec.retried for a in own), -max(a.priority for a in own))
+def _first(app: Application, but_for: Ask | None = None) -> tuple[int, ...]:
+    """Where an application stands: where its first waiting ask does, which is retried or not, and has a priority."""
+    return min(_line(a)[:2] for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle)
 
 
 def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[int, int]:

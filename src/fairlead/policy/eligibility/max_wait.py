@@ -53,15 +53,20 @@ def keep_turns(partition: Partition) -> None:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         del book.overdue[leaf]
         _give_turn(partition, leaf)
-    # Ordinary work that starts makes no room, but it may close a gate.
-    stamp = (partition.news, partition.room_stamp, [closed_gate(ask.app) for ask, _ in book.every()])
-    if book.places_made != stamp:
-        book.places_made = stamp
+    # Ordinary work that starts makes no room, but it may close a gate, also one that was opened here.
+    news, room_stamp = partition.news, partition.room_stamp
+    if book.places_made != (news, room_stamp, _gates_closed(partition)):
         for ask, _ in list(book.every()):
             _make_place(partition, ask)
+        book.places_made = (news, room_stamp, _gates_closed(partition))
     for ask, reservation in list(book.every()):
         if reservation.by_itself:
             _gather_room(partition, ask)
+
+
+def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:
+    """What keeps the applications from running that have their turns kept, one by one."""
+    return [closed_gate(ask.app) for ask, _ in partition.reserving.every()]
 
 
 def _give_turn(partition: Partition, leaf: Queue) -> None:

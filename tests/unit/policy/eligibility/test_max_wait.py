@@ -422,3 +422,24 @@ def test_what_work_elsewhere_keeps_off_its_only_node_comes_to_rest() -> None:
     assert c.nominated() == {}
     c.finished("web")
     assert c.run() == (["apart@n1"], [])
+
+
+def test_a_place_that_another_one_takes_in_the_same_call_is_made_again() -> None:
+    """`late` needs a place to run. `two` gives its place, which `urgent` takes in its turn; so `one` gives its too."""
+    a = QueueSpec(name="a", max_applications=2, properties={"wait.max": "10s"})
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 4}, enabled=False)
+    for name, queue in (("blocks", "root.b"), ("one", "root.a"), ("two", "root.a")):
+        c.fill(name, 1, queue=queue)
+    c.submit("late", 4)
+    c.run(10_000)
+    for name in ("one", "two"):
+        c.handle(AddAsks((AskSpec(application=name, key="next", resources=amount(1, 0)),)))
+        c.finished(name)
+    c.submit("urgent", 1, 5)
+    assert c.run()[0] == ["urgent@n1"]
+    apps = c.s.cluster.partitions["default"].applications
+    assert {name: str(apps[name].state) for name in ("one", "two", "urgent")} == {
+        "one": "Accepted",
+        "two": "Accepted",
+        "urgent": "Running",
+    }
