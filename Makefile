@@ -95,8 +95,9 @@ courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COU
 	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
 
 .PHONY: crowds
-crowds: $(READY)  ## Hold decisions with what is remembered against those without, in crowded courses FROM=0 to COURSES=10000
+crowds: $(READY)  ## Hold decisions with what is remembered against those without, and watch the laws, in crowded courses FROM=0 to COURSES=10000
 	PYTHONPATH=src $(BIN)/python tests/properties/crowd.py $(FROM) $(COURSES)
+	for rule in guarantee priority both; do PYTHONPATH=src $(BIN)/python tests/properties/crowd_laws.py $$rule $(FROM) $(COURSES) || exit 1; done
 
 .PHONY: brute-force
 brute-force: $(READY)  ## Hold answers to why against brute force in every dimension (STATES=1000 random states, half an hour)

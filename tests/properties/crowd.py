@@ -116,7 +116,7 @@ class Crowd:
         self.prefix = self.chance.choice(["root.", "root.p."])
         self.leaves = [f"l{n}" for n in range(self.chance.randint(1, 5))]
         self.rule = self.chance.choice(["guarantee", "guarantee", "priority", "both"])
-        spec = self._file()
+        spec = self.file()
         self.remembering, self.forgetting = Scheduler(spec, 0), Scheduler(spec, 0)
         self.now_ms = self.made = self.started = 0
         self.running: dict[tuple[str, str], None] = {}
@@ -131,15 +131,12 @@ class Crowd:
 
     def take(self) -> str:
         """What the two decided differently first; empty: nothing."""
-        for _ in range(self.chance.randint(5, 25)):
-            self.handle(self._node())
-        for _ in range(self.many):
-            for event in self._application(self.chance.randint(1, 12)):
-                self.handle(event)
+        for event in self.begins():
+            self.handle(event)
         self.schedule()
         for _ in range(STEPS):
             self.now_ms += self.chance.choice([1, 100, 1_000, 5_000])
-            for event in self._happens():
+            for event in self.happens():
                 self.handle(event)
             self.schedule()
             if self.differs:
@@ -172,8 +169,15 @@ class Crowd:
 
     # -- what happens -----------------------------------------------------------------------------------------------
 
-    def _happens(self) -> Iterator[Event]:
-        """Mostly work comes and goes; now and then anything else."""
+    def begins(self) -> Iterator[Event]:
+        """What is there before the first step."""
+        for _ in range(self.chance.randint(5, 25)):
+            yield self.node()
+        for _ in range(self.many):
+            yield from self.application(self.chance.randint(1, 12))
+
+    def happens(self) -> Iterator[Event]:
+        """What happens in a step: mostly work comes and goes; now and then anything else."""
         for _ in range(self.chance.randint(0, 4)):
             what, apps = self.chance.random(), self.part.applications
             if what < 0.45 and self.running:
@@ -181,7 +185,7 @@ class Crowd:
             elif what < 0.75 and apps:
                 yield AddAsks((self._ask(self.chance.choice(list(apps))),))
             elif what < 0.8:
-                yield from self._application(self.chance.randint(1, 4))
+                yield from self.application(self.chance.randint(1, 4))
             elif what < 0.9:
                 yield self._at_nodes()
             elif what < 0.99 and apps:
@@ -189,7 +193,7 @@ class Crowd:
                 more = self.number >= MORE_FROM and self.chance.random() < 0.5
                 yield from self._more(app) if more else self._at_work(app)
             elif what >= 0.99:
-                yield Configure(self._file())
+                yield Configure(self.file())
 
     def _end(self) -> Event:
         app, key = self.chance.choice(list(self.running))
@@ -200,7 +204,7 @@ class Crowd:
     def _at_nodes(self) -> Event:
         nodes, what = list(self.part.nodes.nodes), self.chance.randrange(8)
         if len(nodes) < 3 or what == 0:
-            return self._node()
+            return self.node()
         node = self.chance.choice(nodes)
         if what == 1:
             return RemoveNode(node)
@@ -251,7 +255,7 @@ class Crowd:
             ]
         yield chance.choice(choices)
 
-    def _application(self, asks: int) -> Iterator[Event]:
+    def application(self, asks: int) -> Iterator[Event]:
         app = self._name("a")
         spec = ApplicationSpec(id=app, queue=self._leaf(), user=f"u{self.chance.randrange(4)}")
         if self.chance.random() < 0.1:
@@ -280,7 +284,7 @@ class Crowd:
     def _size(self) -> Resources:
         return Resources({name: self.chance.randint(3, 30) * 100 for name in ("vcore", "memory")})
 
-    def _node(self) -> AddNode:
+    def node(self) -> AddNode:
         capacity = Resources({"vcore": CAPACITY, "memory": CAPACITY})
         zone = {"zone": f"z{self.chance.randrange(3)}"}
         return AddNode(NodeSpec(id=self._name("n"), capacity=capacity, attributes=zone))
@@ -313,7 +317,7 @@ class Crowd:
             ]
         )
 
-    def _file(self) -> ClusterSpec:
+    def file(self) -> ClusterSpec:
         """A queue file: other limits and properties each time, with the same queues."""
         leaves = tuple(self._queue(name) for name in self.leaves)
         if self.prefix != "root.":

@@ -26,6 +26,7 @@ import argparse
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -54,7 +55,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event
 from fairlead.core.model.resources import Resources, fits_in
-from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.scheduler import Scheduler
 
 STEPS_OF_ONE = 60
@@ -94,7 +95,7 @@ class RankCourse(SettlingCourse):
         super().__init__(number)
         self.rule, self.number = rule, number
         self.mixture = replace(MIXTURES[number % len(MIXTURES)], rule=rule)
-        spec = world(self.chance, self.mixture)
+        spec = self.file()
         self.scheduler, self.twin = Scheduler(spec, 0), Scheduler(spec, 0)
         self.kept = Kept()
         self.broken: dict[str, Broken] = {}
@@ -103,16 +104,29 @@ class RankCourse(SettlingCourse):
         self.epoch = 0
         """Goes up when something comes that is more than new work."""
         self.started: dict[Name, Start] = {}
-        for _ in range(self.chance.randint(1, 4)):
-            self.handle(self.fresh_node())
 
     @property
     def part(self) -> Partition:
         return self.scheduler.cluster.partitions["default"]
 
+    def file(self) -> ClusterSpec:
+        """The queue file that it begins with."""
+        return world(self.chance, self.mixture)
+
+    def begins(self) -> Iterator[Event]:
+        """What is there before the first step."""
+        for _ in range(self.chance.randint(1, 4)):
+            yield self.fresh_node()
+
+    def happens(self) -> Iterator[Event]:
+        """What happens in a step."""
+        yield from self.events(self.part)
+
     def take(self) -> RankCourse:
         """All of the course: its steps, and the time after them. What the scheduler raises names course and step."""
         try:
+            for event in self.begins():
+                self.handle(event)
             for _ in range(STEPS_OF_ONE):
                 self.step()
             self.settle()
@@ -128,7 +142,7 @@ class RankCourse(SettlingCourse):
     def step(self) -> None:
         self.steps += 1
         self.now_ms += self.chance.choice([0, 0, 500, 1_000, 5_000, 20_000])
-        for event in self.events(self.part):
+        for event in self.happens():
             self.handle(event)
         drawn = self.chance.random()
         if drawn < 0.6:
@@ -401,13 +415,13 @@ def decided_in(rule: str, number: int) -> list[Decision]:
     return Recorded(rule, number).take().decided
 
 
-def main(rule: str, first: int, last: int) -> int:
+def main(rule: str, first: int, last: int, kind: type[RankCourse] = RankCourse) -> int:
     """Take courses `first` to `last` - 1 and print what they broke; returns how many broke a law."""
     laws: Counter[str] = Counter()
     failed = 0
     signal.signal(signal.SIGPROF, _too_long)
     for number in range(first, last):
-        course = RankCourse(rule, number)
+        course = kind(rule, number)
         signal.setitimer(signal.ITIMER_PROF, COURSE_S)
         try:
             course.take()
@@ -426,10 +440,15 @@ def main(rule: str, first: int, last: int) -> int:
     return failed
 
 
-if __name__ == "__main__":
+def command_line(kind: type[RankCourse]) -> int:
+    """RULE FROM TO; returns the status."""
     arguments = argparse.ArgumentParser(description="Watch the laws of rank in random courses, by number.")
     arguments.add_argument("rule", choices=rules_of_configuration(), help="the rule of preemption")
     arguments.add_argument("first", type=int, help="the number of the first course")
     arguments.add_argument("last", type=int, help="the number after that of the last")
     given = arguments.parse_args()
-    sys.exit(main(given.rule, given.first, given.last) > 0)
+    return int(main(given.rule, given.first, given.last, kind) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(command_line(RankCourse))

@@ -1,4 +1,4 @@
-"""Crowded clusters decide the same with what is remembered as without; see `crowd`."""
+"""Crowded clusters decide the same with what is remembered as without (`crowd`), and by the laws (`crowd_laws`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from sys import modules
 
 import pytest
 from properties.crowd import STEPS, WAYS, Crowd, main
+from properties.crowd_laws import CrowdedCourse
 from properties.portions import in_portions, share
+from properties.rank_courses import rules_of_configuration
 
 from fairlead.core.model.events import RemoveNode
 from fairlead.scheduler import Scheduler
 
 QUICK = share(20)
+OF_EACH_RULE = share(3)
 ONCE_DIFFERENT = (84, 439, 554, 651, 661, 2036, 1094, 102358, 16, 31, 46, 49, 93, 99, 110)
 """Courses that differed once. In the first three idle work was reclaimed sooner or later than in its turn, for the sake
 of an ask that requires its node; then nothing was stopped for an ask that had a node set aside, since nothing could be
@@ -42,6 +45,16 @@ def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
         assert course.take() == "", f"course {number}"
         started += course.started
     assert started > 30 * courses
+
+
+@pytest.mark.timeout(14_400)
+@pytest.mark.parametrize("rule", rules_of_configuration())
+def test_the_laws_of_rank_hold_in_a_crowd(rule: str) -> None:
+    """Each of them is a law of `rank_courses`."""
+    for number in range(OF_EACH_RULE):
+        course = CrowdedCourse(rule, number).take()
+        assert not course.broken, f"{rule} course {number}: {[*course.broken.values()]}"
+        assert course.counts["Allocated"] > 20
 
 
 @pytest.mark.parametrize("number", in_portions(ONCE_DIFFERENT, 4))

@@ -1,0 +1,71 @@
+"""The laws of rank (`rank_courses`) in crowded clusters (`crowd`): each is watched where dozens of applications wait.
+
+    python tests/properties/crowd_laws.py RULE FIRST LAST
+
+takes the courses FIRST to LAST - 1 under a rule of preemption, prints what they broke, and ends with the count.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from properties.crowd import Crowd
+from properties.rank_courses import RankCourse, command_line
+
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.events import Event, Release
+from fairlead.core.model.specs import ClusterSpec
+
+READ_BACK = 3
+"""The state is read back after one call in so many: that takes as long as all else."""
+
+
+class CrowdedCourse(RankCourse):
+    """A course to which that happens which happens to a crowd."""
+
+    def file(self) -> ClusterSpec:
+        self.crowd = _Events(self)
+        self.crowd.rule = self.rule
+        return self.crowd.file()
+
+    def begins(self) -> Iterator[Event]:
+        return self.crowd.begins()
+
+    def happens(self) -> Iterator[Event]:
+        """Of what was told to stop, some does."""
+        self.crowd.now_ms = self.now_ms
+        yield from self.crowd.happens()
+        for order in self.orders[:]:
+            if self.chance.random() < 0.4:
+                self.orders.remove(order)
+                yield Release(order.application, order.key, order.cause)
+
+    def note(self, decisions: list[Decision]) -> None:
+        super().note(decisions)
+        self.crowd.running |= {(d.application, d.key): None for d in decisions if isinstance(d, Allocated)}
+
+    def looking_again_changes_nothing(self) -> None:
+        if not self.steps % READ_BACK:
+            super().looking_again_changes_nothing()
+
+
+class _Events(Crowd):
+    """What happens to a crowd, drawn from the books of another course."""
+
+    def __init__(self, course: CrowdedCourse) -> None:
+        self.course = course
+        super().__init__(course.number)
+
+    @property
+    def part(self) -> Partition:
+        return self.course.part
+
+
+if __name__ == "__main__":
+    sys.exit(command_line(CrowdedCourse))
