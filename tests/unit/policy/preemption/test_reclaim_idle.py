@@ -9,7 +9,7 @@ from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.eviction_history import HOUR_MS
 from fairlead.core.model.decisions import Decision, Evict, LoopBroken, Reserved
-from fairlead.core.model.events import Cause, Release, ReserveAsk
+from fairlead.core.model.events import Cause, DrainNode, Release, ReserveAsk
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
@@ -244,3 +244,20 @@ def test_an_ask_with_room_claims_none_that_idle_work_leaves(daemon: bool) -> Non
     seen = len(c.decided)
     assert c.run() == (["daemon@n1" if daemon else "mine@n1"], [])
     assert [d.key for d in c.decided[seen:] if isinstance(d, Reserved)] == ["mine"] * daemon
+
+
+@pytest.mark.parametrize(("first", "daemon"), [(4, 2), (2, 4)])
+def test_what_stands_before_one_that_requires_the_node_reclaims_first(first: int, daemon: int) -> None:
+    """By guarantee: `daemon` would have the node set aside as soon as it is looked at, and idle work there stopped."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    c.fill("full", 4, tags=on("n2"))
+    c.fill("idle", 4, idle=True)
+    c.node("spare", 100)
+    c.handle(DrainNode("spare"))
+    c.submit("first", first, 5)
+    c.submit("daemon", daemon, tags=on("n1"))
+    assert c.run() == ([], ["idle"])
+    assert c.evictions()[0].on_behalf_of == "first"
+    assert [d.key for d in c.decided if isinstance(d, Reserved)] == ["first", "daemon"]
+    c.gone("idle")
+    assert c.run()[0] == ["first@n1"]
