@@ -96,7 +96,7 @@ courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COU
 
 .PHONY: crowds
 crowds: $(READY)  ## Hold decisions with what is remembered against those without, and watch the laws, in crowded courses FROM=0 to COURSES=10000
-	PYTHONPATH=src $(BIN)/python tests/properties/crowd.py $(FROM) $(COURSES)
+	PYTHONPATH=src $(BIN)/python tests/properties/crowd_memory.py $(FROM) $(COURSES)
 	for rule in guarantee priority both; do PYTHONPATH=src $(BIN)/python tests/properties/crowd_laws.py $$rule $(FROM) $(COURSES) || exit 1; done
 
 .PHONY: brute-force

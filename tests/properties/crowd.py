@@ -1,32 +1,23 @@
-"""Crowded clusters: dozens of applications and sizes on up to 25 nodes, in the books of two schedulers.
+"""Crowded clusters: what happens to dozens of applications of many sizes on up to 25 nodes, drawn from a number.
 
-The one remembers what it looked at in vain, the other forgets all of that before each call; both decide the same. The
-courses of `policies` have so few names that most of what is remembered is of no use there. How soon the remembering one
-takes one way of looking rather than another is drawn too: that decides how long it takes, and nothing else.
-
-    python tests/properties/crowd.py FIRST LAST
-
-takes the courses FIRST to LAST - 1, prints what differs, and ends with the count; the status is 1 if something did.
-Those from 100,000 on have budgets, quotas, classes, jobs on hold, kept turns and others' work besides.
+The courses of `policies` have so few names that most of what is remembered is of no use there. How soon one way of
+looking is taken rather than another is drawn too: that decides how long it takes, and nothing else. From 100,000 on
+there are budgets, quotas, classes, jobs on hold, kept turns and others' work besides; from 200,000 on all of
+`crowd_wide`.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
-from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.decisions import Allocated, Decision
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -71,9 +62,7 @@ from fairlead.core.model.specs import (
     QuotaSpec,
     RetrySpec,
 )
-from fairlead.scheduler import Scheduler
 
-STEPS = 60
 MORE_FROM = 100_000
 CLASSES = ("low", "high", "meek")
 CAPACITY = 4_000
@@ -105,76 +94,44 @@ WAYS = {
 
 
 class Crowd:
-    """One course. Use `take`."""
+    """What happens in one course; `part` gives the books in which it does."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, part: Callable[[], Partition], rule: str = "") -> None:
+        """`rule`: that of preemption; one is drawn where none is named."""
+        self.number, self._part = number, part
         self.chance = random.Random(number)
         for module, numbers in WAYS.items():
             for name, values in numbers.items():
                 setattr(sys.modules[module], name, self.chance.choice(values))
         self.prefix = self.chance.choice(["root.", "root.p."])
         self.leaves = [f"l{n}" for n in range(self.chance.randint(1, 5))]
-        self.rule = self.chance.choice(["guarantee", "guarantee", "priority", "both"])
-        spec = self.file()
-        self.remembering, self.forgetting = Scheduler(spec, 0), Scheduler(spec, 0)
+        drawn = self.chance.choice(["guarantee", "guarantee", "priority", "both"])
+        self.rule = rule or drawn
+        self.spec = self._file()
+        """The queue file that it begins with."""
         self.now_ms = self.made = self.started = 0
         self.running: dict[tuple[str, str], None] = {}
         self.sizes = [self._size() for _ in range(self.chance.choice([4, 15, 40]))]
         self.many = self.chance.choice([6, 20, 50])
         self.is_constrained = self.chance.random() < 0.4
-        self.differs = ""
 
     @property
     def part(self) -> Partition:
-        return self.remembering.cluster.partitions["default"]
+        return self._part()
 
-    def take(self) -> str:
-        """What the two decided differently first; empty: nothing."""
-        for event in self.begins():
-            self.handle(event)
-        self.schedule()
-        for _ in range(STEPS):
-            self.now_ms += self.chance.choice([1, 100, 1_000, 5_000])
-            for event in self.happens():
-                self.handle(event)
-            self.schedule()
-            if self.differs:
-                break
-        return self.differs
-
-    # -- both schedulers --------------------------------------------------------------------------------------------
-
-    def handle(self, event: Event) -> None:
-        self._compare(event, [s.handle(event, self.now_ms) for s in (self.remembering, self.forgetting)])
-
-    def schedule(self) -> None:
-        self.forgetting.forget()
-        decided = [s.schedule(self.now_ms) for s in (self.remembering, self.forgetting)]
-        self._compare("schedule", decided)
-        for decision in decided[0]:
-            if isinstance(decision, Evict) and self.chance.random() < 0.8:
-                self.handle(Release(decision.application, decision.key, decision.cause))
-
-    def _compare(self, what: object, decided: list[list[Decision]]) -> None:
-        one, other = decided
-        if one != other and not self.differs:
-            first = next(n for n in range(len(one) + 1) if one[n : n + 1] != other[n : n + 1])
-            said, anew = one[first : first + 1], other[first : first + 1]
-            self.differs = f"at {self.now_ms} ms, {what}: {said} with what is remembered, {anew} without"
-        for decision in one:
+    def take_note(self, decisions: list[Decision]) -> None:
+        """What was decided in the books: what runs may end."""
+        for decision in decisions:
             if isinstance(decision, Allocated):
                 self.running[decision.application, decision.key] = None
                 self.started += 1
 
-    # -- what happens -----------------------------------------------------------------------------------------------
-
     def begins(self) -> Iterator[Event]:
         """What is there before the first step."""
         for _ in range(self.chance.randint(5, 25)):
-            yield self.node()
+            yield self._node()
         for _ in range(self.many):
-            yield from self.application(self.chance.randint(1, 12))
+            yield from self._application(self.chance.randint(1, 12))
 
     def happens(self) -> Iterator[Event]:
         """What happens in a step: mostly work comes and goes; now and then anything else."""
@@ -185,7 +142,7 @@ class Crowd:
             elif what < 0.75 and apps:
                 yield AddAsks((self._ask(self.chance.choice(list(apps))),))
             elif what < 0.8:
-                yield from self.application(self.chance.randint(1, 4))
+                yield from self._application(self.chance.randint(1, 4))
             elif what < 0.9:
                 yield self._at_nodes()
             elif what < 0.99 and apps:
@@ -193,7 +150,7 @@ class Crowd:
                 more = self.number >= MORE_FROM and self.chance.random() < 0.5
                 yield from self._more(app) if more else self._at_work(app)
             elif what >= 0.99:
-                yield Configure(self.file())
+                yield Configure(self._file())
 
     def _end(self) -> Event:
         app, key = self.chance.choice(list(self.running))
@@ -204,7 +161,7 @@ class Crowd:
     def _at_nodes(self) -> Event:
         nodes, what = list(self.part.nodes.nodes), self.chance.randrange(8)
         if len(nodes) < 3 or what == 0:
-            return self.node()
+            return self._node()
         node = self.chance.choice(nodes)
         if what == 1:
             return RemoveNode(node)
@@ -255,7 +212,7 @@ class Crowd:
             ]
         yield chance.choice(choices)
 
-    def application(self, asks: int) -> Iterator[Event]:
+    def _application(self, asks: int) -> Iterator[Event]:
         app = self._name("a")
         spec = ApplicationSpec(id=app, queue=self._leaf(), user=f"u{self.chance.randrange(4)}")
         if self.chance.random() < 0.1:
@@ -284,7 +241,7 @@ class Crowd:
     def _size(self) -> Resources:
         return Resources({name: self.chance.randint(3, 30) * 100 for name in ("vcore", "memory")})
 
-    def node(self) -> AddNode:
+    def _node(self) -> AddNode:
         capacity = Resources({"vcore": CAPACITY, "memory": CAPACITY})
         zone = {"zone": f"z{self.chance.randrange(3)}"}
         return AddNode(NodeSpec(id=self._name("n"), capacity=capacity, attributes=zone))
@@ -317,7 +274,7 @@ class Crowd:
             ]
         )
 
-    def file(self) -> ClusterSpec:
+    def _file(self) -> ClusterSpec:
         """A queue file: other limits and properties each time, with the same queues."""
         leaves = tuple(self._queue(name) for name in self.leaves)
         if self.prefix != "root.":
@@ -354,27 +311,3 @@ class Crowd:
     def _vcore(self, least: int, most: int, likely: float) -> Limits | None:
         chosen = self.chance.randint(least, most)
         return Limits({"vcore": chosen * 1_000}) if self.chance.random() < likely else None
-
-
-def main(texts: Sequence[str] | None = None) -> int:
-    """The command line; returns the status."""
-    arguments = argparse.ArgumentParser(description="Hold decisions with what is remembered against those without.")
-    arguments.add_argument("first", type=int, help="the number of the first course")
-    arguments.add_argument("last", type=int, help="the number after that of the last course")
-    given = arguments.parse_args(texts)
-    if not 0 <= given.first < given.last:
-        arguments.error(
-            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make crowds`) is the number after"
-            " that of the last course, not how many; FIRST (FROM) is 0 or more, and LAST more than that"
-        )
-    differ = 0
-    for number in range(given.first, given.last):
-        if said := Crowd(number).take():
-            differ += 1
-            print(f"course {number} {said}", flush=True)
-    print(f"{given.last - given.first} courses ({given.first} to {given.last - 1}), {differ} differ")
-    return int(differ > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

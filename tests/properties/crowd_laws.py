@@ -14,11 +14,10 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from properties.crowd import Crowd
+from properties.crowd_wide import crowd_of
 from properties.rank_courses import RankCourse, command_line
 
-from fairlead.core.books.partition import Partition
-from fairlead.core.model.decisions import Allocated, Decision
+from fairlead.core.model.decisions import Decision
 from fairlead.core.model.events import Event, Release
 from fairlead.core.model.specs import ClusterSpec
 
@@ -30,9 +29,8 @@ class CrowdedCourse(RankCourse):
     """A course to which that happens which happens to a crowd."""
 
     def file(self) -> ClusterSpec:
-        self.crowd = _Events(self)
-        self.crowd.rule = self.rule
-        return self.crowd.file()
+        self.crowd = crowd_of(self.number, lambda: self.part, self.rule)
+        return self.crowd.spec
 
     def begins(self) -> Iterator[Event]:
         return self.crowd.begins()
@@ -48,23 +46,11 @@ class CrowdedCourse(RankCourse):
 
     def note(self, decisions: list[Decision]) -> None:
         super().note(decisions)
-        self.crowd.running |= {(d.application, d.key): None for d in decisions if isinstance(d, Allocated)}
+        self.crowd.take_note(decisions)
 
     def looking_again_changes_nothing(self) -> None:
         if not self.steps % READ_BACK:
             super().looking_again_changes_nothing()
-
-
-class _Events(Crowd):
-    """What happens to a crowd, drawn from the books of another course."""
-
-    def __init__(self, course: CrowdedCourse) -> None:
-        self.course = course
-        super().__init__(course.number)
-
-    @property
-    def part(self) -> Partition:
-        return self.course.part
 
 
 if __name__ == "__main__":

@@ -307,6 +307,8 @@ class View:
     def _suits(self, ask: Ask, node: Node, binding: list[tuple[Ask, str]]) -> bool:
         """Every filter, with what is promised to others counted as running, and without: both have to let it."""
         where, here = ask.spec.where, labels_of(node)
+        if where.volumes or ask.where != where:
+            return False  # How many can be attached, and what windows keep free, is not worked out here.
         if not is_named(where, here) or not is_tolerated(where, node):
             return False
         nodes = self.part.nodes.nodes

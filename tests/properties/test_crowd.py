@@ -1,4 +1,4 @@
-"""Crowded clusters decide the same with what is remembered as without (`crowd`), and by the laws (`crowd_laws`)."""
+"""Crowded clusters: what is remembered changes no decision (`crowd_memory`), and the laws hold (`crowd_laws`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from sys import modules
 
 import pytest
-from properties.crowd import STEPS, WAYS, Crowd, main
+from properties.crowd import WAYS
 from properties.crowd_laws import CrowdedCourse
+from properties.crowd_memory import STEPS, TwoMemories, main
+from properties.crowd_wide import WIDE_FROM
 from properties.portions import in_portions, share
 from properties.rank_courses import rules_of_configuration
 
@@ -36,14 +38,14 @@ def _ways() -> Iterator[None]:
 
 @pytest.mark.timeout(14_400)
 def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
-    """In every course; enough is started in them for that to mean something."""
+    """In every course; enough is started in them for that to mean something. Some have everything in them."""
     asked: int | None = pytestconfig.getoption("--steps")
     courses = max(asked // STEPS, 1) if asked else QUICK
     started = 0
-    for number in range(courses):
-        course = Crowd(number)
+    for number in (*range(courses), *range(WIDE_FROM, WIDE_FROM + courses // 4)):
+        course = TwoMemories(number)
         assert course.take() == "", f"course {number}"
-        started += course.started
+        started += course.crowd.started
     assert started > 30 * courses
 
 
@@ -59,7 +61,7 @@ def test_the_laws_of_rank_hold_in_a_crowd(rule: str) -> None:
 
 @pytest.mark.parametrize("number", in_portions(ONCE_DIFFERENT, 4))
 def test_what_differed_once_does_so_no_more(number: int) -> None:
-    assert Crowd(number).take() == ""
+    assert TwoMemories(number).take() == ""
 
 
 @pytest.mark.parametrize("given", [["9", "5"], ["5", "5"], ["-1", "3"]])
