@@ -14,7 +14,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
@@ -25,9 +24,6 @@ from fairlead.cli.watch import View, Watcher
 from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
 from fairlead.times import clock_time
-
-if TYPE_CHECKING:
-    pass
 
 _REFRESH_S = 2.0
 _LEAST_PAUSE_S = 0.15
