@@ -42,12 +42,11 @@ class _Start:
 
 
 def backfill_one(partition: Partition) -> Ask | None:
-    """Place the first ask in order that is held back and delays none by starting now; None when there is none."""
-    is_looked_for = False
-    for leaf, own in partition.reserving.of.items():
-        if not leaf.properties.easy_backfill:
-            continue
-        is_looked_for = True
+    """Place the first ask in order that is held back and delays none by starting now; None when there is none: then it
+    is looked for again when more of what runs should have ended.
+    """
+    easy = [(leaf, own) for leaf, own in partition.reserving.of.items() if leaf.properties.easy_backfill]
+    for leaf, own in easy:
         starts = [(holder, expected_start(partition, holder, weaker_than(partition, holder))) for holder in own]
         known = [(holder, start) for holder, start in starts if start is not None]
         if len(known) < len(starts):
@@ -55,7 +54,7 @@ def backfill_one(partition: Partition) -> Ask | None:
         placed = _from_leaf(partition, leaf, [_beside_others(holder, start, known) for holder, start in known])
         if placed is not None:
             return placed
-    if is_looked_for and (next_ms := next_end_ms(partition)) is not None:
+    if easy and (next_ms := next_end_ms(partition)) is not None:
         partition.timers.look(next_ms, partition.name)
     return None
 
