@@ -75,13 +75,21 @@ def adopted(bench: Bench, name: str) -> RunReport:
     return report
 
 
+def when_told(bench: Bench, first: str = ":", then: str = ":") -> tuple[Path, str]:
+    """A script that does something, waits until a file is there, and does the rest; and that file."""
+    file = bench.directory.parent / "go-on"
+    return file, f"{first}; while [ ! -e {file} ]; do sleep 0.02; done; {then}"
+
+
 def test_running_work_is_adopted(bench: Bench) -> None:
     """Work goes on when the service is killed; the next process watches it to its real end."""
-    killed_after(bench, "start_and_wait('a', '/bin/sh', '-c', 'echo $$; sleep 0.7; echo end; exit 6')")
+    end, script = when_told(bench, "echo $$", "echo end; exit 6")
+    killed_after(bench, f"start_and_wait('a', '/bin/sh', '-c', {script!r})")
     found = adopted(bench, "a")
     assert found.ended_at_ms is None
     assert found.pid is not None
     assert kernel.process(found.pid) is not None
+    end.touch()
     report = bench.end("a")
     assert (report.exit_code, report.pid, report.started_at_ms) == (6, found.pid, found.started_at_ms)
     assert bench.output("a") == f"{found.pid}\nend\n"
@@ -89,8 +97,10 @@ def test_running_work_is_adopted(bench: Bench) -> None:
 
 def test_adopting_twice_changes_nothing(bench: Bench) -> None:
     """The second answer equals the first, and the end is told once."""
-    killed_after(bench, "start_and_wait('a', 'sleep', '0.5')")
+    end, script = when_told(bench)
+    killed_after(bench, f"start_and_wait('a', '/bin/sh', '-c', {script!r})")
     assert bench.machine.adopt() == bench.machine.adopt()
+    end.touch()
     bench.end("a")
     time.sleep(0.05)
     assert len(bench.ends) == 1
@@ -248,13 +258,14 @@ def test_the_slower_supervisor_gives_way(bench: Bench) -> None:
     """A supervisor that finds the claim taken executes nothing; the machine then watches the one that has it."""
     bench.machine.adopt()
     mark = bench.directory.parent / "mark"
-    script = f"echo x >> {mark}; sleep 0.5; exit 3"
+    end, script = when_told(bench, f"echo x >> {mark}", "exit 3")
     bench.machine.start(bench.spec("a", "/bin/sh", "-c", script))
     bench.wait(lambda: bench.begins)
     pid, words = launch.start_supervisor(bench.directory / bench.key("a"))
     _, status = os.waitpid(pid, 0)
     os.close(words)
     assert os.waitstatus_to_exitcode(status) == 3
+    end.touch()
     assert bench.end("a").exit_code == 3
     assert mark.read_text() == "x\n"
 
@@ -264,13 +275,14 @@ def test_a_rival_that_was_faster_is_watched(bench: Bench) -> None:
     machine = bench.machine
     machine.adopt()
     mark = bench.directory.parent / "mark"
-    script = f"echo x >> {mark}; sleep 0.6; exit 3"
+    end, script = when_told(bench, f"echo x >> {mark}", "exit 3")
     killed_after(bench, f"start_and_wait('a', '/bin/sh', '-c', {script!r})")
     claim = claim_of(bench, "a")
     claim.rename(claim.with_name("hidden"))
     launched = machine.start(bench.spec("a", "/bin/sh", "-c", script))
     claim.with_name("hidden").rename(claim)
     assert launched.ended_at_ms is None
+    end.touch()
     assert bench.end("a").exit_code == 3
     assert mark.read_text() == "x\n"
     assert len(bench.ends) == 1
