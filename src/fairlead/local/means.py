@@ -21,6 +21,8 @@ from fairlead.local.supervisor import cgroups, kernel
 
 CONTROLLERS = ("cpu", "memory", "pids")
 SERVICE_LEAF = "fairlead-service"
+PROBE = "fairlead-probe-"
+"""Before the number of the process that tries out what it can do in a group of this name."""
 WEIGHT_V2, WEIGHT_V1 = "10000", "102400"
 """Of the service on the processor, where a run has 100 and 1024."""
 PERIOD_US = 100_000
@@ -164,7 +166,7 @@ def _each_directory_once(plan: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def probe(hierarchies: Hierarchies) -> Means:
     """Find out what this machine lets this process do. Makes groups and removes them again; takes some milliseconds."""
     root = os.geteuid() == 0
-    name = f"fairlead-probe-{os.getpid()}"
+    name = f"{PROBE}{os.getpid()}"
     unified, controllers, kills = _probe_unified(hierarchies, name, root)
     older: dict[str, Path] = {}
     for controller in (*CONTROLLERS, "cpuacct", "freezer"):
@@ -245,6 +247,7 @@ def _words(path: Path) -> list[str]:
 def _can_hold(base: Path, name: str) -> bool:
     """Can a group be made in there, and a process of this user be put into it?"""
     group = base / name
+    _clear(base, name)
     try:
         group.mkdir()
     except OSError:
@@ -259,6 +262,17 @@ def _can_hold(base: Path, name: str) -> bool:
         return False
     finally:
         cgroups.remove([{"path": str(group)}])
+
+
+def _clear(base: Path, name: str) -> None:
+    """Remove what a process left in there that was killed while it looked: its number is another one's by now, or will
+    be, and that one could make no group.
+    """
+    for group in base.glob(f"{PROBE}*"):
+        number = group.name.removeprefix(PROBE)
+        with contextlib.suppress(OSError):
+            if group.name == name or (number.isdigit() and kernel.process(int(number)) is None):
+                group.rmdir()
 
 
 @contextlib.contextmanager

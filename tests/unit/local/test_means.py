@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from fairlead.local.devices import UNIFIED, Hierarchies, Place, read_hierarchies
-from fairlead.local.means import SERVICE_LEAF, Means, probe, stand_before_jobs
+from fairlead.local.means import PROBE, SERVICE_LEAF, Means, _clear, probe, stand_before_jobs
 from fairlead.local.runs import RunSpec
 
 RUN = RunSpec(key="a", command=("true",), vcore=1500, memory=1 << 30)
@@ -90,7 +91,30 @@ def test_what_was_probed_is_gone() -> None:
     assert means.orphans_return
     bases = {place.own for place in hierarchies.places.values()}
     # Other processes may be probing at this moment: what is left of this one's probe carries its number.
-    assert not [group for base in sorted(bases) for group in base.glob(f"fairlead-probe-{os.getpid()}*")]
+    assert not [base for base in sorted(bases) if (base / f"{PROBE}{os.getpid()}").exists()]
+
+
+@pytest.mark.real
+def test_what_a_killed_process_left_of_its_probe_is_in_nobodys_way() -> None:
+    """It had the number that this one has now, or one that is free."""
+    hierarchies = read_hierarchies()
+    means = probe(hierarchies)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    groups = [means.unified] if means.unified is not None else []
+    left = [base / f"{PROBE}{pid}" for base in (*groups, *means.older.values()) for pid in (os.getpid(), gone.pid)]
+    for group in left:
+        group.mkdir(exist_ok=True)
+    assert probe(hierarchies) == means
+    assert not [group for group in left if group.exists()]
+
+
+def test_what_another_process_looks_at_is_left_alone(tmp_path: Path) -> None:
+    """And what is no such group."""
+    for name in (f"{PROBE}{os.getppid()}", f"{PROBE}x", f"{PROBE}{os.getpid()}", "other"):
+        (tmp_path / name).mkdir()
+    _clear(tmp_path, f"{PROBE}{os.getpid()}")
+    assert {path.name for path in tmp_path.iterdir()} == {f"{PROBE}{os.getppid()}", f"{PROBE}x", "other"}
 
 
 @pytest.mark.real
