@@ -21,6 +21,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from properties.course_numbers import require_some
 from properties.rank_courses import COURSE_S, rules_of_configuration
 
 from fairlead.version import build
@@ -114,11 +115,7 @@ def main(texts: Sequence[str] | None = None) -> int:
     arguments.add_argument("--rule", choices=known, action="append", help="only under this rule; may be repeated")
     arguments.add_argument("--jobs", type=int, default=1, help="so many processes at a time (1)")
     given = arguments.parse_args(texts)
-    if not 0 <= given.first < given.last:
-        arguments.error(
-            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make courses`) is the number after"
-            " that of the last course, not how many; the first is 0 or more, and LAST more than the first"
-        )
+    require_some(arguments, given.first, given.last, "courses")
     rules = given.rule or known
     print(f"courses {given.first} to {given.last - 1} under {', '.join(rules)}, {build()} build", flush=True)
     return int(run(rules, given.first, given.last, given.jobs) > 0)

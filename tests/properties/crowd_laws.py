@@ -54,4 +54,4 @@ class CrowdedCourse(RankCourse):
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(CrowdedCourse))
+    sys.exit(command_line(CrowdedCourse, "crowds"))

@@ -18,6 +18,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from properties.course_numbers import require_some
 from properties.crowd_wide import crowd_of
 
 from fairlead.core.books.partition import Partition
@@ -87,11 +88,7 @@ def main(texts: Sequence[str] | None = None) -> int:
     arguments.add_argument("first", type=int, help="the number of the first course")
     arguments.add_argument("last", type=int, help="the number after that of the last course")
     given = arguments.parse_args(texts)
-    if not 0 <= given.first < given.last:
-        arguments.error(
-            f"no courses from {given.first} to {given.last - 1}: LAST (COURSES of `make crowds`) is the number after"
-            " that of the last course, not how many; FIRST (FROM) is 0 or more, and LAST more than that"
-        )
+    require_some(arguments, given.first, given.last, "crowds")
     differ = 0
     for number in range(given.first, given.last):
         if said := TwoMemories(number).take():

@@ -26,7 +26,7 @@ import argparse
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -35,6 +35,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from invariants.books import check_books
+from properties.course_numbers import require_some
 from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
     Kept,
@@ -440,15 +441,16 @@ def main(rule: str, first: int, last: int, kind: type[RankCourse] = RankCourse) 
     return failed
 
 
-def command_line(kind: type[RankCourse]) -> int:
-    """RULE FROM TO; returns the status."""
+def command_line(kind: type[RankCourse], target: str, texts: Sequence[str] | None = None) -> int:
+    """RULE FIRST LAST; returns the status. `target` of the Makefile takes such courses too."""
     arguments = argparse.ArgumentParser(description="Watch the laws of rank in random courses, by number.")
     arguments.add_argument("rule", choices=rules_of_configuration(), help="the rule of preemption")
     arguments.add_argument("first", type=int, help="the number of the first course")
     arguments.add_argument("last", type=int, help="the number after that of the last")
-    given = arguments.parse_args()
+    given = arguments.parse_args(texts)
+    require_some(arguments, given.first, given.last, target)
     return int(main(given.rule, given.first, given.last, kind) > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(RankCourse))
+    sys.exit(command_line(RankCourse, "courses"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from sys import modules
+from typing import Any
 
 import pytest
 from properties.crowd import WAYS
@@ -11,13 +12,16 @@ from properties.crowd_laws import CrowdedCourse
 from properties.crowd_memory import STEPS, TwoMemories, main
 from properties.crowd_wide import WIDE_FROM
 from properties.portions import in_portions, share
-from properties.rank_courses import rules_of_configuration
+from properties.rank_courses import command_line, rules_of_configuration
 
-from fairlead.core.model.events import RemoveNode
+from fairlead.core.model.events import AddNode, RemoveNode
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import NodeSpec
 from fairlead.scheduler import Scheduler
 
 QUICK = share(20)
-OF_EACH_RULE = share(3)
+OF_EACH_RULE = (1, WIDE_FROM + 4, 2, WIDE_FROM + 9, 3, WIDE_FROM + 5)[: share(6)]
+"""Courses in which the laws are watched: of those that do not take long."""
 ONCE_DIFFERENT = (84, 439, 554, 651, 661, 2036, 1094, 102358, 16, 31, 46, 49, 93, 99, 110)
 """Courses that differed once. In the first three idle work was reclaimed sooner or later than in its turn, for the sake
 of an ask that requires its node; then nothing was stopped for an ask that had a node set aside, since nothing could be
@@ -42,7 +46,7 @@ def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
     asked: int | None = pytestconfig.getoption("--steps")
     courses = max(asked // STEPS, 1) if asked else QUICK
     started = 0
-    for number in (*range(courses), *range(WIDE_FROM, WIDE_FROM + courses // 4)):
+    for number in (*range(courses), *range(WIDE_FROM + 4, WIDE_FROM + 4 + courses // 4)):
         course = TwoMemories(number)
         assert course.take() == "", f"course {number}"
         started += course.crowd.started
@@ -52,8 +56,8 @@ def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
 @pytest.mark.timeout(14_400)
 @pytest.mark.parametrize("rule", rules_of_configuration())
 def test_the_laws_of_rank_hold_in_a_crowd(rule: str) -> None:
-    """Each of them is a law of `rank_courses`. The first course takes much longer than those that follow."""
-    for number in range(1, 1 + OF_EACH_RULE):
+    """Each of them is a law of `rank_courses`."""
+    for number in OF_EACH_RULE:
         course = CrowdedCourse(rule, number).take()
         assert not course.broken, f"{rule} course {number}: {[*course.broken.values()]}"
         assert course.counts["Allocated"] > 20
@@ -65,12 +69,15 @@ def test_what_differed_once_does_so_no_more(number: int) -> None:
 
 
 @pytest.mark.parametrize("given", [["9", "5"], ["5", "5"], ["-1", "3"]])
-def test_a_last_course_before_the_first_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """With what the number means."""
+@pytest.mark.parametrize("rule", ["", "both"])
+def test_a_last_course_before_the_first_is_refused(
+    rule: str, given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what the number means, by either program."""
     with pytest.raises(SystemExit) as ended:
-        main(given)
+        command_line(CrowdedCourse, "crowds", [rule, *given]) if rule else main(given)
     assert ended.value.code == 2
-    assert "not how many" in capsys.readouterr().err
+    assert "COURSES of `make crowds`) is the number after that of the last course, not how" in capsys.readouterr().err
 
 
 @pytest.mark.plain
@@ -83,3 +90,23 @@ def test_a_decision_that_depends_on_what_is_remembered_is_told(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("course 3 at 0 ms, schedule: [")
     assert said[-1] == "1 courses (3 to 3), 1 differ"
+
+
+@pytest.mark.plain
+def test_a_law_that_a_crowd_breaks_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With rule, course, step, and what happened."""
+
+    def with_more_room(state: dict[str, Any]) -> Scheduler:
+        read = load(state)
+        read.handle(
+            AddNode(NodeSpec(id="more", capacity=Resources({"vcore": 10**6, "memory": 10**6}))), state["now_ms"]
+        )
+        return read
+
+    load = Scheduler.load
+    monkeypatch.setattr(Scheduler, "load", with_more_room)
+    assert command_line(CrowdedCourse, "crowds", ["both", "200004", "200005"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("both course 200004, step ")
+    assert "looking-again: once it was read back: Allocated(" in said[0]
+    assert said[-1].startswith("1 of 1 courses under both broke a law, ")

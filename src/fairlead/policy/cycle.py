@@ -93,8 +93,7 @@ class Cycle:
             return ask
         if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
             return ask
-        if partition.root.changed_leaves:
-            lines.settle()
+        lines.settle()
         return self._by_rank() if by_rank else self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:

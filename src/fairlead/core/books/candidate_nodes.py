@@ -28,6 +28,10 @@ class Narrow:
         """No node had room for the shape; now this one may."""
         self.room_on[shape] = {node: None}
 
+    def forget(self, shape: Shape) -> None:
+        """Nothing is known any longer about where the shape may fit."""
+        self.room_on.pop(shape, None)
+
     def gained(self, node: Node) -> None:
         """The node may have room for more."""
         for shape, nodes in list(self.room_on.items()):

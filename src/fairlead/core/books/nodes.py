@@ -183,7 +183,7 @@ class NodeTable:
         if not fits_in(shape.items, node.free):
             if shape not in self.seekable and node.fits_total(shape.items) and misfit(shape.where, node) is None:
                 self._seek(shape, shape.oldest_ms)
-        elif shape.is_plain and not self.terrain.wary:
+        elif self.only_room_counts(shape):
             if not shape.watched:
                 self.narrow.begin(shape, node)  # It has room on no node that does not gain from now on.
             self.clear_unfit(shape)
@@ -231,7 +231,7 @@ class NodeTable:
             self.seekable.pop(shape, None)
         else:
             self._seek(shape, shape.oldest_ms if not shape.required_node else AT_ONCE)
-        self.narrow.room_on.pop(shape, None)
+        self.narrow.forget(shape)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
 
@@ -280,7 +280,7 @@ class NodeTable:
                 del self.requiring[shape.required_node]
         for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
             book.pop(shape, None)
-        self.narrow.room_on.pop(shape, None)
+        self.narrow.forget(shape)
 
     # -- search ---------------------------------------------------------------------------------------------------
 
