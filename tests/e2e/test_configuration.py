@@ -300,7 +300,9 @@ def test_the_commands_of_the_page_do_what_it_says(
         if kind != "console":
             continue
         output = ""
-        for line in content.splitlines():
+        # Not in the hours before that day and time comes, when what is submitted would wait for its end.
+        in_days = time.strftime("%a 08:00", time.localtime(time.time() + 3 * 86_400))
+        for line in content.replace("Sat 08:00", in_days).splitlines():
             if not line.startswith("$ "):
                 assert " ".join(line.split()) in " ".join(output.split()), (line, output)
                 continue
