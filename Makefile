@@ -14,6 +14,9 @@ LOCK := requirements-dev.lock
 # Written last, with the folder that the environment was made for: no file, or another folder, means "not ready".
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# Written when the files of the tests have been read once: what pytest makes of them is kept then. Before, each of JOBS
+# processes would do it for all of them.
+TESTS_READ := $(VENV)/.tests-read
 # A second environment, with the wheel of which the part that decides is compiled (docs/compiled.md).
 COMPILED := build/compiled
 COMPILED_READY := $(COMPILED)/.ready
@@ -59,8 +62,12 @@ run: $(READY)  ## Start the service with a sample workload and show it live; Ctr
 	@$(BIN)/fairlead demo
 
 .PHONY: test
-test: lint types imports  ## Lint, types, import rules and the quick tests (PYTEST_ARGS="..." to narrow)
+test: $(READY)  ## Lint, types, import rules and the quick tests (PYTEST_ARGS="..." to narrow)
+	$(MAKE) -j 2 --output-sync=target types lint imports $(TESTS_READ)
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow and not kubernetes" $(PYTEST_ARGS)
+
+$(TESTS_READ): | $(READY)
+	@$(PYTEST) --collect-only -qq >/dev/null 2>&1 && touch $@ || true # what cannot be read the tests say
 
 .PHONY: test-long
 test-long: $(READY)  ## Every test, the slow ones and ten times the random steps included

@@ -7,6 +7,7 @@ command the way a user's shell does; the tests of the command line do that.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -15,6 +16,18 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+# What a service imports while it starts and not before: its routes, its event loop, and what looks for devices.
+IMPORTED_LATER = (
+    "fairlead.cli.up",
+    *(f"fairlead.service.{each}" for each in ("configuration", "declarations", "jobs", "logs", "nodes", "occupancy")),
+    *(f"fairlead.service.{each}" for each in ("retention", "settings", "terminals", "unknown_runs", "windows")),
+    "fairlead.service.http.pages",
+    "anyio._backends._asyncio",
+    "pynvml",
+    "uvicorn.lifespan.off",
+    "uvloop",
+)
 
 
 class Nursery:
@@ -90,9 +103,10 @@ class Started:
 def serve() -> None:
     """What the nursery's process does: a line of JSON in, a line out, until nobody asks any more."""
     import fairlead.cli.main
-    import fairlead.cli.up
     import fairlead.service.serve
 
+    for name in IMPORTED_LATER:
+        importlib.import_module(name)
     while line := sys.stdin.readline():
         asked = json.loads(line)
         if "pid" in asked:
