@@ -4,8 +4,6 @@ import asyncio
 import gc
 from contextlib import suppress
 
-import pytest
-
 from fairlead.runtime.process import NEVER, search_seldom
 
 
@@ -16,14 +14,6 @@ class Circle:
         self.itself = self
 
 
-@pytest.fixture
-def thawed() -> object:
-    """Whatever a test had frozen is searched again behind it."""
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("thawed")
 async def test_a_service_searches_what_came_since_the_last_time() -> None:
     before = gc.get_threshold()
     old = Circle()

@@ -158,13 +158,15 @@ async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: 
         service.pod("huge", "9")
         await service.until(lambda: _waiting(service), "the huge one")
         assert service.place.is_large() is large
+        # In which order depends on the seconds they were created in.
         rows = {row["key"]: row for row in (await service.get("/api/v1/jobs"))["jobs"]}
+        first, second, _ = rows
         assert (rows["default/first"]["state"], rows["default/huge"]["state"]) == ("running", "waiting")
         assert "cpu" in rows["default/huge"]["reason"]["sentence"]
         begin = await service.get("/api/v1/jobs?limit=1")
-        assert [row["key"] for row in begin["jobs"]] == ["default/first"]
+        assert [row["key"] for row in begin["jobs"]] == [first]
         page = await service.get(f"/api/v1/jobs?limit=1&after={quote(begin['next'])}")
-        assert ([row["key"] for row in page["jobs"]], page["total"]) == (["default/huge"], 3)
+        assert ([row["key"] for row in page["jobs"]], page["total"]) == ([second], 3)
         assert len((await service.get("/api/v1/nodes"))["nodes"]) == 3
         assert "root.default" in json.dumps(await service.get("/api/v1/queues"))
         figures = await service.until_get("/metrics", lambda text: 'queue="unschedulable"} 1.0' in text)
