@@ -64,12 +64,20 @@ class Turns:
         self.attempts = Attempts(partition, lines)
 
     def take_next(self) -> Outcome:
-        """What the first ask in order that can do anything does; None when none can."""
+        """What the first ask in order that can do anything does; None when none can.
+
+        An ask that finds no node is passed over at first: whether room is made for it is looked at for all such asks at
+        once, when it is known what would be placed after them.
+        """
         partition = self.partition
         while True:
             known = self._drop_futile()
             found = self._first()
             nominee = self._first_nominee(found, known)
+            node = node_for(partition, found.batch) if found is not None and nominee is None else None
+            if found is not None and nominee is None and node is None:
+                self.lines.settle()
+                continue
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
             if self.attempts.make_room_before(path):
                 return MOVED
@@ -77,14 +85,12 @@ class Turns:
                 self._place(*nominee)
                 yield_room(partition, nominee[1])
                 return nominee[0]
-            if found is None:
+            if found is None or node is None:
                 return None
-            batch = found.batch
-            node = node_for(partition, batch)
-            if node is None or (batch.app.queue.properties.backoff_threshold and self._rests_before(batch)):
+            batch, ask = found.batch, found.batch.head
+            if batch.app.queue.properties.backoff_threshold and self._rests_before(batch):
                 self.lines.settle()
                 continue
-            ask = batch.head
             ask.attempted = True
             clear_for(partition, node)
             self._place(ask, node)

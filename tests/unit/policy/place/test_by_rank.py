@@ -126,3 +126,24 @@ def test_of_many_that_are_alike_and_may_start_only_one_has_its_place_worked_out(
     assert len(c.run()[0]) == 12
     assert len(placed_for) == 12 * 13 // 2
     assert len(paths) < 40  # 156, if that of each were worked out for each placement.
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_room_is_looked_for_once_however_many_find_no_node(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took a search before each of them: a cluster of 12 nodes with much that may run nowhere took half a second."""
+    c = PriorityCluster(rule=rule, nodes={"n1": 4})
+    c.fill("old", 2, 0)
+    for i in range(20):
+        label = (Requirement(f"label-{i}", "Exists"),)
+        c.submit(f"nowhere-{i}", 1, 5, where=Constraints(selector=label))
+    c.submit("small", 1, 1)
+    looked = []
+    make_room_before = by_rank.Attempts.make_room_before
+    monkeypatch.setattr(
+        by_rank.Attempts,
+        "make_room_before",
+        lambda self, path: looked.append(path) or make_room_before(self, path),
+    )
+    assert c.run() == (["small@n1"], [])
+    assert len(looked) == 2, "before that one, and at the end"
