@@ -182,7 +182,7 @@ def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
         return None
     if not ask.pending and event.resources != ask.spec.resources:
         return Refused(f"{name} does not wait any more: only what waits can ask for another amount")
-    if ask.spec.placeholder or ask.spec.task_group:
+    if ask.spec.placeholder or (ask.spec.task_group and ask.pending):
         return Refused(f"{name} is part of a gang, whose members are as they were submitted")
     return why_not_larger(partition.admission, ask, event.resources.items) if ask.pending else None
 
