@@ -73,18 +73,21 @@ def is_stronger(ask: Ask, other: Ask) -> bool:
     """Whether a waiting ask stands strictly above another one: 1. the nearer guarantee that it is within, 2. the higher
     priority where their queues meet.
     """
-    distance, of_other = owed_by(ask.app.queue, ask.items), owed_by(other.app.queue, other.items)
-    if distance != of_other:
-        return distance < of_other
-    return outranks(standing_by_queue(ask.app.queue, ask.priority), other)
+    return _stands_above(owed_by(ask.app.queue, ask.items), standing_by_queue(ask.app.queue, ask.priority), other)
+
+
+def _stands_above(distance: int, seen: dict[Queue, int], other: Ask) -> bool:
+    of_other = owed_by(other.app.queue, other.items)
+    return distance < of_other if distance != of_other else outranks(seen, other)
 
 
 def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
     """The nominated asks that do not keep it off: where rank decides, a stronger one may have what is kept for them.
     Idle work takes what is left over alone.
     """
-    if not ask.app.queue.by_rank or ask.spec.idle:
+    if not ask.app.queue.by_rank or ask.spec.idle or not partition.nominations:
         return []
+    distance, seen = owed_by(ask.app.queue, ask.items), standing_by_queue(ask.app.queue, ask.priority)
     found: list[Ask] = []
     known: dict[tuple[Queue, int, Items], bool] = {}
     for other in partition.nominations:
@@ -92,7 +95,7 @@ def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
         alike = (other.app.queue, other.priority, other.items)
         is_weaker = known.get(alike)
         if is_weaker is None:
-            is_weaker = known[alike] = is_stronger(ask, other)
+            is_weaker = known[alike] = _stands_above(distance, seen, other)
         if is_weaker and other is not ask:
             found.append(other)
     return found

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.effective_priority import Path
+    from fairlead.policy.order.effective_priority import Path, Strength
     from fairlead.policy.order.pick import Lines
     from fairlead.policy.preemption.plan import Plan
 
@@ -63,11 +63,9 @@ class Attempts:
         if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for batches in self._untried():
-            found = self._of_class(batches, path)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-        if best is None or (path is not None and not best[0] < path):
+        for batches in sorted(self._untried(), key=_strength):
+            best = self._of_class(batches, path if best is None else best[0]) or best
+        if best is None:
             return False
         if isinstance(best[1], reclaim_idle.Plan):
             reclaim_idle.carry_out(partition, best[1])
@@ -198,6 +196,11 @@ class Attempts:
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
         reserve_node.unreserve(partition, ask)
         nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+
+
+def _strength(batches: list[Batch]) -> Strength:
+    """Of the strongest of some asks: once room can be made for one, weaker ones need no search."""
+    return min(strength(batch.head) for batch in batches)
 
 
 def _places_in(batch: Batch) -> Iterator[tuple[Path, Ask]]:

@@ -324,3 +324,24 @@ def test_behind_an_ask_that_is_barred_its_like_has_its_turn() -> None:
     c.handle(AddAsks((AskSpec(application="many", key="like", resources=size, priority=9),)))
     assert len(c.run()[1]) == 1
     assert c.nominated() == {"like": "n1"}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_once_room_can_be_made_for_one_ask_no_weaker_one_is_searched_for(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However old that is, and though their queues are not alike: each was, in every turn."""
+    own = Limits({"vcore": 8000})
+    c = PriorityCluster(QueueSpec(name="a", max=own), QueueSpec(name="b", max=own), nodes={"n1": 2, "n2": 2}, rule=rule)
+    c.fill("low1", 2)
+    c.fill("low2", 2)
+    c.submit("weak", 2, 3, "root.a")
+    c.submit("strong", 2, 5, "root.b")
+    looks: list[str] = []
+    search = by_priority.Search
+    monkeypatch.setattr(
+        by_priority, "Search", lambda part, ask, *more: looks.append(ask.key) or search(part, ask, *more)
+    )
+    assert sorted(c.run()[1]) == ["low1", "low2"]
+    assert looks == ["strong", "weak"]
