@@ -106,14 +106,15 @@ class SnapshotRow:
 
     seq: int
     at_ms: int
+    """As everything else here of any type at all, until it is `checked`."""
     packed: object
     chain: object
     checksum: object
 
     def checked(self) -> bytes:
         """What is in it, compressed. Raises `JournalDamaged` if it is not what was written."""
-        if not isinstance(self.packed, bytes) or not isinstance(self.chain, bytes):
-            raise JournalDamaged(f"the snapshot after record {self.seq} is damaged: it is not even bytes")
+        if not isinstance(self.packed, bytes) or not isinstance(self.chain, bytes) or not isinstance(self.at_ms, int):
+            raise JournalDamaged(f"the snapshot after record {self.seq} is damaged: a value has the wrong type")
         if self.checksum != snapshot_checksum(self.seq, self.at_ms, self.packed, self.chain):
             raise JournalDamaged(f"the snapshot after record {self.seq} is damaged: its checksum does not hold")
         return self.packed
@@ -154,9 +155,9 @@ def whole(row: tuple[object, ...]) -> Record | None:
     return None
 
 
-def holds(record: Record, before: bytes) -> bool:
-    """Whether the record is what was written after the record whose checksum is `before`."""
-    return record.checksum == record_checksum(
+def holds(record: Record, before: object) -> bool:
+    """Whether the record is what was written after the record whose checksum is `before` (a damaged one: no bytes)."""
+    return isinstance(before, bytes) and record.checksum == record_checksum(
         before, record.seq, record.at_ms, record.kind, record.payload, record.outcome
     )
 

@@ -91,7 +91,7 @@ class History:
                         if row[0] < first:
                             raise self._gap(row[0])
                     record = files.whole(tuple(row))
-                    if record is None or not files.holds(record, chain if row[0] == first else before or b""):
+                    if record is None or not files.holds(record, chain if row[0] == first else before):
                         raise damaged(row[0], "is damaged: its checksum does not hold")
                     yield record
                     due = record.seq + 1
@@ -118,6 +118,8 @@ class History:
             row = self.connection.execute("SELECT at_ms FROM records WHERE seq = ?", (middle,)).fetchone()
             if row is None:
                 raise self._gap(middle)
+            if not isinstance(row[0], int):
+                raise damaged(middle, "is damaged: its time is no number")
             low, high = (middle, high) if row[0] <= at_ms else (low, middle - 1)
         return low
 

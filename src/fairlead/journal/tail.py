@@ -128,7 +128,8 @@ def end(history: History) -> tuple[int, int, bytes]:
     last = history.last_seq
     if last < first:
         newest = history.connection.execute("SELECT at_ms FROM snapshots ORDER BY seq DESC LIMIT 1").fetchone()
-        return last, newest[0] if newest else -(2**62), chain
+        # A damaged snapshot may have a time that is no number: what reads it says so.
+        return last, newest[0] if newest and isinstance(newest[0], int) else -(2**62), chain
     at_ms, checksum = history.connection.execute(
         "SELECT at_ms, checksum FROM records WHERE seq = ?", (last,)
     ).fetchone()

@@ -178,6 +178,27 @@ def test_every_value_of_a_record_is_covered(path: Path, change: str) -> None:
         seqs(path)
 
 
+@pytest.mark.parametrize("from_seq", [1, 3, 4])
+def test_a_checksum_that_is_text_is_damage(path: Path, from_seq: int) -> None:
+    """A flipped bit in the header of a row changes the type of a value. Where reading begins behind it, the service
+    ended with a TypeError (`make damage`).
+    """
+    filled(path, 5)
+    with raw(path) as c:
+        c.execute("UPDATE records SET checksum = 'sixteen letters.' WHERE seq = 3")
+    with pytest.raises(JournalDamaged, match=f"record {max(from_seq, 3)} is damaged"):
+        seqs(path, from_seq)
+
+
+def test_a_time_that_is_text_is_damage(path: Path) -> None:
+    """Whatever time is looked for."""
+    filled(path, 5)
+    with raw(path) as c:
+        c.execute("UPDATE records SET at_ms = 'thirty' WHERE seq = 3")
+    with Journal.read(path) as reader, pytest.raises(JournalDamaged, match="record 3 is damaged: its time"):
+        reader.seq_at(30)
+
+
 def test_a_missing_record_is_named(path: Path) -> None:
     """A gap is damage at the seq that should be there."""
     filled(path, 5)

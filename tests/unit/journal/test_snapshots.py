@@ -67,6 +67,14 @@ def test_a_damaged_snapshot_is_passed_over(path: Path, column: str) -> None:
     assert recovered(path) == (b"state 3", [4, 5, 6, 7, 8], 1)
 
 
+def test_a_snapshot_whose_time_is_text_is_passed_over(path: Path) -> None:
+    """A flipped bit in the header of a row changes the type of a value; also where no record comes after it."""
+    with_snapshots(path, 8, (3, 6))
+    with raw(path) as c:
+        c.execute("UPDATE snapshots SET at_ms = 'six' WHERE seq = 6")
+    assert recovered(path) == (b"state 3", [4, 5, 6, 7, 8], 1)
+
+
 def test_with_all_snapshots_damaged_recovery_begins_at_the_start(path: Path) -> None:
     """History is kept, so nothing is lost."""
     with_snapshots(path, 8, (3, 6))
@@ -169,6 +177,20 @@ def test_everything_before_a_snapshot_can_go(path: Path) -> None:
         assert (journal.last_seq, journal.last_at_ms) == (5, 5)
         assert journal.append(5, "note", b"on") == 6
     assert recovered(path) == (b"state 5", [6], 0)
+
+
+def test_a_snapshot_alone_whose_time_is_text_is_refused(path: Path) -> None:
+    """With what is wrong, not with a TypeError."""
+    with_snapshots(path, 5, (5,))
+    with Journal(path) as journal:
+        journal.prune(6)
+    with raw(path) as c:
+        c.execute("UPDATE snapshots SET at_ms = 'five'")
+    with (
+        Journal(path) as journal,
+        pytest.raises(JournalDamaged, match="after record 5 is damaged: a value has the wrong"),
+    ):
+        journal.load_for_recovery()
 
 
 def test_long_histories_are_pruned_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
