@@ -80,7 +80,7 @@ class History:
         last = 2**62 if to_seq is None else to_seq
         try:
             first, chain = files.beginning(self.connection)
-            due = max(from_seq, first)
+            due, there = max(from_seq, first), min(last, self.last_seq)
             while rows := self.connection.execute(query, (due, last, *names, _PAGE)).fetchall():
                 for *row, before in rows:
                     if kinds is None and row[0] != due:
@@ -96,7 +96,10 @@ class History:
                     yield record
                     due = record.seq + 1
                 if len(rows) < _PAGE:
-                    return
+                    break
+            # A damaged number of a record ends the search of SQLite for those behind it, without an error.
+            if kinds is None and due <= there:
+                raise self._gap(due)
         except sqlite3.DatabaseError as e:
             raise unreadable(self.path, e) from e
 

@@ -199,6 +199,43 @@ def test_a_time_that_is_text_is_damage(path: Path) -> None:
         reader.seq_at(30)
 
 
+def test_a_damaged_number_hides_no_records(path: Path) -> None:
+    """SQLite searches a page by halves: at a number that is too large it takes those behind it for not there, and says
+    nothing. A recovery passed over 30 records (`make damage`).
+    """
+    filled(path, 60)
+    whole = path.read_bytes()
+    hidden = 0
+    for seq in range(1, 59):
+        path.write_bytes(with_number(whole, seq, 100))
+        with raw(path) as c:
+            found = c.execute("SELECT count(*) FROM records WHERE seq BETWEEN ? AND 60", (seq + 1,)).fetchone()[0]
+        if not found:
+            hidden += 1
+            with pytest.raises(JournalDamaged, match=f"record {seq + 1} is missing"):
+                seqs(path, seq + 1, 60)
+    assert hidden > 5
+
+
+def with_number(whole: bytes, seq: int, number: int) -> bytes:
+    """The file with another number for one of the first 127 records, in the page that holds it."""
+    hurt = bytearray(whole)
+    for page in range(0, len(whole), size := int.from_bytes(whole[16:18], "big")):
+        if not page or whole[page] != LEAF_OF_A_TABLE:
+            continue
+        for n in range(int.from_bytes(whole[page + 3 : page + 5], "big")):
+            at = page + int.from_bytes(whole[page + 8 + 2 * n : page + 10 + 2 * n], "big")
+            while whole[at] & 0x80:  # The length of the row stands before its number.
+                at += 1
+            if whole[at + 1] == seq and whole[page : page + size].count(b"note") > 1:
+                hurt[at + 1] = number
+    return bytes(hurt)
+
+
+LEAF_OF_A_TABLE = 13
+"""The first byte of such a page in SQLite's file format."""
+
+
 def test_a_missing_record_is_named(path: Path) -> None:
     """A gap is damage at the seq that should be there."""
     filled(path, 5)

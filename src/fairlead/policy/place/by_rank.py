@@ -74,8 +74,8 @@ class Turns:
             known = self._drop_futile()
             found = self._first()
             nominee = self._first_nominee(found, known)
-            node = node_for(partition, found.batch) if found is not None and nominee is None else None
-            if found is not None and nominee is None and node is None:
+            node = None
+            if nominee is None and found is not None and (node := node_for(partition, found.batch)) is None:
                 self.lines.settle()
                 continue
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
