@@ -23,17 +23,19 @@ VERSION = os.environ.get("FAIRLEAD_BED_KUBERNETES", "")
 """Empty: the usual one."""
 MINOR = int((VERSION or "1.34").partition(".")[2])
 """Its second number; the usual one is that of `kubernetes/go.mod`."""
-KUBERNETES = f"kubernetes-{VERSION}" if VERSION else "kubernetes"
+USUAL = "kubernetes"
+"""The module of the usual version, and of all clients and controllers: together they compile what they share once."""
+OF_VERSION = f"kubernetes-{VERSION}" if VERSION else USUAL
 PACKAGES = {
-    "kube-apiserver": (KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver"),
-    "kube-scheduler": (KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler"),
-    "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    "job-controller": ("job-controller", "."),
-    "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-    "etcd": ("etcd", "."),
-    "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
+    "kube-apiserver": (OF_VERSION, "k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-scheduler": (OF_VERSION, "k8s.io/kubernetes/cmd/kube-scheduler"),
+    "kubectl": (USUAL, "k8s.io/kubernetes/cmd/kubectl"),
+    "job-controller": (USUAL, "./job-controller"),
+    "kwok": (USUAL, "sigs.k8s.io/kwok/cmd/kwok"),
+    "etcd": (USUAL, "./etcd"),
+    "helm": (USUAL, "helm.sh/helm/v3/cmd/helm"),
 }
-FOR_TESTS = ("kube-apiserver", "kube-scheduler", "job-controller", "kubectl", "kwok", "helm", "etcd")
+FOR_TESTS = tuple(PACKAGES)
 """What the tests need."""
 
 
@@ -66,7 +68,8 @@ def _place(name: str) -> Path:
     folder = HERE / PACKAGES[name][0]
     if not folder.exists():
         raise BedError(f"there is no Kubernetes {VERSION} here; known: {', '.join(OTHERS)}, and the usual one")
-    version = hashlib.sha256((folder / "go.sum").read_bytes() + (folder / "go.mod").read_bytes()).hexdigest()[:12]
+    sources = sorted(path for path in folder.rglob("*") if path.is_file())
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     return cache() / version / name
 
 

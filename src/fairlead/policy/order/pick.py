@@ -220,12 +220,8 @@ class Lines:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self._fitting_under(leaf)
         few = len(fitting) <= FEW_SHAPES
-        if not few:
-            now = self._state_of(leaf)
-            if self._many_of != now:
-                self._many, self._aside, self._many_of = [], 0, now
-            elif self._many:
-                return self._first_of_many(fitting)
+        if self._many and not few and self._many_of == self._state_of(leaf):
+            return self._first_of_many(fitting)
         if fitting and not leaf.by_rank:
             batch = self._first_of_applications(leaf, fitting, FEW_BATCHES if few else None)
             if batch is not None:
@@ -244,6 +240,8 @@ class Lines:
 
     def _first_of_demands(self, leaf: Queue, fitting: dict[Shape, None]) -> Batch | None:
         """In their order, as long as that is shorter than to look at all that may fit: all looks in one state count."""
+        if self._many_of != self._state_of(leaf):
+            self._many, self._aside = [], 0
         for demand in list(leaf.improved):
             self.bring_up(demand)
         aside: list[tuple[tuple[object, ...], int, Demand]] = []
