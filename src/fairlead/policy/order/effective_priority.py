@@ -15,6 +15,8 @@ from fairlead.core.books.nominations import kept_under
 from fairlead.policy.order.keys import application_key, queue_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.books import Ask, Partition, Queue
     from fairlead.core.model.resources import Book, Items
 
@@ -38,35 +40,31 @@ NOT_OWED = 2**30
 """As the distance to a guarantee: it is within none."""
 
 
-def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
-    """For each queue from the leaf to the root, the priority as seen there (before that queue's own offset)."""
-    seen: dict[Queue, int] = {}
-    for queue in leaf.lineage:
-        seen[queue] = priority
-        rules = queue.properties
-        priority = rules.priority_offset if rules.priority_fence else priority + rules.priority_offset
-    return seen
-
-
-def outranks(seen: dict[Queue, int], other: Ask) -> bool:
-    """Whether what is seen so stands strictly above `other` where their queues meet."""
-    return other.priority < below(seen, other.app.queue)
-
-
-def below(seen: dict[Queue, int], leaf: Queue) -> int:
-    """Work of `leaf` with a lower priority than this stands below what is seen so."""
+def seen_from(leaf: Queue) -> Iterator[tuple[Queue, int, bool]]:
+    """For each queue from the leaf to the root what a priority of the leaf is there (before that queue's own offset):
+    more by this, or (True) this, whatever it was.
+    """
     offset, fenced = 0, False
     for queue in leaf.lineage:
-        if queue in seen:
-            if fenced:
-                return EVERYBODY if seen[queue] > offset else NOBODY
-            return seen[queue] - offset
+        yield queue, offset, fenced
         rules = queue.properties
         if rules.priority_fence:
             offset, fenced = rules.priority_offset, True
         else:
             offset += rules.priority_offset
-    raise AssertionError("two queues of a partition meet in the root at the latest")
+
+
+def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
+    """For each queue from the leaf to the root, the priority as seen there (before that queue's own offset)."""
+    return {queue: offset if fenced else priority + offset for queue, offset, fenced in seen_from(leaf)}
+
+
+def below(seen: dict[Queue, int], leaf: Queue) -> int:
+    """Work of `leaf` with a lower priority than this stands below what is seen so, where their queues meet."""
+    queue, offset, fenced = next(step for step in seen_from(leaf) if step[0] in seen)
+    if fenced:
+        return EVERYBODY if seen[queue] > offset else NOBODY
+    return seen[queue] - offset
 
 
 def is_stronger(ask: Ask, other: Ask) -> bool:
@@ -78,7 +76,7 @@ def is_stronger(ask: Ask, other: Ask) -> bool:
 
 def _stands_above(distance: int, seen: dict[Queue, int], other: Ask) -> bool:
     of_other = owed_by(other.app.queue, other.items)
-    return distance < of_other if distance != of_other else outranks(seen, other)
+    return distance < of_other if distance != of_other else other.priority < below(seen, other.app.queue)
 
 
 def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
@@ -158,11 +156,8 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
 
 def rank(leaf: Queue, priority: int) -> Rank:
     """The place of work among all work: 1. its priority as seen at the root, 2. its own."""
-    at_root = priority
-    for queue in leaf.lineage[:-1]:
-        rules = queue.properties
-        at_root = rules.priority_offset if rules.priority_fence else at_root + rules.priority_offset
-    return at_root, priority
+    root = leaf.lineage[-1]
+    return (standing_by_queue(leaf, priority)[root] if root.shifts_priority else priority), priority
 
 
 class Reach:

@@ -23,6 +23,7 @@ from fairlead.policy.order.effective_priority import (
     is_owed,
     is_stronger,
     rank,
+    seen_from,
     standing_by_queue,
 )
 from fairlead.policy.preemption.protection import least_above
@@ -240,19 +241,13 @@ class Floors:
         return lowest
 
     def _as_seen_in(self, leaf: Queue) -> Iterator[int]:
-        offset, fenced = 0, False
-        for queue in leaf.lineage:
+        for queue, offset, fenced in seen_from(leaf):
             lowest = self._lowest_below().get(queue)
             if lowest is not None:
                 if not fenced:
                     yield lowest - offset
                 elif offset > lowest:
                     yield NOBODY
-            rules = queue.properties
-            if rules.priority_fence:
-                offset, fenced = rules.priority_offset, True
-            else:
-                offset += rules.priority_offset
 
 
 def _any(nodes: Iterator[Node]) -> bool:

@@ -16,7 +16,6 @@ from fairlead.policy.order.effective_priority import (
     below,
     is_owed,
     is_stronger,
-    outranks,
     owed_by,
     path_of,
     rank,
@@ -48,7 +47,7 @@ def waiting(leaf: Queue, priority: int = 0, vcore: int = 1) -> Ask:
 
 def stands_above(left: Ask, right: Ask) -> bool:
     """By priority alone."""
-    return outranks(standing_by_queue(left.app.queue, left.priority), right)
+    return right.priority < below(standing_by_queue(left.app.queue, left.priority), right.app.queue)
 
 
 def test_in_one_leaf_priorities_are_compared_as_they_are() -> None:
