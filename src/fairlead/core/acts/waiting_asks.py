@@ -36,7 +36,8 @@ def take_in(partition: Partition, ask: Ask) -> None:
     """Its application has this ask from now on, whether it waits or runs; `forget_ask` is the reverse."""
     app = ask.app
     shapes.meet(partition, ask.spec.where)
-    partition.disruption.news += ask.spec.attempt == 1
+    if ask.spec.attempt == 1:
+        partition.note_arrival()
     app.asks[ask.key] = ask
     partition.admission.enter(ask)
     if ask.created_ms < app.submitted_ms:

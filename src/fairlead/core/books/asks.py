@@ -180,10 +180,8 @@ class Batch:
         """The number of its entry in the line of its demand; 0: it is not in line."""
         self.attempt_ms = 2**62
         """None of its asks may have others stopped by guarantee before this time."""
-        self.futile: tuple[int, int, tuple[int, int]] | None = None
-        """Up to which priority preemption by guarantee found nothing for its asks, and in which state of things
-        (`Partition.books_version` and `passes_over_still`).
-        """
+        self.futile: tuple[int, int] | None = None
+        """Up to which priority preemption by guarantee found nothing for its asks, and at which `books_version`."""
 
     @property
     def asks(self) -> list[Ask]:

@@ -108,7 +108,6 @@ class Demand:
         "shape",
         "stamp",
         "tried",
-        "tried_in",
     )
 
     def __init__(self, leaf: Queue, shape: Shape, key: DemandKey) -> None:
@@ -137,8 +136,6 @@ class Demand:
         """Batches that would have others stopped by guarantee, but for a limit or gate that is in the way."""
         self.tried = -1
         """The state of things in which nothing could be stopped for its first ask (`reclaim_idle.note_tried`)."""
-        self.tried_in = (-1, -1)
-        """What was passed over then (`Partition.passes_over_still`)."""
         self.seek_ms = 0
         """None of its asks waits long enough to have a node set aside before this time."""
         self.seeker: tuple[tuple[object, ...], Ask, int] | None = None

@@ -63,13 +63,6 @@ class Disruption:
         self.news += 1
         self.capacity += 1
 
-    @property
-    def spared_in(self) -> int:
-        """If work is spared now, until something new comes, because it was stopped for the same ask before: since which
-        news; else -1.
-        """
-        return self.news if self.spared_at == self.news else -1
-
     # -- what was stopped for what --------------------------------------------------------------------------------
 
     def note(self, preemptor: Ask, victim: Ask, now_ms: int) -> None:

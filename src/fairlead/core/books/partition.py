@@ -68,7 +68,7 @@ class Partition:
     allocation_count: int = 0
     released_count: int = 0
     books_version: int = 0
-    """Grows with every change of what runs or is held."""
+    """Grows with every change of what runs, is held, or may be stopped."""
     tightened: int = 0
     """How many of these changes took room and made none."""
     news: int = 0
@@ -102,27 +102,23 @@ class Partition:
         return self.books_version - self.tightened
 
     def note_change(self) -> None:
-        """An event or timer has come that is more than new work, which takes room and makes none."""
+        """An event or timer has come that is more than new work, which takes room and makes none: nothing is young."""
+        if self.started_seq > self.changed_seq:
+            self.books_version += 1  # What was may be stopped now.
         self.news += 1
         self.changed_seq = self.next_seq()
+
+    def note_arrival(self) -> None:
+        """New work has come: nothing is spared any more because it was stopped for the same ask before."""
+        if self.disruption.spared_at == self.disruption.news:
+            self.books_version += 1  # What was may be stopped now.
+        self.disruption.news += 1
 
     def is_young(self, running: Ask, preemptor: Ask) -> bool:
         """Whether this work started while `preemptor` waited, and nothing but new work has come since: so it is no
         victim of it. What an ask cannot have in its turn it does not take back from what had its turn later.
         """
         return running.started_seq > self.changed_seq and running.started_seq > preemptor.seq
-
-    @property
-    def young_in(self) -> int:
-        """If anything is young now: until when (`changed_seq`); else -1."""
-        return self.changed_seq if self.started_seq > self.changed_seq else -1
-
-    def passes_over_still(self, passed: tuple[int, int]) -> bool:
-        """Whether what a search passed over is passed over still: because it is young (`young_in`), or was stopped for
-        the same ask before (`Disruption.spared_in`); -1: nothing was.
-        """
-        young_in, spared_in = passed
-        return young_in in (-1, self.changed_seq) and spared_in in (-1, self.disruption.news)
 
     # -- asks -----------------------------------------------------------------------------------------------------
 

@@ -47,13 +47,11 @@ Class = tuple[object, ...]
 class Attempts:
     """The attempts of one run to make room for asks that have their turn."""
 
-    __slots__ = ("_floors", "_young_seq", "lines", "partition")
+    __slots__ = ("_floors", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self._floors: Floors | None = None
-        self._young_seq = NONE_YOUNG
-        """When the first of the work started that the last search passed over because it is young."""
 
     def make_room_before(self, path: Path | None) -> bool:
         """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
@@ -135,12 +133,12 @@ class Attempts:
                 if all(other.priority <= ask.priority for other in firsts):
                     break
         if not any(demand.enters for demand in demands):
-            note_tried(partition, demands, self._young_seq < NONE_YOUNG)
+            note_tried(partition, demands)
         return None
 
     def _of_nominees(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
         """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
-        partition, passed_young = self.partition, self._young_seq < NONE_YOUNG
+        partition = self.partition
         of_class = dict.fromkeys(demands)
         nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
         own = [(path_of(ask), ask) for ask in nominees]
@@ -150,8 +148,7 @@ class Attempts:
             plan, _ = self._plan(ask, [])
             if plan is not None:
                 return place, plan
-            passed_young = passed_young or self._young_seq < NONE_YOUNG
-        note_tried(partition, demands, passed_young)
+        note_tried(partition, demands)
         return None
 
     def _in_order(self, demands: list[Demand]) -> Iterator[tuple[Path, Ask]]:
@@ -165,8 +162,6 @@ class Attempts:
     def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
         """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
         partition = self.partition
-        idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
-        self._young_seq = min(idle, default=NONE_YOUNG)
         weaker = weaker_than(partition, ask)
         if not may_run(ask.app, Counter(other.app for other in weaker)):
             return None, False
@@ -174,15 +169,16 @@ class Attempts:
             return None, False
         if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
             return taken_back, True
+        young_idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
+        passed_seq, is_common = min(young_idle, default=NONE_YOUNG), ask.spec.allow_preempt_other
         may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
-        if not may_stop and not weaker:
-            return None, ask.spec.allow_preempt_other
-        search = Search(partition, ask, weaker, may_stop)
-        plan = search.best(self.lines.stoppable)
-        candidates = search.candidates
-        self._young_seq = min(self._young_seq, candidates.young_seq)
-        is_common = not candidates.has_history and ask.spec.allow_preempt_other
-        passed_seq = min(self._young_seq, candidates.owed_seq)
+        plan = None
+        if may_stop or weaker:
+            search = Search(partition, ask, weaker, may_stop)
+            plan = search.best(self.lines.stoppable)
+            candidates = search.candidates
+            is_common = is_common and not candidates.has_history
+            passed_seq = min(passed_seq, candidates.young_seq, candidates.owed_seq)
         return plan, is_common and all(other.seq < passed_seq for other in equals)
 
     def _carry_out(self, plan: Plan) -> None:

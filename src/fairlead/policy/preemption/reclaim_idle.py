@@ -89,7 +89,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
         if plan is not None:
             carry_out(partition, plan)
             return True
-    note_tried(partition, tried, any(a.started_seq > partition.changed_seq for a in partition.idle.running))
+    note_tried(partition, tried)
     return False
 
 
@@ -103,16 +103,13 @@ def _has_room(partition: Partition, ask: Ask) -> bool:
 
 def is_tried(partition: Partition, demand: Demand) -> bool:
     """Whether it is known that nothing can be stopped for what waits with this demand."""
-    return demand.tried == _stamp(partition, demand) and partition.passes_over_still(demand.tried_in)
+    return demand.tried == _stamp(partition, demand)
 
 
-def note_tried(partition: Partition, demands: list[Demand], passed_young: bool = False) -> None:
-    """Nothing can be stopped for what waits with these demands, as things are. `passed_young`: some work was passed
-    over because it is young (`Partition.is_young`).
-    """
-    passed = (partition.changed_seq if passed_young else -1, partition.disruption.spared_in)
+def note_tried(partition: Partition, demands: list[Demand]) -> None:
+    """Nothing can be stopped for what waits with these demands, as things are."""
     for demand in demands:
-        demand.tried, demand.tried_in = _stamp(partition, demand), passed
+        demand.tried = _stamp(partition, demand)
 
 
 def _stamp(partition: Partition, demand: Demand) -> int:

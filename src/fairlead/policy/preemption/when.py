@@ -95,8 +95,7 @@ class Attempts:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
                 return True
-            passed = (partition.young_in, partition.disruption.spared_in)
-            batch.futile = (ask.priority, partition.books_version, passed)
+            batch.futile = (ask.priority, partition.books_version)
         if len(batch) > LONG_BATCH:
             next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
         batch.attempt_ms = next_ms
@@ -113,9 +112,7 @@ def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
     known = batch.futile
     if ask.reserved_on is not None or ask.nomination is not None:
         return False  # What is kept for it was in the way of the others alone.
-    if known is None or known[1] != partition.books_version or not partition.passes_over_still(known[2]):
-        return False
-    return ask.priority <= known[0]
+    return known is not None and known[1] == partition.books_version and ask.priority <= known[0]
 
 
 def _is_limited(demand: Demand, batch: Batch) -> bool:

@@ -59,14 +59,38 @@ def test_work_is_young_for_what_waited_when_it_started() -> None:
     c.fill("small", 1)
     waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
     assert part.is_young(small, waits)
-    assert part.young_in == part.changed_seq
     c.submit("later", 9)
     later = part.applications["later"].asks["later"]
     assert part.is_young(small, waits), "new work is no news"
     assert not part.is_young(small, later), "it came when the other ran"
     c.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 1}))))
     assert not part.is_young(small, waits)
-    assert part.young_in == -1
+
+
+def test_that_nothing_is_young_any_more_is_a_change_of_what_may_be_stopped() -> None:
+    """Whatever it is that came: what was found out of that in vain is void."""
+    c = PriorityCluster()
+    part = partition(c)
+    c.submit("waits", 9)
+    c.run()
+    c.fill("small", 1)
+    stamp = part.room_stamp
+    part.note_change()
+    assert part.room_stamp > stamp
+    stamp = part.room_stamp
+    part.note_change()
+    assert part.room_stamp == stamp, "nothing was young"
+
+
+def test_that_nothing_is_spared_any_more_is_a_change_of_what_may_be_stopped() -> None:
+    c = PriorityCluster()
+    part = partition(c)
+    stamp = part.room_stamp
+    c.submit("new", 1)
+    assert part.room_stamp == stamp, "nothing was spared"
+    part.disruption.spared_at = part.disruption.news
+    c.submit("newer", 1)
+    assert part.room_stamp > stamp
 
 
 def test_a_change_has_a_number_in_the_line_of_asks() -> None:
