@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testbed.binaries import FOR_TESTS, BedError, build
+from testbed.binaries import PACKAGES, BedError, build
 from testbed.cluster import Cluster
 from testbed.control_plane import ControlPlane
 
@@ -14,7 +14,7 @@ from testbed.control_plane import ControlPlane
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     try:
-        build(FOR_TESTS)
+        build(PACKAGES)
     except BedError as missing:
         pytest.exit(f"tests on Kubernetes cannot run: {missing}", returncode=1)
     with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:

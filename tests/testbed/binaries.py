@@ -35,8 +35,7 @@ PACKAGES = {
     "etcd": (USUAL, "./etcd"),
     "helm": (USUAL, "helm.sh/helm/v3/cmd/helm"),
 }
-FOR_TESTS = tuple(PACKAGES)
-"""What the tests need."""
+"""By name: the module, and the package in it."""
 
 
 class BedError(RuntimeError):
@@ -99,6 +98,6 @@ def _build(names: list[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        build(FOR_TESTS)
+        build(PACKAGES)
     except BedError as missing:
         raise SystemExit(f"the test bed cannot be made: {missing}") from None

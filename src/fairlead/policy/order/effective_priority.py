@@ -41,8 +41,8 @@ NOT_OWED = 2**30
 
 
 def seen_from(leaf: Queue) -> Iterator[tuple[Queue, int, bool]]:
-    """For each queue from the leaf to the root what a priority of the leaf is there (before that queue's own offset):
-    more by this, or (True) this, whatever it was.
+    """How a priority of a leaf counts in each queue from there to the root, before that queue's own offset: with this
+    much added or, where a fence is on the way (True), as this alone.
     """
     offset, fenced = 0, False
     for queue in leaf.lineage:

@@ -50,13 +50,18 @@ def test_ordinary_starts_leave_the_stamp_of_room_as_it_is() -> None:
     assert part.room_stamp > stamp
 
 
-def test_work_is_young_for_what_waited_when_it_started() -> None:
-    """Until something other than new work has come."""
+def with_young_work() -> tuple[PriorityCluster, Partition]:
+    """`small` has started while `waits` waited."""
     c = PriorityCluster()
-    part = partition(c)
     c.submit("waits", 9)
     c.run()
     c.fill("small", 1)
+    return c, partition(c)
+
+
+def test_work_is_young_for_what_waited_when_it_started() -> None:
+    """Until something other than new work has come."""
+    c, part = with_young_work()
     waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
     assert part.is_young(small, waits)
     c.submit("later", 9)
@@ -69,11 +74,7 @@ def test_work_is_young_for_what_waited_when_it_started() -> None:
 
 def test_that_nothing_is_young_any_more_is_a_change_of_what_may_be_stopped() -> None:
     """Whatever it is that came: what was found out of that in vain is void."""
-    c = PriorityCluster()
-    part = partition(c)
-    c.submit("waits", 9)
-    c.run()
-    c.fill("small", 1)
+    _, part = with_young_work()
     stamp = part.room_stamp
     part.note_change()
     assert part.room_stamp > stamp
