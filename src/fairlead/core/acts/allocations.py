@@ -27,6 +27,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
 
 RUNNING = State.RUNNING
+CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
 
 
 def place(partition: Partition, ask: Ask, node: Node) -> None:
@@ -172,7 +173,7 @@ def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
     idle_work.count_use(ask, 1)
     partition.admission.changed(ask)
     if ask.spec.placeholder:
-        gangs.placeholder_told_to_go(ask)
+        ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)  # It can be replaced no longer.
     if cause is Cause.PREEMPTED_BY_SCHEDULER:
         terminating.begin(partition, ask)
     elif ask.replaces is None:
@@ -181,10 +182,10 @@ def leave(partition: Partition, ask: Ask, cause: Cause) -> None:
     partition.books_version += 1
 
 
-def release(partition: Partition, ask: Ask, cause: Cause, message: str = "", echo: bool = True) -> None:
-    """End an allocation and say so."""
+def release(partition: Partition, ask: Ask, cause: Cause, message: str = "") -> None:
+    """End an allocation and say so, unless that only confirms what the scheduler ordered itself."""
     assert ask.node is not None
     node = ask.node.id
     end_allocation(partition, ask)
-    if echo:
+    if cause not in CONFIRMS_SILENTLY:
         partition.out.append(Released(ask.app.id, ask.key, node, cause, message, partition.name))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition
 
 TIMER, ENDED_TIMER = APPLICATION, "ended"
-COMPLETING_MS = 30_000
-STARTING_MS = 5 * 60_000
+STAYS_MS = {State.COMPLETING: 30_000, State.STARTING: 5 * 60_000}
+"""How long an application is in a state that it leaves by itself."""
 ENDED_KEPT_MS = 72 * 3_600_000
 ENDED_KEPT_MAX = 10_000
 """How many ended applications are kept at most, however young (the journal has them all)."""
@@ -47,10 +47,8 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         leave_accepted(app)
     partition.timers.cancel(partition.name, app.id, TIMER)
     gangs.part_ways(app)
-    if after is State.COMPLETING:
-        partition.timers.set(partition.now_ms + COMPLETING_MS, partition.name, app.id, TIMER)
-    elif after is State.STARTING:
-        partition.timers.set(partition.now_ms + STARTING_MS, partition.name, app.id, TIMER)
+    if after in STAYS_MS:
+        partition.timers.set(partition.now_ms + STAYS_MS[after], partition.name, app.id, TIMER)
     partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step), partition.name))
     if after in ENDED:
         _end(partition, app)
@@ -115,10 +113,8 @@ def on_timer(partition: Partition, app: Application) -> None:
     if app.state is State.COMPLETING and app.placeholder_count:
         app.closing = True
         gangs.release_placeholders(partition, app)
-    elif app.state is State.COMPLETING:
-        advance(partition, app, Step.COMPLETE)
-    elif app.state is State.STARTING:
-        advance(partition, app, Step.RUN)
+    elif app.state in STAYS_MS:
+        advance(partition, app, Step.COMPLETE if app.state is State.COMPLETING else Step.RUN)
 
 
 def forget(partition: Partition, app: Application) -> None:

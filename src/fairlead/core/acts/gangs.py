@@ -83,14 +83,9 @@ def is_whole(app: Application) -> bool:
     return app.spec.placeholder_ask == Resources(book)
 
 
-def placeholder_told_to_go(ask: Ask) -> None:
-    """A placeholder was evicted: it can be replaced no longer."""
-    ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)
-
-
 def placeholder_ended(partition: Partition, ask: Ask) -> None:
     """A placeholder has left its node, not to be replaced: an ask under way to it waits again."""
-    placeholder_told_to_go(ask)
+    ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)
     if ask.replaces is not None:
         wait_again(partition, ask.replaces)
     placeholder_withdrawn(ask)
@@ -150,14 +145,8 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
         ask.bound_for = node
         node.hold(ask)
         partition.nodes.touch(node)
-    allocations.evict(
-        partition,
-        placeholder,
-        Cause.PLACEHOLDER_REPLACED,
-        on_behalf_of=ask.key,
-        rule="placeholder",
-        message=f"replacing allocationKey: {ask.key}",
-    )
+    text = f"replacing allocationKey: {ask.key}"
+    allocations.evict(partition, placeholder, Cause.PLACEHOLDER_REPLACED, ask.key, "placeholder", text)
 
 
 def can_start(partition: Partition, placeholder: Ask) -> bool:
@@ -175,10 +164,9 @@ def can_start(partition: Partition, placeholder: Ask) -> bool:
 def end_swap(partition: Partition, placeholder: Ask) -> None:
     """The placeholder is gone and the ask that replaces it runs."""
     ask, app = placeholder.replaces, placeholder.app
-    node = placeholder.node
     assert ask is not None
+    node = ask.bound_for or placeholder.node
     assert node is not None
-    node = ask.bound_for or node
     first = app.allocations == app.placeholder_count
     _part(partition, ask)
     allocations.end_allocation(partition, placeholder, replaced=True)
@@ -250,11 +238,9 @@ def leave_node(partition: Partition, node: Node) -> None:
         assert placeholder.replaces is not None
         if placeholder.replaces.bound_for is not None and can_start(partition, placeholder):
             end_swap(partition, placeholder)
-            cause = Cause.STOPPED_BY_RM
-            text = f"Node {node.id} Removed"
-            name = (placeholder.app.id, placeholder.key)
-            partition.out.append(Released(*name, node.id, cause, text, partition.name))
-            application_steps.complete_if_idle(partition, placeholder.app)
+            app, text = placeholder.app, f"Node {node.id} Removed"
+            partition.out.append(Released(app.id, placeholder.key, node.id, Cause.STOPPED_BY_RM, text, partition.name))
+            application_steps.complete_if_idle(partition, app)
 
 
 # -- the end of waiting -------------------------------------------------------------------------------------------
@@ -288,9 +274,8 @@ def give_up_all(partition: Partition, app: Application) -> None:
     """Its gang did not come together in time: what of it has a node is told to go."""
     for ask in app.allocated_asks():
         if ask.evict_cause is None:
-            allocations.evict(
-                partition, ask, Cause.TIMEOUT, rule="placeholder", message="releasing allocations: gang incomplete"
-            )
+            text = "releasing allocations: gang incomplete"
+            allocations.evict(partition, ask, Cause.TIMEOUT, rule="placeholder", message=text)
 
 
 def _say_dropped(partition: Partition, app: Application, key: str) -> None:

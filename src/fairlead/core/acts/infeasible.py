@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.resources import lacks
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Batch, Node, NodeTable, Queue, Shape
+    from fairlead.core.books import Batch, Node, NodeTable, Queue, Shape
 
 ATTEMPT_EVERY_MS = 15_000
 """An ask that may cause others to be stopped tries that again after this time."""
@@ -21,18 +21,14 @@ ATTEMPT_EVERY_MS = 15_000
 
 def rest_if_too_large(table: NodeTable, batch: Batch) -> bool:
     """Whether no node, or some maximum, could hold an ask of this batch; then they rest from now on."""
-    if is_oversize(table, batch.key[0]):
+    shape = batch.key[0]
+    if shape in table.oversize or not any(_could_hold(node, shape) for node in table.nodes.values()):
         rest(table, batch)
     elif exceeds(batch):
         rest_in_leaf(batch)
     else:
         return False
     return True
-
-
-def is_oversize(table: NodeTable, shape: Shape) -> bool:
-    """Whether no node that takes work could hold it, however empty."""
-    return shape in table.oversize or not any(_could_hold(node, shape) for node in table.nodes.values())
 
 
 def rest(table: NodeTable, batch: Batch) -> None:
@@ -76,16 +72,13 @@ def _wake(batch: Batch, now_ms: int) -> None:
     app = batch.app
     app.forget_attempts(batch)
     for ask in batch.asks:
-        _catch_up(ask, app.queue.properties.preemption_delay_ms, now_ms)
+        known_ms = ask.preempt_checked_ms
+        if known_ms is None:
+            known_ms = ask.created_ms + app.queue.properties.preemption_delay_ms
+        if known_ms < now_ms:
+            # Its last attempt was at the last of its times before now; one that falls on now is still to come.
+            ask.preempt_checked_ms = now_ms - 1 - (now_ms - 1 - known_ms) % ATTEMPT_EVERY_MS
     app.queue.touch_app(app)
-
-
-def _catch_up(ask: Ask, delay_ms: int, now_ms: int) -> None:
-    """Its last attempt was at the last of its times before now; one that falls on now is still to come."""
-    checked_ms = ask.preempt_checked_ms
-    known_ms = ask.created_ms + delay_ms if checked_ms is None else checked_ms
-    if known_ms < now_ms:
-        ask.preempt_checked_ms = now_ms - 1 - (now_ms - 1 - known_ms) % ATTEMPT_EVERY_MS
 
 
 def _could_hold(node: Node, shape: Shape) -> bool:

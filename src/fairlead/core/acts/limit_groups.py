@@ -48,8 +48,9 @@ def limits_changed(partition: Partition) -> None:
         return
     partition.trackers = after
     for app in partition.applications.values():
-        if app.limit_group and _lost_a_limit(app, app.limit_group, before, after):
-            app.limit_group = None
+        group = app.limit_group
+        if group and not before.group_limits(app, group) <= after.group_limits(app, group):
+            app.limit_group = None  # A limit of it was dropped.
         if app.limit_group is None and app.pending_count:
             partition.unseen[app] = None
         else:
@@ -58,7 +59,3 @@ def limits_changed(partition: Partition) -> None:
         after.join(app)
         for batch in app.batches.values():
             app.refile(batch)  # In no line yet: after a reload all is put in line anew.
-
-
-def _lost_a_limit(app: Application, group: str, before: Trackers, after: Trackers) -> bool:
-    return not before.group_limits(app, group) <= after.group_limits(app, group)

@@ -13,7 +13,6 @@ from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books.guarantees import forget_owed
 from fairlead.core.books.idle_work import count_use, payer
 from fairlead.core.model.lifecycle import LIVE
-from fairlead.core.model.resources import Book, add_to, take_from
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Partition, Queue
@@ -21,27 +20,29 @@ if TYPE_CHECKING:
 
 def move(partition: Partition, app: Application, leaf: Queue) -> None:
     """Put `app` into `leaf`. Space that was held or reserved for its asks is given up; they look for it anew."""
-    old = app.queue
     waiting = app.waiting_asks()
     for ask in waiting:
         reserve_turn.end(partition, ask, why="it waits in another queue now")
         waiting_asks.take_out(partition, ask)
     for ask in app.asks.values():
         partition.admission.leave(ask)
-    was_allocating = app.id in old.allocating_accepted
+    was_allocating = app.id in app.queue.allocating_accepted
     partition.trackers.leave(app)
     application_steps.leave_accepted(app)
-    _leave(partition, app, old)
+    _leave(partition, app)
     app.queue = leaf
     leaf.applications[app.id] = app
     # In order of arrival, as they are after a restart: some rules go through them in this order.
     leaf.applications = dict(sorted(leaf.applications.items(), key=lambda item: item[1].seq))
-    _bring(app, leaf)
-    forget_owed(app)
     for ask in app.allocated_asks():
+        payer(ask).add_allocated(ask.items)
+        count_use(ask, 1)
         # What may be stopped on a node goes by the queue that the work is in.
         assert ask.node is not None
         partition.nodes.since_search[ask.node] = None
+    if app.state in LIVE:
+        leaf.count_running(1)
+    forget_owed(app)
     for ask in app.asks.values():
         partition.admission.enter(ask)
     partition.trackers.join(app)
@@ -54,25 +55,12 @@ def move(partition: Partition, app: Application, leaf: Queue) -> None:
     partition.books_version += 1
 
 
-def running_amounts(app: Application) -> Book:
-    """Everything the application has on nodes that counts in its leaf: placeholders included, idle work not."""
-    total: Book = {}
-    for book in (app.allocated, app.placeholders):
-        add_to(total, tuple(book.items()))
-    for ask in app.allocated_asks():
-        if ask.spec.idle:
-            take_from(total, ask.items)
-    # What only idle work uses is in no book of the leaf, not even as 0.
-    return {name: amount for name, amount in total.items() if amount}
-
-
-def _leave(partition: Partition, app: Application, old: Queue) -> None:
+def _leave(partition: Partition, app: Application) -> None:
+    old = app.queue
     del old.applications[app.id]
     for ask in app.allocated_asks():
         count_use(ask, -1)
-        if ask.spec.idle:
-            payer(ask).take_allocated(ask.items)
-    old.take_allocated(tuple(running_amounts(app).items()))
+        payer(ask).take_allocated(ask.items)
     if app.state in LIVE:
         old.count_running(-1)
     if app.touched:
@@ -80,13 +68,3 @@ def _leave(partition: Partition, app: Application, old: Queue) -> None:
         app.touched = False
     app.order_key, app.stamp = (), 0
     queue_removal.clean_if_leaving(partition, old)
-
-
-def _bring(app: Application, leaf: Queue) -> None:
-    leaf.add_allocated(tuple(running_amounts(app).items()))
-    for ask in app.allocated_asks():
-        count_use(ask, 1)
-        if ask.spec.idle:
-            payer(ask).add_allocated(ask.items)
-    if app.state in LIVE:
-        leaf.count_running(1)

@@ -22,22 +22,18 @@ Terms = tuple["Mapping[str, int] | None", int]
 
 def terms(root: Queue) -> dict[Queue, Terms]:
     """What every queue below the root is held to before a change."""
-    return {queue: _terms(queue) for queue in root.walk() if queue is not root}
-
-
-def _terms(queue: Queue) -> Terms:
-    return (queue.max, queue.properties.quota_preemption_delay_ms)
+    return {q: (q.max, q.properties.quota_preemption_delay_ms) for q in root.walk() if q is not root}
 
 
 def rearm(partition: Partition, before: Mapping[Queue, Terms]) -> None:
     """The configuration changed: start, shift or stop the clocks, by what each queue was held to before."""
     for queue, (old_max, old_delay) in before.items():
-        new_max, delay = _terms(queue)
+        delay = queue.properties.quota_preemption_delay_ms
         if not delay or not queue.managed or not is_over(queue):
             queue.quota_due_ms = None
         elif queue.quota_due_ms is not None:
             queue.quota_due_ms += delay - old_delay
-        elif _is_lower(new_max or {}, old_max) or not old_delay:
+        elif _is_lower(queue.max or {}, old_max) or not old_delay:
             queue.quota_due_ms = partition.now_ms + delay
     set_timer(partition)
 

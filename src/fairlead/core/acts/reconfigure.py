@@ -148,7 +148,7 @@ def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
     partition.idle.count(1)
     _set_order(partition)
     reserve_turn.watch_all(partition)
-    recount_priorities(partition.root)
+    recount_priorities(partition)
     room_changes.reshare(partition)
     limits_changed(partition)
     partition.disruption.capacity_changed()
@@ -250,18 +250,13 @@ def _settle_kind(partition: Partition, queue: Queue) -> None:
         queue.configure(spec)
 
 
-def recount_priorities(queue: Queue) -> int:
-    """Work out from scratch what each queue reports, children first; returns what `queue` itself reports. The caller
-    touches every queue.
-    """
-    counts: dict[int, int] = {}
-    below = [app.priority for app in queue.applications.values()]
-    below += [recount_priorities(child) for child in queue.children.values()]
-    for priority in below:
-        if priority != NO_PRIORITY:
-            counts[priority] = counts.get(priority, 0) + 1
-    queue.priority_counts = counts
-    queue.raw_priority = max(counts, default=NO_PRIORITY)
-    queue.reported = queue.adjust(queue.raw_priority)
-    find_owed(queue)
-    return queue.reported
+def recount_priorities(partition: Partition) -> None:
+    """Work out from scratch what each queue reports, and what may be owed in it. The caller touches every queue."""
+    queues = list(partition.root.walk())
+    for queue in queues:
+        queue.priority_counts.clear()
+        queue.raw_priority = queue.reported = NO_PRIORITY
+    for app in partition.applications.values():
+        app.queue.change_priority(NO_PRIORITY, app.priority)
+    for queue in reversed(queues):
+        find_owed(queue)

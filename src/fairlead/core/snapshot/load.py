@@ -100,7 +100,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
     partition.held_asks = HeldAsks.load(held, partition.now_ms)
     reserve_turn.load(partition, state["reserving"])
-    recount_priorities(root)
+    recount_priorities(partition)
     room_changes.reshare(partition)
     room_changes.wake_all(partition)
     partition.timers.look(cluster.now_ms, partition.name)

@@ -38,10 +38,6 @@ from fairlead.policy.queue_choice.placement import place_application, resolve_us
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
 
-CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
-"""Causes that confirm what the scheduler ordered itself: not echoed."""
-
-
 # -- applications -------------------------------------------------------------------------------------------------
 
 
@@ -189,9 +185,8 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"an ask of {spec.application} has no key: without one an order is about all of it"
     if not spec.resources.items:
         return "allocation contains no resources"
-    for _, amount in spec.resources.items:
-        if amount < 0:
-            return "allocation contains negative resources"
+    if any(amount < 0 for _, amount in spec.resources.items):
+        return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
     if not spec.node and partition.held_asks.get(spec.application, spec.key) is not None:
@@ -226,18 +221,18 @@ def release(partition: Partition, event: events.Release) -> None:
     app = partition.applications.get(event.application)
     if app is None:
         return
+    again = None
     if event.key:
-        ask = app.asks.get(event.key)
-        ended = [ask] if ask is not None else []
-        if ask is None and not held.withdraw(partition, app, event.key):
+        found = app.asks.get(event.key)
+        if found is None and not held.withdraw(partition, app, event.key):
             return
+        if found is not None and found.node is not None:
+            again = retry.try_again(partition, found, event.cause, event.exit_code)
+        ended = [found] if found is not None else []
     else:
         ended = app.allocated_asks()
         held.withdraw_all(partition, app)
     real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
-    again = None
-    if event.key and ended and ended[0].node is not None:
-        again = retry.try_again(partition, ended[0], event.cause, event.exit_code)
     for ask in ended:
         _release_one(partition, ask, event.cause)
     if not event.key:
@@ -258,23 +253,20 @@ def release(partition: Partition, event: events.Release) -> None:
 def _release_one(partition: Partition, ask: Ask, cause: Cause) -> None:
     if ask.pending:
         waiting_asks.drop_ask(partition, ask)
-        return
-    if ask.node is None:
+    elif ask.node is None:
         gangs.give_up(partition, ask)
-        return
-    if cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(partition, ask):
+    elif cause is Cause.PLACEHOLDER_REPLACED and gangs.can_start(partition, ask):
         gangs.end_swap(partition, ask)
-        return
-    echo = cause not in CONFIRMS_SILENTLY
-    message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
-    allocations.release(partition, ask, cause, message, echo=echo)
+    else:
+        message = "allocation remove as per RM request" if cause is Cause.STOPPED_BY_RM else ""
+        allocations.release(partition, ask, cause, message)
 
 
 # -- which event goes where ---------------------------------------------------------------------------------------
 
 HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
     events.AddNode: node_events.add_node,
-    **node_events.ABOUT_NODES,
+    **dict.fromkeys(node_events.ABOUT_NODES, node_events.about_node),
     events.AddApplication: add_application,
     events.RemoveApplication: remove_application,
     events.AddAsks: add_asks,
@@ -292,9 +284,6 @@ HANDLERS: dict[type[Any], Callable[[Partition, Any], None]] = {
 }
 
 
-ORDERS_ABOUT_ASKS = (events.ChangeAsk, events.SetConditions, events.SetAtOnce, events.SetPriority, events.ReserveAsk)
-
-
 def partition_of(event: Any) -> str:
     """The name of the partition that an event is about."""
     if isinstance(event, events.AddNode):
@@ -307,9 +296,9 @@ def partition_of(event: Any) -> str:
 
 def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
     """Say for each part of an event that its partition is not there."""
+    missing = f"failed to find partition {name} for"
     if isinstance(event, events.AddNode):
-        reason = Refused(f"failed to find partition {name} for new node {event.node.id}")
-        out.append(NodeRejected(event.node.id, reason, name))
+        out.append(NodeRejected(event.node.id, Refused(f"{missing} new node {event.node.id}"), name))
     elif isinstance(event, events.AddApplication):
         text = f"Failed to add application {event.application.id} to partition {name}, partition doesn't exist"
         out.append(ApplicationRejected(event.application.id, Refused(text), name))
@@ -318,10 +307,11 @@ def refuse_unknown_partition(event: Any, name: str, out: list[Any]) -> None:
             text = f"Failed to find partition {name}, for application {spec.application} and allocation {spec.key}"
             out.append(AskRejected(spec.application, spec.key, Refused(text), name))
     elif isinstance(event, events.MoveApplication):
-        reason = Refused(f"failed to find partition {name} for application {event.id}")
-        out.append(MoveRejected(event.id, reason, name))
+        out.append(MoveRejected(event.id, Refused(f"{missing} application {event.id}"), name))
     elif type(event) in node_events.ABOUT_NODES:
-        out.append(NodeRejected(event.id, Refused(f"failed to find partition {name} for node {event.id}"), name))
-    elif isinstance(event, ORDERS_ABOUT_ASKS):
-        reason = Refused(f"failed to find partition {name} for application {event.application}")
-        out.append(AskRejected(event.application, getattr(event, "key", ""), reason, name))
+        out.append(NodeRejected(event.id, Refused(f"{missing} node {event.id}"), name))
+    elif isinstance(event, events.SetAtOnce):
+        out.append(AskRejected(event.application, "", Refused(f"{missing} application {event.application}"), name))
+    elif isinstance(event, events.ChangeAsk | events.SetConditions | events.SetPriority | events.ReserveAsk):
+        reason = Refused(f"{missing} application {event.application}")
+        out.append(AskRejected(event.application, event.key, reason, name))

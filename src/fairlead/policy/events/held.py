@@ -171,12 +171,11 @@ def following(partition: Partition, application: str, outcome: Outcome, how: str
     # Sorted: the order in which they were held, of several applications, is not the same after a restart.
     awaiting = partition.held_asks.awaiting(application)
     awaiting.sort(key=lambda each: (partition.applications[each[0]].seq, each[1].seq))
-    found = []
-    for waiting, held in awaiting:
-        new = held.conditions.when(application, outcome, how)
-        if new != held.conditions:
-            found.append(SetConditions(waiting, held.spec.key, new, partition=partition.name))
-    return found
+    return [
+        SetConditions(waiting, held.spec.key, new, partition=partition.name)
+        for waiting, held in awaiting
+        if (new := held.conditions.when(application, outcome, how)) != held.conditions
+    ]
 
 
 def _drop(partition: Partition, ask: Ask) -> AskSpec:

@@ -57,7 +57,6 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
 
 
 def _update_node(partition: Partition, node: Node, event: events.UpdateNode) -> None:
-    """A node's capacity is replaced."""
     if bad := amount_flaw(event.capacity):
         _refuse_node(partition, node.id, bad)
         return
@@ -71,7 +70,6 @@ def _update_node(partition: Partition, node: Node, event: events.UpdateNode) -> 
 
 
 def _drain_node(partition: Partition, node: Node, _: events.DrainNode) -> None:
-    """No new work for this node."""
     if node.schedulable:
         node.schedulable = False
         room_changes.nodes_differ(partition)
@@ -85,7 +83,6 @@ def _drain_node(partition: Partition, node: Node, _: events.DrainNode) -> None:
 
 
 def _undrain_node(partition: Partition, node: Node, _: events.UndrainNode) -> None:
-    """The node takes new work again."""
     if not node.schedulable:
         node.schedulable = True
         room_changes.nodes_differ(partition)
@@ -162,25 +159,21 @@ def _refuse_node(partition: Partition, node_id: str, why: str) -> None:
     partition.out.append(NodeRejected(node_id, Refused(why), partition.name))
 
 
-def _of_known(rule: Callable[[Partition, Node, Any], None]) -> Callable[[Partition, Any], None]:
-    """A rule about a node that is there; about an unknown one the event is refused."""
-
-    def act(partition: Partition, event: Any) -> None:
-        node = partition.nodes.nodes.get(event.id)
-        if node is None:
-            _refuse_node(partition, event.id, f"failed to find node {event.id}")
-        else:
-            rule(partition, node, event)
-
-    return act
-
-
-ABOUT_NODES: dict[type[Any], Callable[[Partition, Any], None]] = {
-    events.UpdateNode: _of_known(_update_node),
-    events.LabelNode: _of_known(_label_node),
-    events.ReportImages: _of_known(_report_images),
-    events.DrainNode: _of_known(_drain_node),
-    events.UndrainNode: _of_known(_undrain_node),
-    events.RemoveNode: _of_known(_remove_node),
+ABOUT_NODES: dict[type[Any], Callable[[Partition, Node, Any], None]] = {
+    events.UpdateNode: _update_node,
+    events.LabelNode: _label_node,
+    events.ReportImages: _report_images,
+    events.DrainNode: _drain_node,
+    events.UndrainNode: _undrain_node,
+    events.RemoveNode: _remove_node,
 }
 """What each event about a node that is there means."""
+
+
+def about_node(partition: Partition, event: Any) -> None:
+    """An event about a node; one about an unknown node is refused."""
+    node = partition.nodes.nodes.get(event.id)
+    if node is None:
+        _refuse_node(partition, event.id, f"failed to find node {event.id}")
+    else:
+        ABOUT_NODES[type(event)](partition, node, event)

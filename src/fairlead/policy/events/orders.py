@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, reserve_turn, waiting_asks, windows
-from fairlead.core.acts.move import move, running_amounts
+from fairlead.core.acts.move import move
 from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.asks import Ask
@@ -23,7 +23,7 @@ from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejec
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Reason, Refused
-from fairlead.core.model.resources import amount_flaw, fits_in
+from fairlead.core.model.resources import Book, add_to, amount_flaw, fits_in
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.eligibility.limits import applications_at_max, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
@@ -78,7 +78,11 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
 
 def _too_much(partition: Partition, app: Application, target: Queue) -> Reason | None:
     """A queue that has not what the application runs yet and has no room for it beside what is promised."""
-    amounts = tuple(sorted(running_amounts(app).items()))
+    running: Book = {}
+    for ask in app.allocated_asks():
+        if not ask.spec.idle:
+            add_to(running, ask.items)
+    amounts = tuple(sorted(running.items()))
     for queue in target.lineage:
         if queue in app.queue.lineage:
             continue

@@ -14,15 +14,14 @@ from fairlead.core.model.resources import fits_in
 from fairlead.policy.preemption.by_priority import plan_on, tell
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
+    from fairlead.core.books import Partition
 
 
 def leaving(partition: Partition, event: Leaving) -> None:
     """An allocation is on its way out: it is no victim any more. Unknown ones are passed over."""
     ask = partition.find_ask(event.application, event.key)
-    if ask is None or ask.node is None or ask.evict_cause is not None:
-        return
-    allocations.leave(partition, ask, event.cause)
+    if ask is not None and ask.node is not None and ask.evict_cause is None:
+        allocations.leave(partition, ask, event.cause)
 
 
 def nominated(partition: Partition, event: Nominated) -> None:
@@ -35,22 +34,15 @@ def nominated(partition: Partition, event: Nominated) -> None:
     node = partition.nodes.nodes.get(event.node)
     if ask is None or node is None or not ask.pending or ask.held_on is not None:
         return
-    if not node.takes(ask) or node.reservations:
-        return
-    if ask.spec.idle:
-        return  # It takes what others leave over when its turn comes: nothing is kept for it.
-    leaving = tuple(a for a in node.allocations if a.evict_cause is not None)
-    if fits_in(ask.items, node.free_for(ask, leaving)) and partition.nodes.suits(ask, node, leaving):
-        _nominate(partition, ask, node, leaving)
-        return
-    plan = plan_on(partition, ask, node)
-    if plan is None:
-        return
-    tell(partition, plan)
-    _nominate(partition, ask, node, (*plan.victims, *plan.leaving))
-
-
-def _nominate(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...]) -> None:
+    if ask.spec.idle or not node.takes(ask) or node.reservations:
+        return  # (Idle work takes what others leave over when its turn comes: nothing is kept for it.)
+    victims = tuple(a for a in node.allocations if a.evict_cause is not None)
+    if not (fits_in(ask.items, node.free_for(ask, victims)) and partition.nodes.suits(ask, node, victims)):
+        plan = plan_on(partition, ask, node)
+        if plan is None:
+            return
+        tell(partition, plan)
+        victims = (*plan.victims, *plan.leaving)
     ask.preempt_triggered = True
     reserve_node.unreserve(partition, ask)
     nominate.nominate(partition, ask, node, victims)

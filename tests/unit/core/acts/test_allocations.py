@@ -85,12 +85,12 @@ def test_what_is_gone_is_in_no_book() -> None:
     _, part, ask, node = running()
     evict(part, ask, Cause.PREEMPTED_BY_SCHEDULER)
     version = part.books_version
-    release(part, ask, Cause.PREEMPTED_BY_SCHEDULER)
+    release(part, ask, Cause.FINISHED)
     queue = ask.app.queue
     assert (ask.node, node.free["vcore"], queue.allocated, queue.preempting) == (None, 4000, {"vcore": 0}, {})
     assert (ask.app.allocations, ask.app.asks) == (0, {})
     assert (part.released_count, part.books_version > version) == (1, True)
-    assert part.out[-1] == Released("w", "w", "n1", Cause.PREEMPTED_BY_SCHEDULER)
+    assert part.out[-1] == Released("w", "w", "n1", Cause.FINISHED)
 
 
 def test_what_runs_already_is_taken_over_beyond_every_bound() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fairlead.core.acts.application_steps import COMPLETING_MS, ENDED_KEPT_MS, STARTING_MS
+from fairlead.core.acts.application_steps import ENDED_KEPT_MS, STAYS_MS
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -25,8 +26,8 @@ def lived(made: Scheduler, name: str, at_ms: int) -> int:
     made.handle(AddAsks((AskSpec(application=name, key=name, resources=ONE),)), at_ms)
     made.schedule(at_ms)
     made.handle(Release(name, name), at_ms + 1000)
-    made.schedule(at_ms + 1000 + COMPLETING_MS)
-    return at_ms + 1000 + COMPLETING_MS
+    made.schedule(at_ms + 1000 + STAYS_MS[State.COMPLETING])
+    return at_ms + 1000 + STAYS_MS[State.COMPLETING]
 
 
 def expired(made: Scheduler, at_ms: int) -> list[str]:
@@ -85,8 +86,8 @@ def test_one_that_starts_runs_after_its_time() -> None:
     made.handle(AddAsks((AskSpec(application="one", key="one", resources=ONE),)), 0)
     made.schedule(0)
     app = made.cluster.partitions["default"].applications["one"]
-    assert (str(app.state), made.next_wakeup_ms()) == ("Starting", STARTING_MS)
-    made.schedule(STARTING_MS - 1)
+    assert (str(app.state), made.next_wakeup_ms()) == ("Starting", STAYS_MS[State.STARTING])
+    made.schedule(STAYS_MS[State.STARTING] - 1)
     assert str(app.state) == "Starting"
-    made.schedule(STARTING_MS)
+    made.schedule(STAYS_MS[State.STARTING])
     assert str(app.state) == "Running"
