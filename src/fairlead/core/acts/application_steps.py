@@ -7,17 +7,14 @@ running.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import gangs, queue_removal, waiting_asks
 from fairlead.core.books import application_limits
+from fairlead.core.books.applications import Application
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import APPLICATION, OF_APPLICATIONS
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Partition
 
 TIMER, ENDED_TIMER = APPLICATION, "ended"
 STAYS_MS = {State.COMPLETING: 30_000, State.STARTING: 5 * 60_000}

@@ -7,14 +7,10 @@ Invariant: labels that its terms look at tell waiting asks apart for as long as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import shapes
-
-if TYPE_CHECKING:
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.model.specs import AskSpec
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.specs import AskSpec
 
 
 def report(partition: Partition, node: Node, spec: AskSpec) -> None:

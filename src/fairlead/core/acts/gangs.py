@@ -8,12 +8,12 @@ in for real asks while it has more placeholders than were replaced or lost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import allocations, application_steps, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.retries import GAVE_WAY
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Released
@@ -21,9 +21,6 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.resources import Resources, add_to, fits_in
 from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Node, Partition
 
 DEFAULT_TIMEOUT_MS = 15 * 60_000
 """How long placeholders wait for their gang unless the application says otherwise."""

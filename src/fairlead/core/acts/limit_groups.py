@@ -7,12 +7,9 @@ a limit of that group is dropped in one of its queues.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from fairlead.core.books.applications import Application
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.user_limits import UNGROUPED, Trackers
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Partition
 
 
 def come_under_limits(partition: Partition, app: Application) -> None:

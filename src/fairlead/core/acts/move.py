@@ -6,16 +6,14 @@ the sums of every queue are right afterwards; the application keeps its state, i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import application_steps, queue_removal, reserve_turn, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
+from fairlead.core.books.applications import Application
 from fairlead.core.books.guarantees import forget_owed
 from fairlead.core.books.idle_work import count_use, payer
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import LIVE
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Partition, Queue
 
 
 def move(partition: Partition, app: Application, leaf: Queue) -> None:

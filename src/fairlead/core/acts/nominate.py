@@ -6,18 +6,14 @@ work is stopped (`policy.preemption.when`). Invariant: an ask that is nominated 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import waiting_asks
 from fairlead.core.books import kept_constraints
 from fairlead.core.books.application_limits import look_again
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import Reserved, Unreserved
-
-if TYPE_CHECKING:
-    from fairlead.core.books.partition import Partition
 
 
 def nominate(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], *, gathers: bool = False) -> None:

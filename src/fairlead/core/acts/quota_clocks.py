@@ -8,12 +8,10 @@ configuration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairlead.core.books import Partition, Queue
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 
 TIMER = "quota"
 Terms = tuple["Mapping[str, int] | None", int]

@@ -7,7 +7,7 @@ Never judges the file as a whole (`policy.events.reload` does, beforehand), save
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from fairlead.core.acts import (
     allocations,
@@ -23,8 +23,9 @@ from fairlead.core.acts import (
     windows,
 )
 from fairlead.core.acts.limit_groups import limits_changed
-from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.guarantees import find_guarantees, find_owed, forget_owed
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
@@ -33,12 +34,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import fits_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books import Application, Cluster
-    from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
 
 PARTITION_REMOVED = "PartitionRemoved"
 

@@ -8,20 +8,17 @@ what waits with other labels keeps its place in line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import quota_clocks, shapes, waiting_asks
 from fairlead.core.books import idle_work
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.usage_history import Consumption
+from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.resources import add_to, negative
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairlead.core.books import Ask, Partition
-    from fairlead.core.model.constraints import Constraints
-    from fairlead.core.model.specs import AskSpec
+from fairlead.core.model.specs import AskSpec
 
 
 def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:

@@ -8,17 +8,11 @@ nodes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import waiting_asks
-from fairlead.core.books.demand import Shape
-from fairlead.core.model.constraints import ANYWHERE
-
-if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import ShapeKey
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.model.constraints import Constraints
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Shape, ShapeKey
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import ANYWHERE, Constraints
 
 
 def join(partition: Partition, ask: Ask) -> None:

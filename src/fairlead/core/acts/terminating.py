@@ -8,12 +8,9 @@ to stop for others and is not overdue.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import count_use, payer
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition
+from fairlead.core.books.partition import Partition
 
 GRACE_MS = 30_000
 """How long work has to stop where it does not say."""

@@ -7,19 +7,17 @@ narrowed by a window that it does not run into, and no ask keeps a turn or a nod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from fairlead.core.acts import allocations, gangs, nominate, reserve_node, reserve_turn, shapes
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.windows import TIMER, covers, lasts_into, occurrence
 from fairlead.core.model.decisions import WindowClosed, WindowOpened
 from fairlead.core.model.events import Cause
 from fairlead.core.model.matching import is_selected
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fairlead.core.books import Application, Ask, Partition
-    from fairlead.core.model.specs import WindowSpec
+from fairlead.core.model.specs import WindowSpec
 
 
 def look(partition: Partition) -> None:

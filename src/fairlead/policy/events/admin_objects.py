@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead.core.acts import windows
 from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, WINDOW, every_ask
+from fairlead.core.books.cluster import Cluster
 from fairlead.core.model import events
 from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
-
-if TYPE_CHECKING:
-    from fairlead.core.books.cluster import Cluster
 
 Declaration = events.SetPriorityClass | events.SetQuota | events.SetBudget | events.SetWindow
 Withdrawal = events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget | events.RemoveWindow

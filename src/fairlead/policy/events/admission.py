@@ -13,16 +13,13 @@ How a priority comes about:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fairlead.core.books.admission import Admission
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.classes import NEVER
 from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
-
-if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.model.resources import Items
-    from fairlead.core.model.specs import AskSpec
+from fairlead.core.model.resources import Items
+from fairlead.core.model.specs import AskSpec
 
 
 def admit(admission: Admission, queue: str, spec: AskSpec) -> AskSpec | Reason:

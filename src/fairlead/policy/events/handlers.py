@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead.core.acts import allocations, application_steps, foreign, gangs, waiting_asks, windows
 from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
 from fairlead.core.model import events
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.constraints import ANYWHERE
@@ -34,9 +35,6 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, TAG_FOREIGN, A
 from fairlead.policy.events import held, node_events, orders, recovery, retry
 from fairlead.policy.events.admission import admit, as_reported, why_not_larger
 from fairlead.policy.queue_choice.placement import place_application, resolve_user
-
-if TYPE_CHECKING:
-    from fairlead.core.books.partition import Partition
 
 # -- applications -------------------------------------------------------------------------------------------------
 

@@ -9,21 +9,19 @@ and all that was kept for it; its application keeps its age.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import application_steps, waiting_asks
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import HELD
-from fairlead.core.model.conditions import MET
+from fairlead.core.model.conditions import MET, Conditions, Outcome
 from fairlead.core.model.decisions import AskRejected, AtOnceChanged, ConditionsChanged
 from fairlead.core.model.events import SetAtOnce, SetConditions
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.reasons import Reason, Refused
+from fairlead.core.model.specs import AskSpec
 from fairlead.policy.events.admission import why_beyond_quota
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Partition
-    from fairlead.core.model.conditions import Conditions, Outcome
-    from fairlead.core.model.specs import AskSpec
 
 TIMER = HELD
 

@@ -9,8 +9,8 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from fairlead.core.acts import (
     allocations,
@@ -22,7 +22,9 @@ from fairlead.core.acts import (
     reserve_node,
     room_changes,
 )
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.core.model import events
 from fairlead.core.model.constraints import NO_EXECUTE, Taint
 from fairlead.core.model.decisions import NodeAccepted, NodeRejected
@@ -31,12 +33,6 @@ from fairlead.core.model.matching import must_leave, taint_flaw
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import amount_flaw
 from fairlead.policy.events import held, retry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.partition import Partition
 
 
 def add_node(partition: Partition, event: events.AddNode) -> None:

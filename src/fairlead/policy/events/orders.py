@@ -9,17 +9,19 @@ may be exceeded by it; then nothing new starts until they are met.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations, reserve_turn, waiting_asks, windows
 from fairlead.core.acts.move import move
 from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.nominations import queue_short_of_kept
-from fairlead.core.books.queues import RECOVERY_QUEUE, QueueState
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
+from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
 from fairlead.core.model.lifecycle import LIVE
 from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Reason, Refused
@@ -28,10 +30,6 @@ from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 from fairlead.policy.eligibility.limits import applications_at_max, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Partition, Queue
-    from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
 
 
 def move_application(partition: Partition, event: MoveApplication) -> None:

@@ -6,15 +6,11 @@ Invariant: after a restart nothing is told to stop for an ask whose victims are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import allocations, nominate, reserve_node
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Leaving, Nominated
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.preemption.by_priority import plan_on, tell
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Partition
 
 
 def leaving(partition: Partition, event: Leaving) -> None:

@@ -6,19 +6,15 @@ Decides yes, or no with everything that is wrong at once. Never changes anything
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from fairlead.core.acts.reconfigure import in_the_way
+from fairlead.core.books.cluster import Cluster
 from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
 from fairlead.core.model.reasons import Refused
+from fairlead.core.model.specs import ClusterSpec, QueueSpec
 from fairlead.policy.queue_choice.acl import access_list_problem
 from fairlead.policy.queue_choice.rules import RuleError, build_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books.cluster import Cluster
-    from fairlead.core.model.specs import ClusterSpec, QueueSpec
 
 
 def why_not(cluster: Cluster, spec: ClusterSpec) -> Refused | None:

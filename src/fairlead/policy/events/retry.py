@@ -9,19 +9,16 @@ of one piece of work are linked by `first_key`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.retries import BROKEN_OFF, GAVE_WAY, backoff_ms, next_placeholder, next_spec, why_final
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import AskRejected, Retried
+from fairlead.core.model.events import Cause, Checkpoint
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import Refused
+from fairlead.core.model.specs import AskSpec
 from fairlead.policy.events import held
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition
-    from fairlead.core.model.events import Cause, Checkpoint
-    from fairlead.core.model.specs import AskSpec
 
 GOES_ON = frozenset({State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING})
 """An application that fails, starts over or has ended gets no further attempts."""
