@@ -6,15 +6,7 @@ victim. Invariant: what is on a node is counted once in each book above it, unti
 
 from __future__ import annotations
 
-from fairlead.core.acts import (
-    application_steps,
-    gangs,
-    nominate,
-    quota_clocks,
-    reserve_node,
-    terminating,
-    waiting_asks,
-)
+from fairlead.core.acts import application_steps, gangs, nominate, quota_clocks, reserve_node, terminating, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books import idle_work
 from fairlead.core.books.asks import Ask
@@ -103,10 +95,7 @@ def after_allocation(partition: Partition, ask: Ask) -> None:
 
 
 def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> None:
-    """An allocation is gone: every book gives it back, and what waits for the room is woken.
-
-    `replaced`: it is a placeholder and its real ask takes over.
-    """
+    """An allocation is gone from every book, what waits for its room is woken. `replaced`: its real ask takes over."""
     node, app = ask.node, ask.app
     assert node is not None
     if partition.keeps_history:

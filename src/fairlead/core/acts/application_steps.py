@@ -139,11 +139,8 @@ def begin(partition: Partition, app: Application) -> None:
 
 
 def complete_if_idle(partition: Partition, app: Application, real_gone: bool = False) -> None:
-    """Something of the application ended: take the step of its life that follows from what is left.
-
-    Nothing waits and nothing runs: it is about to complete. `real_gone` says that a real allocation ended; then
-    placeholders alone do not keep it. The end of the last allocation also ends what waits for it: failing, starting
-    over, completing.
+    """Something of the application ended: take the step of its life that follows from what is left. With nothing that
+    waits or runs it is about to complete; where a real allocation is gone placeholders alone do not keep it.
     """
     app.untrack_if_empty()
     if not app.placeholder_count:
@@ -168,15 +165,12 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
 
 
 def _give_place_back(partition: Partition, app: Application) -> None:
-    """Nothing of the application runs: unless it has ordinary work to offer, it waits for a place as if it had not run.
-
-    What is tried again may be held back for an hour, and idle work may wait for ever; others run in that place
-    meanwhile. (Idle work is in no batch, an attempt in its back-off in none yet.) So does a gang that gave way.
+    """Where nothing of it runs, and it has no ordinary work to offer, or is a gang that gave way, it waits for a place:
+    what is tried again may be held back for an hour, and idle work may wait for ever; others run there meanwhile.
     """
     if app.allocations or app.swapping:
         return
-    gave_way = app.gives_way_to is not None
-    if gave_way or (app.state in LIVE and not app.has_ordinary_work()):
+    if app.gives_way_to is not None or (app.state in LIVE and not app.has_ordinary_work()):
         wait_for_place(partition, app)
 
 
@@ -191,10 +185,8 @@ def wait_for_place(partition: Partition, app: Application) -> None:
 
 
 def _awaited(app: Application) -> Step | None:
-    """The step that was waiting for the last allocation to go, if it is gone. Starting over waits for what it was told
-    to give back alone: other asks of it may start meanwhile.
-    """
-    if app.state is State.RESUMING:
+    """The step that was waiting for the last allocation to go, if it is gone."""
+    if app.state is State.RESUMING:  # It waits for what it was told to give back alone: other asks may start meanwhile.
         return None if any(ask.evict_cause is not None for ask in app.asks.values()) else Step.RUN
     if app.allocations:
         return None

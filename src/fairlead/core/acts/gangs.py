@@ -69,9 +69,7 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
 
 
 def is_whole(app: Application) -> bool:
-    """Whether its placeholders hold together what it said. One that was told to go does not count any more: with it the
-    gang would run with a member missing.
-    """
+    """Whether its placeholders hold what it said together; without those told to go, or a member would be missing."""
     if not app.spec.placeholder_ask:
         return False
     book: dict[str, int] = {}
@@ -98,10 +96,7 @@ def look_again(partition: Partition, app: Application) -> None:
 
 
 def give_way(later: Application, first: Application) -> None:
-    """`later` holds no placeholders, and gets none, until `first` is whole or gone (`policy.place.gang_deadlock`).
-
-    Those that wait for `later` wait for `first` from now on.
-    """
+    """`later`, and what waits for it, gets no placeholders until `first` is whole or gone (`place.gang_deadlock`)."""
     for app in (*later.awaited_by, later):
         app.gives_way_to = first
         application_limits.look_again(app)
@@ -130,9 +125,8 @@ def part_ways(app: Application) -> None:
 
 
 def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> None:
-    """`ask` is going to take the place of `placeholder`, on the same node or on another one with room for it.
-
-    It waits no longer. The placeholder is told to go; only when that is confirmed does the ask run (`end_swap`).
+    """`ask` is going to take the place of `placeholder`, there or on another node with room: it waits no longer, and
+    runs when it is confirmed that the placeholder, which is told to go, is gone (`end_swap`).
     """
     app = ask.app
     waiting_asks.take_out(partition, ask)  # Should the swap fail, others may be stopped for it again.
@@ -147,9 +141,8 @@ def begin_swap(partition: Partition, ask: Ask, placeholder: Ask, node: Node) -> 
 
 
 def can_start(partition: Partition, placeholder: Ask) -> bool:
-    """Whether what takes the place of this placeholder has room where it goes, and still suits. Another node may have
-    become smaller since, or work may have been reported or grown there, as on any where room is kept; and work may have
-    started beside it, on either, that takes its port, or keeps it away.
+    """Whether what takes the place of this placeholder has room where it goes, and still suits: another node may have
+    become smaller or fuller since, and what started beside it, on either, may take its port, or keep it away.
     """
     ask = placeholder.replaces
     if ask is None or (ask.bound_for is not None and not fits_in(ask.items, ask.bound_for.available)):
@@ -186,9 +179,7 @@ def wait_again(partition: Partition, ask: Ask) -> None:
 
 
 def may_go_on(partition: Partition, ask: Ask) -> bool:
-    """Whether an ask under way may still run where it goes: it, or the node, is described anew, or windows are others
-    now.
-    """
+    """Whether an ask under way may still run where it goes, with the words and windows that hold now."""
     placeholder = ask.replaces
     assert placeholder is not None
     ask.where = partition.admission.windows.narrow(partition, ask)
@@ -210,7 +201,6 @@ def give_up(partition: Partition, ask: Ask) -> None:
 
 
 def _part(partition: Partition, ask: Ask) -> None:
-    """Untie an ask and its placeholder."""
     placeholder, node = ask.replaces, ask.bound_for
     assert placeholder is not None
     ask.replaces = placeholder.replaces = None
@@ -224,10 +214,8 @@ def _part(partition: Partition, ask: Ask) -> None:
 
 
 def leave_node(partition: Partition, node: Node) -> None:
-    """A node is about to be removed: carry through or call off the swaps that touch it.
-
-    Placeholder here and the ask bound for another node: the swap is done. The ask bound for this node: it waits again.
-    Swaps in place, and those for which there is no room, are called off when their placeholders end.
+    """A node is about to be removed: what is bound for it waits again, and where only the placeholder is here the swap
+    is done. Swaps in place, and those for which there is no room, are called off when their placeholders end.
     """
     for ask in [a for a in node.held if a.bound_for is node]:
         wait_again(partition, ask)
@@ -244,10 +232,8 @@ def leave_node(partition: Partition, node: Node) -> None:
 
 
 def time_out(partition: Partition, app: Application) -> None:
-    """The placeholders have waited long enough.
-
-    An application that runs, or starts over already, goes on without them. One that never got its gang together loses
-    all it has: it starts over with plain asks (`Soft`), or it fails (`Hard`).
+    """The placeholders have waited long enough. An application that runs, or starts over already, goes on without them;
+    one that never got its gang together loses all it has, and starts over with plain asks (`Soft`) or fails (`Hard`).
     """
     if app.state is not State.ACCEPTED:
         release_placeholders(partition, app)

@@ -39,10 +39,7 @@ def rest(table: NodeTable, batch: Batch) -> None:
 
 
 def widened(table: NodeTable, node: Node, now_ms: int) -> None:
-    """The node joined, got another capacity, or takes work again: wake what rested and would fit there.
-
-    When each ask tries next is as if it had tried in vain all the time.
-    """
+    """The node joined, got another capacity, or takes work again: wake what rested and would fit there."""
     for shape in [s for s in table.oversize if _could_hold(node, s)]:
         del table.oversize[shape]
         resting, shape.resting = shape.resting, {}
@@ -69,6 +66,7 @@ def raised(queue: Queue, now_ms: int) -> None:
 
 
 def _wake(batch: Batch, now_ms: int) -> None:
+    """When each ask tries next is as if it had tried in vain all the time."""
     app = batch.app
     app.forget_attempts(batch)
     for ask in batch.asks:

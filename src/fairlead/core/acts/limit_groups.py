@@ -35,10 +35,8 @@ def decide_group(partition: Partition, app: Application) -> None:
 
 
 def limits_changed(partition: Partition) -> None:
-    """The limits are what the partition's `spec` says from now on; what is in use counts under the new ones.
-
-    That an application counts for no group stands whatever limits are added. One that no scheduling run has come to
-    since is looked at afresh.
+    """The limits are what the partition's `spec` says from now on; what is in use counts under the new ones. That an
+    application counts for no group stands, but where no scheduling run has come to it since.
     """
     before, after = partition.trackers, Trackers(partition.spec.root)
     if not before.limits and not after.limits:

@@ -47,13 +47,9 @@ def is_over(queue: Queue) -> bool:
 
 
 def forced(partition: Partition, leaf: Queue) -> None:
-    """Use was forced on a leaf (an allocation taken over, or grown in place): queues now above their maximum get a
-    clock.
-    """
-    if not partition.spec.preemption.quota_enabled:
-        return
+    """Use was forced on a leaf (taken over, or grown in place): queues that it puts above their maximum get a clock."""
     started = False
-    for queue in leaf.lineage:
+    for queue in leaf.lineage if partition.spec.preemption.quota_enabled else ():
         delay = queue.properties.quota_preemption_delay_ms
         if delay and queue.parent is not None and queue.managed and queue.quota_due_ms is None and is_over(queue):
             queue.quota_due_ms = partition.now_ms + delay

@@ -120,9 +120,7 @@ def _set_order(partition: Partition) -> None:
 
 
 def _set_nothing_aside(partition: Partition) -> None:
-    """Rank decides from now on: no node is closed to what stands higher than the ask for which it was set aside. Where
-    work was stopped for that, the room is kept.
-    """
+    """Rank decides from now on: no node is closed to what stands higher. Where work was stopped, the room is kept."""
     reserved = [ask for node in partition.nodes.nodes.values() for ask in node.reservations]
     for ask in sorted(reserved, key=lambda ask: ask.seq):
         node, was_made_room = ask.reserved_on, ask.preempt_triggered

@@ -73,10 +73,9 @@ def watch_all(partition: Partition) -> None:
         if not leaf.properties.wait_max_ms:
             forget(partition, leaf)
     for app in partition.applications.values():
-        if app.pending_count and app.queue.properties.wait_max_ms:
-            for ask in app.waiting_asks():
-                if not ask.spec.idle:
-                    watch(partition, ask)
+        for ask in app.waiting_asks() if app.queue.properties.wait_max_ms else ():
+            if not ask.spec.idle:
+                watch(partition, ask)
 
 
 def forget(partition: Partition, leaf: Queue) -> None:

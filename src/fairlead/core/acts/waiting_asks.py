@@ -118,9 +118,7 @@ def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
 
 
 def _stays(partition: Partition, ask: Ask, spec: AskSpec) -> bool:
-    """Whether neither its shape nor what is kept for it depends on what changes (its time limit, what it runs, labels
-    that nobody looks at): then it is so described from now on.
-    """
+    """Whether nothing depends on what changes (its time limit, images, labels that nobody looks at): done then."""
     old, keys = ask.spec, partition.nodes.terrain.label_keys
     told_apart = any(old.labels.get(key) != spec.labels.get(key) for key in keys)
     if spec.resources != old.resources or spec.where != old.where or told_apart:

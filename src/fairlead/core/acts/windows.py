@@ -52,7 +52,6 @@ def _call_off_swaps(partition: Partition, app: Application) -> None:
 
 
 def _close(partition: Partition) -> None:
-    """Say which windows are over."""
     windows, now_ms = partition.admission.windows, partition.now_ms
     for (where, name), began_ms in list(windows.opened.items()):
         times = windows.times(name, now_ms)

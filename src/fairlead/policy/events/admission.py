@@ -76,9 +76,8 @@ def with_class(admission: Admission, spec: AskSpec) -> AskSpec | Reason:
 
 
 def as_reported(admission: Admission, spec: AskSpec) -> AskSpec:
-    """Work that runs already: its priority is what it was admitted with; where none is told, its class says it.
-
-    For how long it is protected is told nowhere else than in its class, as that is now.
+    """Work that runs already: its priority is what it was admitted with; where none is told, its class says it, and at
+    any rate, as it is now, for how long it is protected.
     """
     if spec.priority or not spec.priority_class:
         found = admission.classes.get(spec.priority_class)

@@ -27,9 +27,7 @@ TIMER = HELD
 
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:
-    """Keep an ask out of the line until its conditions are met, and it is its turn. Call `enter_if_met` when the books
-    are in order.
-    """
+    """Keep an ask out of the line until its conditions are met. Call `enter_if_met` when the books are in order."""
     partition.held_asks.add(app.id, spec, conditions)
     _set_timer(partition, app)
 

@@ -12,16 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fairlead.core.acts import (
-    allocations,
-    application_steps,
-    foreign,
-    gangs,
-    infeasible,
-    nominate,
-    reserve_node,
-    room_changes,
-)
+from fairlead.core.acts import allocations, application_steps, foreign, gangs, nominate, reserve_node, room_changes
+from fairlead.core.acts.infeasible import widened
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
@@ -47,7 +39,7 @@ def add_node(partition: Partition, event: events.AddNode) -> None:
     node = Node(spec, partition.next_seq())
     node.set_capacity(spec.capacity)
     partition.nodes.add(node)
-    infeasible.widened(partition.nodes, node, partition.now_ms)
+    widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
     partition.out.append(NodeAccepted(spec.id, partition.name))
 
@@ -61,7 +53,7 @@ def _update_node(partition: Partition, node: Node, event: events.UpdateNode) -> 
     partition.nodes.resize(node, event.capacity)
     for ask in [a for a in node.held if a.held_on is node and not node.fits_total(a.items)]:
         nominate.lose(partition, ask)
-    infeasible.widened(partition.nodes, node, partition.now_ms)
+    widened(partition.nodes, node, partition.now_ms)
     room_changes.nodes_changed(partition)
 
 
@@ -82,7 +74,7 @@ def _undrain_node(partition: Partition, node: Node, _: events.UndrainNode) -> No
     if not node.schedulable:
         node.schedulable = True
         room_changes.nodes_differ(partition)
-        infeasible.widened(partition.nodes, node, partition.now_ms)
+        widened(partition.nodes, node, partition.now_ms)
         partition.nodes.gained(node)
 
 

@@ -21,10 +21,9 @@ def leaving(partition: Partition, event: Leaving) -> None:
 
 
 def nominated(partition: Partition, event: Nominated) -> None:
-    """Hold space again for an ask that others were stopped for, if it fits there once these are gone.
-
-    They may be gone already: then it is the next to be placed, before others of its rank take what was freed for it.
-    What was to be stopped for it as well and was perhaps never told is found again by the rule itself, and told.
+    """Hold space again for an ask that others were stopped for, if it fits there once these are gone (or now: then it
+    is the next to be placed, before others of its rank take what was freed for it). What was to be stopped for it as
+    well and was perhaps never told is found again by the rule itself, and told.
     """
     ask = partition.find_ask(event.application, event.key)
     node = partition.nodes.nodes.get(event.node)

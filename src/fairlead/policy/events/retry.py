@@ -32,10 +32,7 @@ def final(ask: Ask, cause: Cause, exit_code: int | None = None) -> str:
 
 
 def try_again(partition: Partition, ask: Ask, cause: Cause, exit_code: int | None = None) -> AskSpec | None:
-    """An allocation is about to end: make its next attempt, if it gets one.
-
-    It is held until `held.enter_if_met`; call that when the end is in the books.
-    """
+    """An allocation is about to end: make its next attempt, if it gets one. `held.enter_if_met` lets it in later."""
     if ask.spec.placeholder:
         if not _gave_way(ask, cause):
             return None

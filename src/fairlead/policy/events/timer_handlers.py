@@ -8,48 +8,35 @@ does nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_node, reserve_turn, terminating, windows
 from fairlead.core.acts.reconfigure import clean_queues
-from fairlead.core.books.applications import Application
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.timers import OF_APPLICATIONS
 from fairlead.core.books.windows import TIMER as WINDOW_TIMER
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.events import held
 from fairlead.policy.place import reserved
 from fairlead.policy.preemption import protection, quota, termination_timeouts
 
-Rule = Callable[[Partition, str], None]
-"""Gets the partition and the subject of the timer."""
-
-
-def _for_application(rule: Callable[[Partition, Application], None]) -> Rule:
-    """A rule about an application, whose id is the subject; nothing happens if it is gone."""
-
-    def act(partition: Partition, name: str) -> None:
-        app = partition.applications.get(name)
-        if app is not None:
-            rule(partition, app)
-
-    return act
-
-
-ON_DUE: dict[str, Rule] = {
+ON_DUE: dict[str, Callable[[Partition, Any], None]] = {
     "queues": lambda partition, _: clean_queues(partition),
     application_steps.ENDED_TIMER: lambda partition, _: application_steps.drop_old(partition),
-    application_steps.TIMER: _for_application(application_steps.on_timer),
-    gangs.TIMER: _for_application(gangs.time_out),
-    backoff.TIMER: _for_application(backoff.on_timer),
-    held.TIMER: _for_application(held.enter_due),
-    attempt_times.TIMER: _for_application(attempt_times.on_timer),
+    application_steps.TIMER: application_steps.on_timer,
+    gangs.TIMER: gangs.time_out,
+    backoff.TIMER: backoff.on_timer,
+    held.TIMER: held.enter_due,
+    attempt_times.TIMER: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
-    reserve_node.TIMER: _for_application(reserved.on_expiry),
+    reserve_node.TIMER: reserved.on_expiry,
     protection.TIMER: termination_timeouts.on_look_again,
     terminating.TIMER: termination_timeouts.on_timer,
     reserve_turn.TIMER: reserve_turn.on_timer,
     WINDOW_TIMER: lambda partition, _: windows.look(partition),
 }
+"""What each kind calls, with the subject of the timer, which of `OF_APPLICATIONS` is the application."""
 
 
 def fire_due(cluster: Cluster, now_ms: int) -> None:
@@ -62,6 +49,7 @@ def fire_due(cluster: Cluster, now_ms: int) -> None:
         partition = cluster.partitions.get(timer.partition)
         if partition is not None:
             partition.note_change()
-            if rule := ON_DUE.get(timer.kind):
-                rule(partition, timer.subject)
+            subject = partition.applications.get(timer.subject) if timer.kind in OF_APPLICATIONS else timer.subject
+            if subject is not None and (rule := ON_DUE.get(timer.kind)):
+                rule(partition, subject)
             held.enter_freed(partition)
