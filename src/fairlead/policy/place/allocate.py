@@ -117,8 +117,7 @@ class Walk:
             if first is None:
                 return None
             node = node_for(partition, first)
-            rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
-            if node is None or rests:
+            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
                 self.lines.settle()
                 if node is None and first.key[0].required_node and self._reserve_for_next(first):
                     return MOVED
