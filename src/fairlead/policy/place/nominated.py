@@ -35,11 +35,10 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
         node = place_for(partition, ask)
         if node is not None:
             stays = where_it_stays(partition, lines, ask, node, or_else=_may_go_elsewhere(partition, ask))
-            if stays is None:
-                continue
-            allocations.place(partition, ask, stays)
-            return ask
-        if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
+            if stays is not None:
+                allocations.place(partition, ask, stays)
+                return ask
+        elif not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
             start_over(partition, ask)
     return None
 
