@@ -50,7 +50,10 @@ def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple
     if not allocated:
         return ()
     due = guaranteed or {}
-    shares = [used / (due.get(name) or 1) for name, used in allocated.items() if used]
+    shares = []
+    for name, used in allocated.items():
+        if used:
+            shares.append(used / (due.get(name) or 1))
     shares.sort(reverse=True)
     return tuple(shares)
 
