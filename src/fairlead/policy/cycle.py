@@ -94,18 +94,15 @@ class Cycle:
         if (partition.swappable or partition.homeless) and (ask := replace_one(partition)) is not None:
             return ask
         lines.settle()
+        if partition.root.max is None:
+            return None  # There are no nodes.
         return self._by_rank() if by_rank else self._walk.allocate_one()
 
     def _by_rank(self) -> Outcome:
         """The turns in the order of rank, until something is placed."""
-        partition, lines = self.partition, self.lines
-        if partition.root.max is None:
-            return None
-        moved = False
-        for _ in range(MOVES_MAX):
-            outcome = Turns(partition, lines).take_next()
+        for moves in range(MOVES_MAX):
+            outcome = Turns(self.partition, self.lines).take_next()
             if outcome is not MOVED:
-                return MOVED if outcome is None and moved else outcome
-            moved = True
-            lines.settle()
+                return MOVED if outcome is None and moves else outcome
+            self.lines.settle()
         return MOVED

@@ -24,10 +24,10 @@ RESERVE_AFTER_MS = 2_000
 
 
 def due_ms(ask: Ask) -> int:
-    """When the ask may try to preempt next; `NEVER_MS` when it may not at all."""
+    """When a waiting ask may try to preempt next; `NEVER_MS` when it may not at all."""
     # What was stopped for it before a restart, or under another rule, may not leave.
     waits_in_vain = ask.nomination is not None and ask.nomination.is_stuck
-    if not ask.pending or (ask.preempt_triggered and not waits_in_vain):
+    if ask.preempt_triggered and not waits_in_vain:
         return NEVER_MS
     if not ask.spec.allow_preempt_other or ask.required_node:
         return NEVER_MS

@@ -51,8 +51,8 @@ def keep_turns(partition: Partition) -> None:
     book = partition.reserving
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
-        del book.overdue[leaf]
         _give_turn(partition, leaf)
+        del book.overdue[leaf]
     # Ordinary work that starts makes no room, but it may close a gate, also one that was opened here.
     news, room_stamp = partition.news, partition.room_stamp
     if book.places_made != (news, room_stamp, _gates_closed(partition)):
@@ -77,7 +77,6 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
             if most and could_ever_run(partition, ask):
                 return
             reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
-    partition.reserving.overdue.pop(leaf, None)
     oldest = min(_overdue(partition, leaf, partition.now_ms - most), key=_age, default=None) if most else None
     if oldest is not None:
         reserve_turn.begin(partition, oldest, "", f"it has waited for {most} ms (wait.max)", by_itself=True)

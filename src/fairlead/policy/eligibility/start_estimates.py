@@ -22,7 +22,7 @@ from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_fro
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from fairlead.core.books import Ask, Partition, Queue
 
@@ -50,13 +50,11 @@ def start_to_tell(
     when it ends: the kept turn of another, placeholders that stand in for it, what is promised to others.
     """
     where, turns = payer(ask), partition.reserving
-    if turns.of and (turns.within(where) if ask.spec.idle else turns.holder(ask)) is not None:
+    if ask.app.stands_in(line_group(ask)) or (turns.within(where) if ask.spec.idle else turns.holder(ask)):
         return None
-    if ask.app.stands_in(line_group(ask)):
+    if queue_short_of_kept(partition, where, ask.items, (ask, *yielding)):
         return None
-    if queue_short_of_kept(partition, where, ask.items, (ask, *yielding)) is not None:
-        return None
-    if limit_short_of_kept(partition, ask, tuple(yielding)) is not None:
+    if limit_short_of_kept(partition, ask, tuple(yielding)):
         return None
     return expected_start(partition, ask, yielding, overdue_ends=overdue_ends)
 
@@ -127,7 +125,7 @@ def limit_of(ask: Ask) -> int | None:
     return None if ask.spec.placeholder else ask.spec.time_limit_ms
 
 
-def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
+def _ends(partition: Partition) -> list[tuple[int, list[Ask]]]:
     """What ends when, in order of time; work that ends at one time together."""
     by_time: dict[int, list[Ask]] = {}
     leave_by = partition.disruption.leave_by
@@ -136,8 +134,7 @@ def _ends(partition: Partition) -> Iterator[tuple[int, list[Ask]]]:
             at_ms = end_ms(ask, partition.now_ms, leave_by.get(ask))
             if at_ms is not None:
                 by_time.setdefault(at_ms, []).append(ask)
-    for at_ms in sorted(by_time):
-        yield at_ms, by_time[at_ms]
+    return sorted(by_time.items())
 
 
 class _Future:
@@ -216,15 +213,14 @@ class _Future:
 
     def is_before_windows(self, start_ms: int, node: Node) -> bool:
         """Whether it would be over before a window that keeps the node free."""
-        windows, ask = self._partition.admission.windows, self._ask
-        return not windows or all(not covers(spec, node) for spec, _, _ in windows.ahead_of(ask, start_ms))
+        ahead = self._partition.admission.windows.ahead_of(self._ask, start_ms)
+        return not any(covers(spec, node) for spec, _, _ in ahead)
 
     def _free_on(self, node: Node) -> Book:
-        free = self._free.get(node)
-        if free is None:
+        if node not in self._free:
             kept = [other for other in self._yielding if other.held_on is node]
-            free = self._free[node] = node.free_for(self._ask, kept)
-        return free
+            self._free[node] = node.free_for(self._ask, kept)
+        return self._free[node]
 
     def at(self, start_ms: int, node: Node) -> Expected:
         """The answer."""

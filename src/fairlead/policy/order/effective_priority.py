@@ -105,7 +105,7 @@ def strength(ask: Ask) -> Strength:
 
 
 def path_of(ask: Ask) -> Path:
-    """The place of an ask, as `Turns` works it out on its way."""
+    """The place of an ask among all."""
     seen = ask.priority
     path: Path = (place_in_leaf(ask),)
     for queue in ask.app.queue.lineage[:-1]:

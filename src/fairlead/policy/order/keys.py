@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fairlead.core.model.resources import Book
 
 
-NOTHING_DUE: Mapping[str, int] = {}
 NOT_AHEAD = 0
 """Greater than what a key with a retried ask begins with, whatever its priority (`Ask.line_key`)."""
 
@@ -32,7 +31,7 @@ def fair_share(queue: Queue) -> float:
     """
     terms = queue.share_terms
     if terms is None:
-        terms = queue.share_terms = share_terms(queue.guaranteed, queue.fair_max())
+        terms = queue.share_terms = tuple(sorted((queue.fair_max() | (queue.guaranteed or {})).items()))
     share = 0.0
     allocated = queue.allocated
     for name, due in terms:
@@ -43,11 +42,6 @@ def fair_share(queue: Queue) -> float:
     return share
 
 
-def share_terms(guaranteed: Mapping[str, int] | None, fair_max: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """For each resource what a share of it is measured against: the guarantee, else the fair maximum."""
-    return tuple(sorted((dict(fair_max) | dict(guaranteed or {})).items()))
-
-
 def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple[float, ...]:
     """The shares of an application, largest first, zeros left out: compared one by one, more entries being more.
 
@@ -55,7 +49,7 @@ def usage_shares(allocated: Book, guaranteed: Mapping[str, int] | None) -> tuple
     """
     if not allocated:
         return ()
-    due = guaranteed or NOTHING_DUE
+    due = guaranteed or {}
     shares = []
     for name, used in allocated.items():
         if used:

@@ -68,8 +68,6 @@ class Walk:
     def allocate_one(self) -> Outcome:
         """Place the next ask that can be placed, or make room for it (`MOVED`); None when neither can be done."""
         partition = self.partition
-        if partition.root.max is None:
-            return None
         if self.attempts.left or self.attempts.put_off:
             self.attempts.begin()
         if partition.nodes.fitting or self.lines.may_offer(partition.root):
@@ -119,8 +117,7 @@ class Walk:
             if first is None:
                 return None
             node = node_for(partition, first)
-            rests = node is not None and leaf.properties.backoff_threshold and rests_before(partition, first)
-            if node is None or rests:
+            if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
                 self.lines.settle()
                 if node is None and first.key[0].required_node and self._reserve_for_next(first):
                     return MOVED
@@ -190,7 +187,7 @@ class Walk:
             if batch not in leaf.due:
                 heappop(due)
                 continue
-            if found is None or (key, True) < found[:2]:
+            if found is None or key < found[0]:
                 found = (key, True, batch.head)
             break
         return found
@@ -203,13 +200,11 @@ def _may_fit_still(batch: Batch) -> bool:
 
 
 def node_for(partition: Partition, batch: Batch) -> Node | None:
-    """The node for the first ask of a batch, or None; then what is in the way is remembered."""
+    """The node for the first ask of a batch whose shape may fit, or None; then what is in the way is remembered."""
     demand = batch.demand
     if is_short(partition, demand, batch.head):
         return None
     shape = demand.shape
-    if shape.unfit:
-        return None
     if shape.required_node:
         node = partition.nodes.required(shape)
         # It may be set aside for others that do not require it.

@@ -23,7 +23,7 @@ from fairlead.policy.order.keys import application_key, ask_key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead.core.books import Ask, Batch, Ceiling, Node, Partition, Queue
+    from fairlead.core.books import Ask, Ceiling, Node, Partition, Queue
     from fairlead.core.model.resources import Book, Items
 
 
@@ -76,16 +76,9 @@ def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
             continue
         for batch in app.line:
             if not app.stands_in(batch.task_group):
-                yield from (ask for ask in _unlike(batch) if partition.reserving.holder(ask) is not None)
-
-
-def _unlike(batch: Batch) -> list[Ask]:
-    """The first ask of each time limit: in nothing else that counts here do those of a batch differ."""
-    found: dict[int | None, Ask] = {}
-    for ask in batch.asks:
-        if ask.pending:
-            found.setdefault(ask.spec.time_limit_ms, ask)
-    return list(found.values())
+                # In nothing else that counts here do those of a batch differ.
+                first_of_each_limit = {ask.spec.time_limit_ms: ask for ask in reversed(batch.asks)}.values()
+                yield from (ask for ask in first_of_each_limit if partition.reserving.holder(ask) is not None)
 
 
 def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | None:

@@ -13,7 +13,6 @@ retried, the order of applications, age.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -22,8 +21,8 @@ from fairlead.core.acts import allocations
 from fairlead.core.books.nominations import something_leaves
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import NOT_OWED, Path, is_owed, owed_by, path_of
-from fairlead.policy.order.keys import batch_key, child_entry
+from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of
+from fairlead.policy.order.keys import child_entry
 from fairlead.policy.place.allocate import MOVED, Outcome, node_for
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
@@ -40,18 +39,10 @@ if TYPE_CHECKING:
 
 FEW = 8
 """Where no more than one child in so many may be owed something, those are looked at by themselves."""
-
-
-@dataclass(slots=True)
-class Found:
-    """The first ask of a part of the tree."""
-
-    batch: Batch
-    seen: int
-    """Its priority as it counts there."""
-    nearest: int
-    """How near the guarantee is that it is within (`owed_by`)."""
-    path: Path
+Found = tuple[int, Level, int, "Batch"]
+"""The first batch of a part of the tree: how near the guarantee is that its first ask is within (`owed_by`), the place
+of that part among its siblings, the priority of the ask as it counts there, and the batch.
+"""
 
 
 class Turns:
@@ -72,48 +63,44 @@ class Turns:
         partition = self.partition
         while True:
             known = self._drop_futile()
-            found = self._first()
-            nominee = self._first_nominee(found, known)
+            batch = self._first()
+            nominee = self._first_nominee(batch, known)
             node = None
-            if nominee is None and found is not None and (node := node_for(partition, found.batch)) is None:
+            if nominee is None and batch is not None and (node := node_for(partition, batch)) is None:
                 self.lines.settle()
                 continue
-            path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
-            if self.attempts.make_room_before(path):
+            first = nominee[0] if nominee is not None else batch.head if batch is not None else None
+            if self.attempts.make_room_before(first):
                 return MOVED
             if nominee is not None:
                 self._place(*nominee)
                 yield_room(partition, nominee[1])
                 return nominee[0]
-            if found is None or node is None:
+            if batch is None or node is None:
                 return None
-            batch, ask = found.batch, found.batch.head
             if batch.app.queue.properties.backoff_threshold and self._rests_before(batch):
                 self.lines.settle()
                 continue
-            ask.attempted = True
+            batch.head.attempted = True
             clear_for(partition, node)
-            self._place(ask, node)
-            return ask
+            self._place(batch.head, node)
+            return first
 
     def _rests_before(self, batch: Batch) -> bool:
         return rests_before(self.partition, batch, lambda items: owed_by(batch.app.queue, items))
 
     def _place(self, ask: Ask, node: Node) -> None:
-        partition = self.partition
         ask.started_owed = is_owed(ask.app.queue, ask.items)
-        allocations.place(partition, ask, node)
+        allocations.place(self.partition, ask, node)
 
-    def _first(self) -> Found | None:
+    def _first(self) -> Batch | None:
         """The first batch in order that may fit on some node and under every maximum: those within guarantees first."""
         root = self.partition.root
         if not self.lines.may_offer(root):
             return None
         owed = self._first_below(root, owed=True) if root.owed_below else None
         found = owed or self._first_below(root, owed=False)
-        if found is not None:
-            found.path = ((found.nearest, -found.seen), *found.path)
-        return found
+        return found[3] if found is not None else None
 
     def _first_below(self, queue: Queue, owed: bool) -> Found | None:
         """The first of one queue and below; of those within guarantees only if `owed`, first that with the nearest.
@@ -126,8 +113,7 @@ class Turns:
             batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
             if batch is None:
                 return None
-            head = batch.head
-            return Found(batch, head.priority, owed_by(queue, head.items) if owed else NOT_OWED, (batch_key(batch),))
+            return owed_by(queue, batch.head.items) if owed else NOT_OWED, (), batch.head.priority, batch
         if owed and FEW * len(queue.owed_below) < len(queue.children):
             heap = sorted(child_entry(child, child.stamp) for child in queue.owed_below)
         else:
@@ -141,22 +127,21 @@ class Turns:
             if child.stamp != top[4]:
                 heappop(heap)
                 continue
-            if best is not None and best.nearest == hoped and best.path[0] <= top[:4]:
+            if best is not None and best[:2] <= (hoped, top[:4]):
                 break
             is_worth_a_look = lines.may_offer(child) and (not owed or child in queue.owed_below)
             found = self._first_below(child, owed) if is_worth_a_look else None
             if found is not None:
-                found.seen = child.adjust(found.seen)
-                level = (-found.seen, *top[1:4])
-                found.path = (level, *found.path)
-                if best is None or (found.nearest, level) < (best.nearest, best.path[0]):
+                seen = child.adjust(found[2])
+                found = (found[0], (-seen, *top[1:4]), seen, found[3])
+                if best is None or found[:2] < best[:2]:
                     best = found
             aside.append(heappop(heap))
         for top in aside:
             heappush(heap, top)
         return best
 
-    def _first_nominee(self, found: Found | None, known: dict[Ask, Node | None]) -> tuple[Ask, Node] | None:
+    def _first_nominee(self, batch: Batch | None, known: dict[Ask, Node | None]) -> tuple[Ask, Node] | None:
         """The nominated ask that can start now and comes before all others that can, and where. `known`: of some where
         they can. Of those that are alike to their queue and application only one is looked at that can.
         """
@@ -170,7 +155,7 @@ class Turns:
             if node is not None:
                 firsts[alike] = (ask, node)
         best = min(((path_of(ask), ask, node) for ask, node in firsts.values()), default=None, key=itemgetter(0))
-        if best is None or (found is not None and found.path < best[0]):
+        if best is None or (batch is not None and path_of(batch.head) < best[0]):
             return None
         return best[1:]
 
@@ -181,9 +166,8 @@ class Turns:
         partition = self.partition
         found: dict[Ask, Node | None] = {}
         dropped = False
-        for ask in list(partition.nominations):
-            nomination = ask.nomination
-            if nomination is None or nomination.is_coming or gathers_room(partition, ask):
+        for ask, nomination in list(partition.nominations.of.items()):
+            if nomination.is_coming or gathers_room(partition, ask):
                 continue
             found[ask] = place_for(partition, ask)
             if found[ask] is None and not something_leaves(partition, ask):

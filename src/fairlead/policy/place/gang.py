@@ -45,7 +45,7 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
     """The first ask in order that has a placeholder in a place that suits it; then the first for which another node has
     room. (YuniKorn's core tries another node for the first one alone: what comes behind one that fits nowhere waits.)
     """
-    elsewhere: dict[Shape | None, tuple[Ask, Ask]] = {}
+    elsewhere: dict[Shape, tuple[Ask, Ask]] = {}
     for batch in list(app.line):
         group = app.groups.get(batch.task_group)
         if group is None or not group.standing:
@@ -57,11 +57,10 @@ def _replace_in(partition: Partition, app: Application) -> Ask | None:
         if found.node is not None and suits(partition, ask, found.node, found):
             gangs.begin_swap(partition, ask, found, found.node)
             return ask
-        elsewhere.setdefault(ask.shape, (ask, found))
-    for ask, placeholder in elsewhere.values():
+        elsewhere.setdefault(batch.key[0], (ask, found))
+    for shape, (ask, placeholder) in elsewhere.items():
         # It may have been told to go meanwhile: it is too small for what comes behind this ask.
-        assert ask.shape is not None
-        node = partition.nodes.unclaimed(ask.shape, ask) if placeholder.evict_cause is None else None
+        node = partition.nodes.unclaimed(shape, ask) if placeholder.evict_cause is None else None
         if node is not None:
             gangs.begin_swap(partition, ask, placeholder, node)
             return ask
@@ -81,8 +80,7 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
         if not fits_in(ask.items, dict(placeholder.items)):
             too_small.append(placeholder)
             continue
-        if large_enough is None:
-            large_enough = placeholder
+        large_enough = large_enough or placeholder
         if placeholder.node is not None and suits(partition, ask, placeholder.node, placeholder):
             in_place = placeholder
             break

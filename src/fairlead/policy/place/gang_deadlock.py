@@ -34,7 +34,9 @@ def resolve_one(partition: Partition) -> bool:
     held = [partition.applications[name] for name in partition.root.allocating_accepted]
     parted = _let_go(partition, held)
     waiting = sorted((app for app in held if _is_not_whole(app)), key=_place)
-    if len(waiting) < 2 or any(_is_leaving(later) for first in waiting for later in first.awaited_by):
+    # Until what others gave back for one of them has left, nothing more is asked for.
+    is_leaving = any(any(later.placeholders.values()) for first in waiting for later in first.awaited_by)
+    if len(waiting) < 2 or is_leaving:
         return parted
     for first in waiting:
         giving = _who_gives_way(partition, first, waiting)
@@ -52,11 +54,6 @@ def _is_not_whole(app: Application) -> bool:
     if app.state is not State.ACCEPTED or app.gives_way_to is not None or not app.standing():
         return False
     return any(ask.spec.placeholder for batch in app.batches.values() for ask in batch.asks)
-
-
-def _is_leaving(app: Application) -> bool:
-    """Whether some of what it gave back is still there: until that has left nothing more is asked for."""
-    return any(app.placeholders.values())
 
 
 def _lacking(app: Application) -> list[Ask]:
@@ -184,9 +181,8 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     needed: Book = {}
     for ask in waiting:
         add_to(needed, ask.items)
-    for place in _places(app):
-        if lacks(place.max, cluster.used_of(place), tuple(needed.items())):
-            return False
+    if any(lacks(place.max, cluster.used_of(place), tuple(needed.items())) for place in _places(app)):
+        return False
     terrain = partition.nodes.terrain
     are_choosy = any(ask.where is not ANYWHERE for ask in waiting)
     gone = cluster.gone() if are_choosy or terrain.counted or terrain.repellers.tallies else ()

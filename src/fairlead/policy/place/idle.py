@@ -16,10 +16,9 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition, Queue, Shape
+    from fairlead.core.books import Ask, Node, Partition, Shape
     from fairlead.core.books.idle_work import IdleKey
     from fairlead.core.books.user_limits import Allowance
-    from fairlead.core.model.resources import Items
 
 
 def place_idle(partition: Partition) -> Ask | None:
@@ -29,7 +28,10 @@ def place_idle(partition: Partition) -> Ask | None:
         if best is not None and idle_key(asks[0]) > best[0]:
             break
         group = group_of(leaf)
-        if _is_closed(partition, group) or not _has_room_above(partition, group, shape.items):
+        # It waits while an ask of its resource group has a reservation.
+        if partition.reserving.within(group) or group.short_of_room(shape.items):
+            continue
+        if queue_short_of_kept(partition, group, shape.items):
             continue
         node = _node_for(partition, shape)
         ask = _first(partition, asks) if node is not None else None
@@ -45,33 +47,18 @@ def place_idle(partition: Partition) -> Ask | None:
     return ask
 
 
-def _is_closed(partition: Partition, group: Queue) -> bool:
-    """Whether an ask of the resource group has a reservation, so that its idle work waits."""
-    return bool(partition.reserving.of) and partition.reserving.within(group) is not None
-
-
-def _has_room_above(partition: Partition, group: Queue, items: Items) -> bool:
-    """Whether the resource group and the queues above it have room, beside what is promised there."""
-    return group.short_of_room(items) is None and queue_short_of_kept(partition, group, items) is None
-
-
 def _first(partition: Partition, asks: list[Ask]) -> Ask | None:
-    """The first of these asks whose application may run, and whose user has room."""
-    full: dict[Allowance, None] = {}
+    """The first of these asks whose application may run, and whose user has room, beside what is promised there."""
+    full: dict[Allowance | None, None] = {}
     for ask in asks:
         app = ask.app
-        if app.allowance is not None and app.allowance in full:
+        if app.allowance in full:
             continue
-        if app.allowance is not None and _is_over_limit(partition, ask):
+        if full_ceiling(app, ask.items) or limit_short_of_kept(partition, ask):
             full[app.allowance] = None
         elif may_run(app):
             return ask
     return None
-
-
-def _is_over_limit(partition: Partition, ask: Ask) -> bool:
-    """Whether its user or group has no room for it, beside what those will need for which work was stopped."""
-    return full_ceiling(ask.app, ask.items) is not None or limit_short_of_kept(partition, ask) is not None
 
 
 def _node_for(partition: Partition, shape: Shape) -> Node | None:

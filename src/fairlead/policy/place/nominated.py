@@ -32,31 +32,26 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     starts where one that requires the node would stop it in this call: that takes the room in its own turn.
     """
     for ask in list(partition.nominations):
-        if ask.nomination is None:
-            continue
         node = place_for(partition, ask)
         if node is not None:
             stays = where_it_stays(partition, lines, ask, node, or_else=_may_go_elsewhere(partition, ask))
-            if stays is None:
-                continue
-            allocations.place(partition, ask, stays)
-            return ask
-        if not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
+            if stays is not None:
+                allocations.place(partition, ask, stays)
+                return ask
+        elif not nominations.something_leaves(partition, ask) and not gathers_room(partition, ask):
             start_over(partition, ask)
     return None
 
 
 def place_for(partition: Partition, ask: Ask) -> Node | None:
     """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
-    nomination = ask.nomination
-    assert nomination is not None
-    node = nomination.node
+    node, shape = ask.held_on, ask.shape
+    assert node is not None
+    assert shape is not None
     if not _may_run(partition, ask):
         return None
     if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
         return node
-    shape = ask.shape
-    assert shape is not None
     if shape.required_node:
         return None
     if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
@@ -65,7 +60,9 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return None
     if partition.nodes.only_room_counts(shape):
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
-    return _first_suited(partition, ask)
+    # What is kept for itself elsewhere is not in its way, as it is in that of its equals; nor, where rank decides, what
+    # is kept elsewhere for weaker ones.
+    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker_than(partition, ask)), ask)
 
 
 def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
@@ -74,13 +71,6 @@ def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
     if nomination is not None and nomination.gathers:
         return False
     return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is None
-
-
-def _first_suited(partition: Partition, ask: Ask) -> Node | None:
-    """The node with free room for the ask that it likes best: what is kept for itself elsewhere is not in its way, as
-    it is in that of its equals; nor, where rank decides, what is kept elsewhere for weaker ones.
-    """
-    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker_than(partition, ask)), ask)
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
@@ -97,8 +87,7 @@ def _suits(partition: Partition, ask: Ask, node: Node) -> bool:
         return True
     nominated = list(partition.nominations)
     later = nominated[nominated.index(ask) + 1 :]
-    by_rank = ask.app.queue.by_rank
-    behind = [other for other in later if not (by_rank and is_stronger(other, ask))]
+    behind = [other for other in later if not (ask.app.queue.by_rank and is_stronger(other, ask))]
     return partition.nodes.suits(ask, node, behind)
 
 

@@ -144,7 +144,7 @@ def node_to_reserve(partition: Partition, ask: Ask) -> Node | None:
         return None
     if shape.required_node:
         node = partition.nodes.nodes.get(shape.required_node)
-        if node is not None and not (_could_have(partition, ask, node) and _may_take(partition, shape, node)):
+        if node is not None and not _may_have(partition, ask, shape, node):
             node = None
     else:
         node = tightest(partition, ask)
@@ -164,13 +164,10 @@ def set_aside(partition: Partition, ask: Ask, node: Node) -> None:
     reserve_node.reserve(partition, ask, node)
 
 
-def _could_have(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Whether the node that an ask requires could ever take it."""
-    return node.fits_total(ask.items) and not never_suits(partition, ask, node)
-
-
-def _may_take(partition: Partition, shape: Shape, node: Node) -> bool:
-    """Whether what requires the node may have it set aside: from ordinary asks only if it suits as things are."""
+def _may_have(partition: Partition, ask: Ask, shape: Shape, node: Node) -> bool:
+    """Whether the node that an ask requires could ever take it: where ordinary asks have it, as things are."""
+    if not node.fits_total(ask.items) or never_suits(partition, ask, node):
+        return False
     return all(holder.required_node for holder in node.reservations) or partition.nodes.lets(shape, node)
 
 
@@ -216,11 +213,10 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     nodes, again = partition.nodes, partition.nodes.reserved_again
     found: dict[Ask, Node] = {}
     stuck: dict[Ask, Node] = {}
-    for ask in sorted(again, key=lambda a: a.seq) if again else ():
+    for ask in sorted(again, key=lambda a: a.seq):
         node = ask.reserved_on
-        if node is None or not ask.pending:
-            del again[ask]
-        elif _can_start_on(partition, ask, node):
+        assert node is not None  # Who gives it back is not tried again (`reserve_node.unreserve`).
+        if _can_start_on(partition, ask, node):
             found[ask] = node
         elif ask.required_node and ask.reserved_on is not None:
             stuck[ask] = node
@@ -229,22 +225,19 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     for shape in list(nodes.reserved_shapes):
         elsewhere = nodes.first_for(shape) if not shape.unfit else None
         if elsewhere is not None:
-            liked = {ask: nodes.first_for(shape, ask) for ask in shape.reserved if nodes.has_wish(ask)}
-            found = dict.fromkeys(shape.reserved, elsewhere) | {a: n for a, n in liked.items() if n is not None} | found
+            liked = {a: nodes.first_for(shape, a) if nodes.has_wish(a) else None for a in shape.reserved}
+            found = {ask: node or elsewhere for ask, node in liked.items()} | found
         else:
             _wait_for_node(partition, shape)
     while found:
         ask = _first(found)
-        if ask not in again and not _may_start(partition, ask):
-            del found[ask]
-            continue
-        node = where_it_stays(partition, lines, ask, found[ask])
-        if node is None:
-            del found[ask]
-            continue
-        ask.attempted = True
-        allocations.place(partition, ask, node)
-        return ask
+        wanted = found.pop(ask)
+        may_start = ask in again or _may_start(partition, ask)
+        node = where_it_stays(partition, lines, ask, wanted) if may_start else None
+        if node is not None:
+            ask.attempted = True
+            allocations.place(partition, ask, node)
+            return ask
     return _place_by_force(partition, stuck)
 
 

@@ -53,13 +53,14 @@ class Attempts:
         self.partition, self.lines = partition, lines
         self._floors: Floors | None = None
 
-    def make_room_before(self, path: Path | None) -> bool:
-        """Make room for the first ask in order for which that can be done, if it comes before this place (None: the
-        end); True when it was done.
+    def make_room_before(self, next_ask: Ask | None) -> bool:
+        """Make room for the first ask in order for which that can be done, if it comes before this one (None: the end);
+        True when it was done.
         """
         partition, nodes = self.partition, self.partition.nodes
         if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
+        path = path_of(next_ask) if next_ask is not None else None
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
         for batches in sorted(self._untried(), key=_strength):
             best = self._of_class(batches, path if best is None else best[0]) or best

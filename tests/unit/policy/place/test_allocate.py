@@ -6,6 +6,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.events import RemoveNode
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import Walk, node_for
@@ -55,10 +56,11 @@ def test_a_full_queue_is_passed_over() -> None:
 
 
 def test_without_a_node_nothing_is_walked() -> None:
-    c, part, walk = cluster(nodes={"n1": 4})
+    c, part, _ = cluster(nodes={"n1": 4})
+    c.handle(RemoveNode("n1"))
     c.submit("one", 1)
-    part.root.max = None
-    assert step(walk) is None
+    assert c.run() == ([], [])
+    assert not part.nodes.unfit
 
 
 @pytest.mark.parametrize("name", ["n1", "n2"])
@@ -75,17 +77,9 @@ def test_what_is_known_not_to_fit_is_not_searched_again() -> None:
     assert step(walk) is None
     ask = part.applications["one"].asks["one"]
     assert ask.batch is not None
-    calls: list[object] = []
-    search = part.nodes.first_for
-
-    class Counting:
-        def __getattr__(self, attribute: str) -> object:
-            calls.append(attribute)
-            return getattr(search, attribute)
-
-    assert node_for(part, ask.batch) is None
-    assert not calls
+    assert walk.lines.first_that_may_fit(ask.app.queue) is None
     c.node("n2", 2)
+    assert walk.lines.first_that_may_fit(ask.app.queue) is ask.batch
     found = node_for(part, ask.batch)
     assert found is not None
     assert found.id == "n2"

@@ -143,7 +143,7 @@ def test_room_is_looked_for_once_however_many_find_no_node(rule: str, monkeypatc
     monkeypatch.setattr(
         by_rank.Attempts,
         "make_room_before",
-        lambda self, path: looked.append(path) or make_room_before(self, path),
+        lambda self, next_ask: looked.append(next_ask) or make_room_before(self, next_ask),
     )
     assert c.run() == (["small@n1"], [])
     assert len(looked) == 2, "before that one, and at the end"
