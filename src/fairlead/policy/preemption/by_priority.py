@@ -22,9 +22,10 @@ from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
 from fairlead.policy.preemption import reclaim_idle
-from fairlead.policy.preemption.candidates import NONE_YOUNG
+from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
+from fairlead.policy.preemption.protection import may_stop_others
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.effective_priority import Path, Strength
+    from fairlead.policy.order.effective_priority import Path
     from fairlead.policy.order.pick import Lines
     from fairlead.policy.preemption.plan import Plan
 
@@ -61,7 +62,8 @@ class Attempts:
         if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
             return False  # All fits somewhere.
         best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for batches in sorted(self._untried(), key=_strength):
+        # By the strongest of each: once room can be made for one, weaker ones need no search.
+        for batches in sorted(self._untried(), key=lambda alike: min(strength(batch.head) for batch in alike)):
             best = self._of_class(batches, path if best is None else best[0]) or best
         if best is None:
             return False
@@ -141,8 +143,7 @@ class Attempts:
         partition = self.partition
         of_class = dict.fromkeys(demands)
         nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
-        own = [(path_of(ask), ask) for ask in nominees]
-        for place, ask in sorted(own):
+        for place, ask in sorted((path_of(ask), ask) for ask in nominees):
             if path is not None and not place < path:
                 return None
             plan, _ = self._plan(ask, [])
@@ -170,16 +171,14 @@ class Attempts:
         if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
             return taken_back, True
         young_idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
-        passed_seq, is_common = min(young_idle, default=NONE_YOUNG), ask.spec.allow_preempt_other
-        may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+        later_seq, is_common = min(young_idle, default=NONE_LATER), ask.spec.allow_preempt_other
         plan = None
-        if may_stop or weaker:
-            search = Search(partition, ask, weaker, may_stop)
+        if weaker or may_stop_others(partition, ask):
+            search = Search(partition, ask, weaker)
             plan = search.best(self.lines.stoppable)
-            candidates = search.candidates
-            is_common = is_common and not candidates.has_history
-            passed_seq = min(passed_seq, candidates.young_seq, candidates.owed_seq)
-        return plan, is_common and all(other.seq < passed_seq for other in equals)
+            is_common = is_common and not search.candidates.has_history
+            later_seq = min(later_seq, search.candidates.later_seq)
+        return plan, is_common and all(other.seq < later_seq for other in equals)
 
     def _carry_out(self, plan: Plan) -> None:
         """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""
@@ -192,11 +191,6 @@ class Attempts:
         ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
         reserve_node.unreserve(partition, ask)
         nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
-
-
-def _strength(batches: list[Batch]) -> Strength:
-    """Of the strongest of some asks: once room can be made for one, weaker ones need no search."""
-    return min(strength(batch.head) for batch in batches)
 
 
 def _places_in(batch: Batch) -> Iterator[tuple[Path, Ask]]:
@@ -215,10 +209,9 @@ def tell(partition: Partition, plan: Plan) -> None:
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     """The plan for a waiting ask on this one node; None when there is none, or another rule holds."""
-    rules = partition.spec.preemption
-    if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
+    if partition.spec.preemption.rule == "guarantee" or ask.spec.idle or not may_stop_others(partition, ask):
         return None
-    return Search(partition, ask, [], may_stop=True).on_node(node)
+    return Search(partition, ask, []).on_node(node)
 
 
 def class_of(demand: Demand) -> Class:
@@ -229,8 +222,7 @@ def class_of(demand: Demand) -> Class:
     leaf = demand.leaf
     for queue in leaf.lineage[:-1]:
         rules = queue.properties
-        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
-            return (leaf, demand)
-        if rules.preemption_policy != "default":
+        is_own = queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters
+        if is_own or rules.preemption_policy != "default":
             return (leaf, demand)
     return (demand.shape, demand.allowance, group_of(leaf))

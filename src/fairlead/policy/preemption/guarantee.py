@@ -21,7 +21,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
-from fairlead.policy.preemption.protection import overdrawn, unspared, within
+from fairlead.policy.preemption.protection import is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
     by_node,
@@ -68,7 +68,8 @@ def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
-    found = unspared(partition, ask, [*idle_candidates(partition, ask), *candidates(survey, ask, snapshots)])
+    known = (*idle_candidates(partition, ask), *candidates(survey, ask, snapshots))
+    found = [victim for victim in known if not is_spared(partition, ask, victim)]
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     most = overdrawn(partition, found)
@@ -174,8 +175,8 @@ def _choose_node(
     if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
         # A maximum was in its way, so that no node was looked at.
         nodes = partition.nodes.nodes.values()
-        with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
-        with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
+        usable = (n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask))
+        with_room = [n for n in usable if partition.nodes.suits(ask, n)]
         if with_room:
             return Plan(ask, min(with_room, key=lambda n: n.id), ())
     avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.

@@ -17,11 +17,11 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.order.effective_priority import Reach, rank
+from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
-from fairlead.policy.preemption.protection import look_again, overdrawn, within
+from fairlead.policy.preemption.protection import look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
-    from fairlead.policy.order.victim_index import Level, Need, Stoppable
+    from fairlead.policy.order.victim_index import Level, Stoppable
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
@@ -51,22 +51,15 @@ class Plan:
     harm: Harm
     """Order of plans, see `Search._harm`."""
 
-    def is_best_above(self, place: tuple[int, ...]) -> bool:
-        """Whether no plan whose highest victim is above this rank can be better."""
-        broken, highest = self.harm[:2]
-        return broken == 0 and highest <= place
-
 
 class Search:
     """What is worked out once for all nodes when one ask looks for a plan."""
 
-    def __init__(self, partition: Partition, ask: Ask, weaker: list[Ask], may_stop: bool) -> None:
-        self.partition, self.ask, self.reach = partition, ask, Reach(partition, ask)
+    def __init__(self, partition: Partition, ask: Ask, weaker: list[Ask]) -> None:
+        self.partition, self.ask = partition, ask
         self.weaker = weaker
         """Nominated asks whose space it may take."""
-        self.may_stop = may_stop
-        budgets = partition.admission.budgets
-        budgets_left = budgets.left(partition) if budgets and may_stop else {}
+        self.may_stop = may_stop_others(partition, ask)
         nomination = ask.nomination
         self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
@@ -78,7 +71,7 @@ class Search:
         self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, self.reach, above, budgets_left)
+        self.candidates = Candidates(partition, ask, above)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -124,8 +117,9 @@ class Search:
         if nominations.limit_short_of_kept(partition, ask, tuple(self.weaker)) is not None:
             return None
         avoided = {a.node: None for a in partition.disruption.overdue if a.node is not None}
-        found = self._best_but_on(avoided, False, table)
-        return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
+        return self._best_but_on(avoided, False, table) or (
+            self._best_but_on(avoided, True, table) if avoided else None
+        )
 
     def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
         """The best plan on nodes that are avoided, or on those that are not."""
@@ -141,8 +135,8 @@ class Search:
                 plan = self.on_node(node)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
-            if found is not None and (found.is_best_above(place) or len(looked_at) >= NODES_MAX):
-                break
+            if found is not None and (found.harm[:2] <= (0, place) or len(looked_at) >= NODES_MAX):
+                break  # No plan whose highest victim is above this rank can be better.
         return found
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
@@ -152,12 +146,12 @@ class Search:
             yield (), iter([node] if node is not None else [])
             return
         table.keep_up(self.partition)
-        needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
+        needs = table.needs(self.ask.items, self._weaker_on)
         for bound in self._bounds:
             for name, left in bound.left.items():
                 if left < 0:
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
-        levels = table.by_level(self.reach, needs, self.candidates.bound_by_guarantees())
+        levels = table.by_level(self.candidates.reach, needs, self.candidates.bound_by_guarantees())
         yield next(levels)
         if self.may_stop:
             yield from levels
@@ -224,8 +218,7 @@ class Search:
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
     ) -> dict[Ask, None] | None:
         """The same, with work that is within a guarantee of the ask's own queues, or without."""
-        candidates = self.candidates.on(node, among_own)
-        passed_over = self.candidates.passed_over
+        candidates, passed_over = self.candidates.on(node, among_own)
         chosen = self._reprieved(node, bounds, leaving, candidates)
         most: dict[Queue, int] = {}
         while chosen and (over := overdrawn(self.partition, chosen)):
@@ -311,12 +304,10 @@ class Search:
         The sum takes priorities as they are seen at the root, those below 0 as 0: one more victim is never less harm.
         """
         broken = sum(1 for names in violates.values() if names)
-        if not victims:
-            return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
         ranks = [rank(v.app.queue, v.priority) for v in victims]
-        highest = max(ranks)
+        highest: tuple[int, ...] = max(ranks, default=())
         top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
-        lost = max(lost_ms(v, self.partition.now_ms) for v in top)
-        start = min(v.allocated_ms or 0 for v in top)
+        lost = max((lost_ms(v, self.partition.now_ms) for v in top), default=0)
+        start = min((v.allocated_ms or 0 for v in top), default=0)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)

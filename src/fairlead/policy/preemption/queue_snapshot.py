@@ -50,18 +50,16 @@ class QueueSnapshot:
         above; a queue above an ask queue that has a guarantee says nothing, so that the ask may take from its siblings
         what their common parent uses below its own guarantee.
         """
-        above = self.parent.remaining() if self.parent is not None else None
+        above = (self.parent.remaining() if self.parent is not None else None) or {}
         if not self.guaranteed:
             return above or None
-        used = self.used
-        own = {n: v - used.get(n, 0) for n, v in self.guaranteed.items()}
-        if self.is_ask_queue:
-            return own if above is None else above | own
         if self.is_above_ask:
             return None
-        if above is not None:
-            for name, left in above.items():
-                own[name] = min(left, own.get(name, left))
+        own = {n: v - self.used.get(n, 0) for n, v in self.guaranteed.items()}
+        if self.is_ask_queue:
+            return above | own
+        for name, left in above.items():
+            own[name] = min(left, own.get(name, left))
         return own
 
 

@@ -29,7 +29,7 @@ from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
-from fairlead.policy.preemption.protection import overdrawn, unspared, within
+from fairlead.policy.preemption.protection import is_spared, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
@@ -58,10 +58,9 @@ class Plan:
 
 def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
-    if not victims:
-        return (0, 0, 0, 0)
     standing = [v.priority for v in victims]
-    return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
+    earliest_ms = min((v.allocated_ms or 0 for v in victims), default=0)
+    return (len(victims), max(standing, default=0), sum(standing), -earliest_ms)
 
 
 def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
@@ -160,16 +159,13 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     running = [a for a in partition.idle.by_arrival() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own, [])
-    if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
+    may_look_further = plan is None and len(own) < len(running) and may_stop_others(partition, ask)
+    if may_look_further and is_guaranteed(partition, ask):
+        # Idle work of other groups has to give way too.
         fence = search_root(ask.app.queue)
         others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
-        plan = _best(partition, ask, own, unspared(partition, ask, others))
+        plan = _best(partition, ask, own, [a for a in others if not is_spared(partition, ask, a)])
     return plan
-
-
-def _may_look_further(partition: Partition, ask: Ask) -> bool:
-    """Whether idle work of other groups has to give way too: the ask is within the guarantee of its queue."""
-    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other and is_guaranteed(partition, ask)
 
 
 def _is_open(running: Ask, fence: Queue) -> bool:

@@ -15,22 +15,13 @@ if TYPE_CHECKING:
 class Survey:
     """Of one partition as it is, until `books_version` changes."""
 
-    __slots__ = ("_of_leaf", "_to_come", "partition", "version")
-
     def __init__(self, partition: Partition) -> None:
         self.partition, self.version = partition, partition.books_version
-        self._to_come: list[Ask] | None = None
-        self._of_leaf: dict[tuple[Queue, int], list[Ask]] = {}
-
-    @property
-    def to_come(self) -> list[Ask]:
+        self.to_come = [n.ask for n in partition.nominations.of.values() if not n.gathers]
         """Waiting asks for which work was stopped."""
-        if self._to_come is None:
-            partition = self.partition
-            self._to_come = [n.ask for n in partition.nominations.of.values() if not n.gathers]
-            for node in partition.nodes.nodes.values() if partition.reservations else ():
-                self._to_come += [holder for holder in node.reservations if holder.preempt_triggered]
-        return self._to_come
+        for node in partition.nodes.nodes.values() if partition.reservations else ():
+            self.to_come += [holder for holder in node.reservations if holder.preempt_triggered]
+        self._of_leaf: dict[tuple[Queue, int], list[Ask]] = {}
 
     def stoppable(self, leaf: Queue, least_spared: int) -> list[Ask]:
         """What runs in this leaf with a lower priority than that and may be told to stop, idle work apart: application

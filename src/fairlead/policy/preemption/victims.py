@@ -15,6 +15,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import lacks
 from fairlead.policy.order.effective_priority import below, standing_by_queue
+from fairlead.policy.order.effective_priority import search_root as below_fence
 from fairlead.policy.preemption.survey import may_be_told
 
 if TYPE_CHECKING:
@@ -86,12 +87,12 @@ def search_root(ask: Ask) -> Queue:
     Going up from the ask's leaf: the first with `preemption.policy: fence`, or whose own use together with the ask is
     more than its maximum or one above (stopping work elsewhere would not help there), else the root.
     """
-    for queue in ask.app.queue.lineage:
-        if queue.parent is None or queue.properties.preemption_policy == "fence":
-            return queue
-        if any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1]):
-            return queue
-    raise AssertionError("a lineage ends with the root")
+    top = below_fence(ask.app.queue)
+    return next(
+        queue
+        for queue in ask.app.queue.lineage
+        if queue is top or any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1])
+    )
 
 
 def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
