@@ -27,7 +27,7 @@ from fairlead.policy.order.keys import batch_key, child_entry
 from fairlead.policy.place.allocate import MOVED, Outcome, node_for
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
-from fairlead.policy.preemption.by_priority import Attempts
+from fairlead.policy.preemption.by_priority import make_room_before
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -57,11 +57,10 @@ class Found:
 class Turns:
     """The turns of one run."""
 
-    __slots__ = ("attempts", "lines", "partition")
+    __slots__ = ("lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
-        self.attempts = Attempts(partition, lines)
 
     def take_next(self) -> Outcome:
         """What the first ask in order that can do anything does; None when none can.
@@ -79,7 +78,7 @@ class Turns:
                 self.lines.settle()
                 continue
             path = path_of(nominee[0]) if nominee is not None else found.path if found is not None else None
-            if self.attempts.make_room_before(path):
+            if make_room_before(partition, self.lines, path):
                 return MOVED
             if nominee is not None:
                 self._place(*nominee)

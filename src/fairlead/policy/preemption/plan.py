@@ -92,7 +92,7 @@ class Search:
             if most is None:
                 continue
             kept = nominations.kept_under(self.partition, queue)
-            kept_for_others = nominations.kept_under(self.partition, queue, given_up) if given_up else kept
+            kept_for_others = nominations.kept_under(self.partition, queue, given_up)
             left, is_full = {}, False
             for name, amount in self.ask.items:
                 if is_root or name in most:
@@ -123,19 +123,19 @@ class Search:
 
     def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
         """The best plan on nodes that are avoided, or on those that are not."""
-        looked_at: set[Node] = set()
+        looked_at = 0
         found: Plan | None = None
         for place, level in self._levels(table):
             for node in level:
-                if node in looked_at or (node in avoided) is not wanted:
+                if (node in avoided) is not wanted:
                     continue
-                if found is not None and len(looked_at) >= NODES_MAX:
+                if found is not None and looked_at >= NODES_MAX:
                     break
-                looked_at.add(node)
+                looked_at += 1
                 plan = self.on_node(node)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
-            if found is not None and (found.harm[:2] <= (0, place) or len(looked_at) >= NODES_MAX):
+            if found is not None and (found.harm[:2] <= (0, place) or looked_at >= NODES_MAX):
                 break  # No plan whose highest victim is above this rank can be better.
         return found
 
@@ -263,9 +263,8 @@ class Search:
 
     def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
         """Whether the node suits it, room apart; nothing that is promised to weaker asks is in the way."""
-        if self.plain:
-            return not node.keeps_away or self.partition.nodes.suits(self.ask, node, gone)
-        return self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
+        only_room_counts = self.plain and not node.keeps_away
+        return only_room_counts or self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
 
     def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
@@ -291,11 +290,7 @@ class Search:
     # -- harm -----------------------------------------------------------------------------------------------------
 
     def _harm(
-        self,
-        node: Node,
-        victims: tuple[Ask, ...],
-        cleared: tuple[Ask, ...],
-        violates: dict[Ask, tuple[str, ...]],
+        self, node: Node, victims: tuple[Ask, ...], cleared: tuple[Ask, ...], violates: dict[Ask, tuple[str, ...]]
     ) -> Harm:
         """Order of plans: 1. fewest victims beyond a budget, 2. lowest highest victim, 3. smaller sum of priorities,
         4. fewest victims, 5. fewest nominations taken away, 6. least run time lost and 7. latest start, of the highest
