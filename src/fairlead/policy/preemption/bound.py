@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairlead.core.books import Ask, Node, Queue
     from fairlead.core.model.resources import Book
 
@@ -26,9 +28,13 @@ class Bound:
     but_idle: bool = False
     """It is a guarantee: idle work counts for none."""
 
-    def copy(self) -> Bound:
-        """One to try things on."""
-        return Bound(self.place, dict(self.left), self.but_idle)
+    def copy(self, gone: Iterable[Ask] = ()) -> Bound:
+        """One to try things on, as it is once these are gone."""
+        rest = Bound(self.place, dict(self.left), self.but_idle)
+        for ask in gone:
+            if rest.holds(ask):
+                rest.add(ask, 1)
+        return rest
 
     @property
     def is_kept(self) -> bool:

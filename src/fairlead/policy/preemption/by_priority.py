@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
     Found = tuple[Path, Plan | reclaim_idle.Plan]
 
-Class = tuple[object, ...]
-"""What demands have in common that stand for each other."""
-
 
 def make_room_before(partition: Partition, lines: Lines, path: Path | None) -> bool:
     """Make room for the first ask in order for which that can be done, if it comes before this place (None: the end);
@@ -86,7 +83,7 @@ def _untried(partition: Partition, lines: Lines) -> Collection[list[Batch]]:
         elif first is not None:
             found.append(first[2])
     note_tried(partition, hopeless)
-    classes: dict[Class, list[Batch]] = {}
+    classes: dict[tuple[object, ...], list[Batch]] = {}
     for batch in sorted(found, key=lambda batch: batch.head.seq):
         classes.setdefault(class_of(batch.demand), []).append(batch)
     return classes.values()
@@ -206,7 +203,7 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     return Search(partition, ask, []).on_node(node)
 
 
-def class_of(demand: Demand) -> Class:
+def class_of(demand: Demand) -> tuple[object, ...]:
     """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
 
     Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.

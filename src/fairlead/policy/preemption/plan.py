@@ -161,8 +161,11 @@ class Search:
         ask = self.ask
         if not node.takes(ask) or node.reservations or not node.fits_total(ask.items):
             return None
-        if self.candidates.has_history and self._is_barred(node):
-            return None
+        if self.candidates.has_history:
+            until_ms = self.partition.disruption.barred_until(ask, node, self.partition.now_ms)
+            if until_ms is not None:
+                look_again(self.partition, until_ms)
+                return None
         given_up = self._weaker_on.get(node, [])
         weaker = [a for a in given_up if a is not ask]
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
@@ -172,11 +175,7 @@ class Search:
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
-        bounds = [bound.copy() for bound in bounds]
-        for bound in bounds:
-            for victim in chosen:
-                if bound.holds(victim):
-                    bound.add(victim, 1)
+        bounds = [bound.copy(chosen) for bound in bounds]
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
@@ -184,18 +183,9 @@ class Search:
         violates = self.candidates.violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
 
-    def _is_barred(self, node: Node) -> bool:
-        until_ms = self.partition.disruption.barred_until(self.ask, node, self.partition.now_ms)
-        if until_ms is None:
-            return False
-        look_again(self.partition, until_ms)
-        return True
-
     def _node_bound(self, node: Node, given_up: Iterable[Ask], leaving: Iterable[Ask]) -> Bound:
-        bound = Bound(node, {name: node.free.get(name, 0) - amount for name, amount in self.ask.items if amount > 0})
-        for other in (*given_up, *leaving):
-            bound.add(other, 1)
-        return bound
+        left = {name: node.free.get(name, 0) - amount for name, amount in self.ask.items if amount > 0}
+        return Bound(node, left).copy((*given_up, *leaving))
 
     def _choose(self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...]) -> dict[Ask, None] | None:
         """What to stop on this node; nothing is fine, None when that does not help.
@@ -243,16 +233,12 @@ class Search:
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
     ) -> dict[Ask, None] | None:
         """Take all candidates, then give back each without which it still fits; None when it never does."""
-        bounds = [bound.copy() for bound in bounds]
-        on_all = len(bounds) == 1
-        places = {v: bounds if on_all else [bound for bound in bounds if bound.holds(v)] for v in candidates}
-        for victim, held in places.items():
-            for bound in held:
-                bound.add(victim, 1)
+        bounds = [bound.copy(candidates) for bound in bounds]
         chosen = dict.fromkeys(candidates)
         if not all(bound.is_kept for bound in bounds) or not self._suits(node, (*leaving, *chosen)):
             return None
-        for spared, held in places.items():
+        for spared in candidates:
+            held = [bound for bound in bounds if bound.holds(spared)]
             del chosen[spared]
             if all(bound.lets(spared) for bound in held) and self._suits(node, (*leaving, *chosen)):
                 for bound in held:

@@ -22,7 +22,7 @@ from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
-from fairlead.core.model.resources import Book, add_to, fits_in
+from fairlead.core.model.resources import Book, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
@@ -84,8 +84,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
                 return False
             if _has_room(partition, ask):
                 continue
-        plan = find_plan(partition, ask)
-        if plan is not None:
+        if (plan := find_plan(partition, ask)) is not None:
             carry_out(partition, plan)
             return True
     note_tried(partition, tried)
@@ -133,9 +132,7 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
-    if not may_start(partition, ask):
-        return False
-    if may_stop_ms(partition, ask) > partition.now_ms:
+    if not may_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
@@ -195,11 +192,9 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
-        if not node.takes(ask) or any(holder is not ask for holder in node.reservations):
-            continue
-        if not node.fits_total(ask.items):
-            continue
-        if node in idle or (above and fits_in(ask.items, node.free)):
+        is_usable = node.takes(ask) and all(holder is ask for holder in node.reservations)
+        is_worth_it = node in idle or (above and fits_in(ask.items, node.free))
+        if is_usable and is_worth_it and node.fits_total(ask.items):
             yield node
 
 
@@ -293,14 +288,11 @@ def _contribution(victim: Ask, needs: list[Need]) -> float:
 
 
 def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
-    for missing, pool in needs:
-        freed: Book = {}
-        for victim in victims:
-            if victim in pool:
-                add_to(freed, victim.items)
-        if any(freed.get(name, 0) < lack for name, lack in missing.items()):
-            return False
-    return True
+    return all(
+        sum(amount for v in victims if v in pool for each, amount in v.items if each == name) >= lack
+        for missing, pool in needs
+        for name, lack in missing.items()
+    )
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
