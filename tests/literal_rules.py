@@ -50,12 +50,12 @@ def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]
     for victim in work:
         theirs = snapshots.of(victim.app.queue)
         left = theirs.remaining()
-        if left is not None and all(left.get(n, 0) >= 0 for n, _ in ask.items):
+        if left and all(left.get(n, 0) >= 0 for n, _ in ask.items):
             continue
         mark = snapshots.mark()
         snapshots.remove(theirs, victim.items)
         entitled = mine.remaining()
-        if entitled is None or any(v > entitled[n] for n, v in victim.items if n in entitled):
+        if not entitled or any(v > entitled[n] for n, v in victim.items if n in entitled):
             snapshots.undo(mark)
             return
         snapshots.add(mine, victim.items)

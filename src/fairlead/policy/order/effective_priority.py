@@ -91,10 +91,9 @@ def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
     for other in partition.nominations:
         # All of one queue, priority and size stand as one of them does: often there are hundreds (a daemon set).
         alike = (other.app.queue, other.priority, other.items)
-        is_weaker = known.get(alike)
-        if is_weaker is None:
-            is_weaker = known[alike] = _stands_above(distance, seen, other)
-        if is_weaker and other is not ask:
+        if alike not in known:
+            known[alike] = _stands_above(distance, seen, other)
+        if known[alike]:
             found.append(other)
     return found
 
@@ -127,14 +126,14 @@ def is_owed(leaf: Queue, items: Items) -> bool:
     return owed_by(leaf, items) != NOT_OWED
 
 
-def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask | None = None) -> int:
+def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, but: tuple[Ask, ...] = ()) -> int:
     """How many queues lie between an ask and the nearest guarantee that it is within (0: its leaf has that); `NOT_OWED`
     where it is not within all guarantees on its way to the root: there is one for something of it, and each has room
     for the whole of it beside what runs there, idle work apart. What two queues have in common is no reason for either:
     of two in a guaranteed queue that which is guaranteed something itself is owed more.
 
     A small ask may be so where a bigger and stronger one of its own leaf is not, and starts first; `started_owed`
-    keeps it from being stopped for that one. What is kept for others is counted only with `beside` (for all but `ask`):
+    keeps it from being stopped for that one. What is kept for others is counted only with `beside` (of all but those):
     the order of asks stays as it is while room is given to one or taken from another, else three asks could take room
     from each other in a circle.
     """
@@ -143,8 +142,7 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, ask: Ask
         guaranteed = queue.guaranteed
         if guaranteed is None:
             continue
-        own = (ask,) if ask is not None else ()
-        kept = kept_under(beside, queue, own) if beside is not None and beside.nominations else NOTHING
+        kept = kept_under(beside, queue, but) if beside is not None else NOTHING
         for name, amount in items:
             if amount > 0 and name in guaranteed:
                 nearest = min(nearest, distance)
@@ -170,13 +168,10 @@ class Reach:
         self.seen = standing_by_queue(leaf, ask.priority)
         self.fence = search_root(leaf)
         self._below: dict[Queue, int] = {}
-        self._owed: list[Queue] = []
+        self._owed = leaf.lineage[owed_by(leaf, ask.items, partition, (ask,)) + 1 :]
         """Queues in which it takes back what others have above their guarantee, whatever their priority: those above
         the first that guarantees something of what it asks for.
         """
-        nearest = owed_by(leaf, ask.items, partition, ask)
-        if nearest != NOT_OWED:
-            self._owed = list(leaf.lineage[nearest + 1 :])
         self.key = (leaf, ask.priority, len(self._owed))
         """Asks for which it is the same reach equally far."""
 
@@ -184,21 +179,16 @@ class Reach:
         """Work of `leaf` of a lower priority than this may be stopped; `NOBODY` where none may."""
         found = self._below.get(leaf)
         if found is None:
-            open_to_it = leaf.properties.preemption_policy != "disabled" and self.fence in leaf.lineage
-            found = self._below[leaf] = self._most(leaf) if open_to_it else NOBODY
+            if leaf.properties.preemption_policy == "disabled" or self.fence not in leaf.lineage:
+                found = NOBODY
+            elif self._owed and next(queue for queue in leaf.lineage if queue in self.seen) in self._owed:
+                found = EVERYBODY
+            else:
+                found = below(self.seen, leaf)
+            self._below[leaf] = found
         return found
-
-    def _most(self, leaf: Queue) -> int:
-        if self._owed:
-            meeting = next(queue for queue in leaf.lineage if queue in self.seen)
-            if meeting in self._owed:
-                return EVERYBODY
-        return below(self.seen, leaf)
 
 
 def search_root(leaf: Queue) -> Queue:
     """The highest queue below which victims may be taken: the first with `preemption.policy: fence`, else the root."""
-    for queue in leaf.lineage:
-        if queue.parent is None or queue.properties.preemption_policy == "fence":
-            return queue
-    raise AssertionError("a lineage ends with the root")
+    return next(q for q in leaf.lineage if q.parent is None or q.properties.preemption_policy == "fence")

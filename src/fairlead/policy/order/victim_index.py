@@ -4,13 +4,15 @@ Decides which nodes are worth a closer look, in order of the highest work that w
 what is stopped: what it says of a node is the best that can be hoped for, and room alone. Invariant: a node that it
 leaves out has no plan, and none of a node is better than the level it is offered at.
 
-What runs is kept as rows of one table: a node, a leaf, a priority, and how much all of it is together. Only the nodes
+What runs and may be stopped (it was not told to yet, nor does its leaf forbid it) is kept as rows of one table: a node,
+a leaf, a priority, and how much all of it is together. Only the nodes
 that changed since the last search are written anew; their old rows are crossed out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,12 +21,13 @@ import numpy.typing as npt
 
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.model.resources import add_to
-from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, rank
+from fairlead.policy.order.effective_priority import EVERYBODY, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fairlead.core.books import Ask, Node, Partition, Queue
+    from fairlead.core.model.resources import Items
     from fairlead.policy.order.effective_priority import Rank, Reach
 
 Numbers = npt.NDArray[np.float64]
@@ -45,16 +48,14 @@ def leaves_for_others(ask: Ask) -> bool:
     return counts_as_gone(ask) and ask.replaces is None
 
 
+@dataclass(slots=True, eq=False)
 class Need:
     """So much of one resource is missing; what helps is work on the node, in some queue and below (None: any)."""
 
-    __slots__ = ("missing", "name", "scale", "within")
-
-    def __init__(self, name: str, missing: Numbers, scale: float, within: Queue | None = None) -> None:
-        self.name = name
-        self.missing = missing
-        self.scale = scale
-        self.within = within
+    name: str
+    missing: Numbers
+    scale: float
+    within: Queue | None = None
 
 
 class Stoppable:
@@ -71,7 +72,7 @@ class Stoppable:
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
         self._work_at: dict[int, int] = {}
-        """Work of each priority, as far as it may be stopped."""
+        """Work of each priority."""
         self._nodes: list[Node] = []
         self._row: dict[Node, int] = {}
         self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
@@ -118,18 +119,14 @@ class Stoppable:
         sums: dict[int, dict[str, int]] = {}
         for ask in node.allocations:
             if leaves_for_others(ask):
-                book: dict[str, int] = free
-            elif ask.evict_cause is not None:
-                continue
-            else:
-                book = sums.setdefault(self._group((ask.app.queue, ask.priority)), {})
-            add_to(book, ask.items)
-        for name, column in self._room.items():
-            column[row] = free.get(name, 0)
+                add_to(free, ask.items)
+            elif ask.evict_cause is None and ask.app.queue.properties.preemption_policy != "disabled":
+                add_to(sums.setdefault(self._group((ask.app.queue, ask.priority)), {}), ask.items)
         for name in free:
             if name not in self._room:
                 self._room[name] = np.zeros(len(self._nodes))
-                self._room[name][row] = free[name]
+        for name, column in self._room.items():
+            column[row] = free.get(name, 0)
         start = self._used
         for group, book in sums.items():
             self._append(row, group, book)
@@ -147,9 +144,7 @@ class Stoppable:
 
     def _count(self, group: int, change: int) -> None:
         self._counts[group] += change
-        leaf, priority = self.groups[group]
-        if leaf.properties.preemption_policy == "disabled":
-            return
+        _, priority = self.groups[group]
         self._work_at[priority] = self._work_at.get(priority, 0) + change
         if not self._work_at[priority]:
             del self._work_at[priority]
@@ -172,20 +167,24 @@ class Stoppable:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def running_groups(self) -> Iterator[Group]:
-        """Leaves and priorities of which something runs that was not told to stop."""
+        """Leaves and priorities of which something runs that may be stopped."""
         return (group for group, count in zip(self.groups, self._counts, strict=True) if count)
 
     def lowest(self) -> int:
         """The lowest priority of what may be stopped, as it is in its own leaf; `EVERYBODY`: nothing may be."""
         return min(self._work_at, default=EVERYBODY)
 
-    def need(self, name: str, amount: int, given_up: Mapping[Node, Iterable[Ask]]) -> Need:
+    def needs(self, items: Items, given_up: Mapping[Node, Iterable[Ask]]) -> list[Need]:
         """What an ask of this amount misses on each node, as things are. `given_up`: asks that hold space for now."""
-        room = self._room.get(name)
-        missing = np.full(len(self._nodes), float(amount)) if room is None else amount - room
-        for node, holders in given_up.items():
-            missing[self._row[node]] -= sum(v for holder in holders for n, v in holder.items if n == name)
-        return Need(name, missing, float(amount))
+        found: list[Need] = []
+        for name, amount in items:
+            if amount > 0:
+                room = self._room.get(name)
+                missing = np.full(len(self._nodes), float(amount)) if room is None else amount - room
+                for node, holders in given_up.items():
+                    missing[self._row[node]] -= sum(v for holder in holders for n, v in holder.items if n == name)
+                found.append(Need(name, missing, float(amount)))
+        return found
 
     def need_within(self, name: str, missing: int, queue: Queue) -> Need:
         """So much is missing under the maximum of a queue, whatever the node."""
@@ -278,8 +277,8 @@ class Sorted:
         return found
 
     def _find_within(self, reach: Reach | None) -> Iterator[tuple[Rank, Rows]]:
-        below = reach.below if reach is not None else _below_for_anybody
-        limits = np.array([below(leaf) for leaf in self._leaves], dtype=np.int64)
+        below = (reach.below(leaf) if reach is not None else EVERYBODY for leaf in self._leaves)
+        limits = np.fromiter(below, dtype=np.int64)
         allowed = self._priorities < limits[self._leaf_of]
         if not allowed.any():
             return
@@ -289,8 +288,3 @@ class Sorted:
         starts = np.flatnonzero(np.diff(levels, prepend=-1))
         for start, end in pairwise([*starts, len(rows)]):
             yield self._places[levels[start]], rows[start:end]
-
-
-def _below_for_anybody(leaf: Queue) -> int:
-    """Work of a leaf of a lower priority than this may be stopped by somebody."""
-    return EVERYBODY if leaf.properties.preemption_policy != "disabled" else NOBODY

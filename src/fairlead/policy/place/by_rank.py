@@ -26,7 +26,7 @@ from fairlead.policy.order.keys import child_entry
 from fairlead.policy.place.allocate import MOVED, Outcome, node_for
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
-from fairlead.policy.preemption.by_priority import Attempts
+from fairlead.policy.preemption.by_priority import make_room_before
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -48,11 +48,10 @@ of that part among its siblings, the priority of the ask as it counts there, and
 class Turns:
     """The turns of one run."""
 
-    __slots__ = ("attempts", "lines", "partition")
+    __slots__ = ("lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
-        self.attempts = Attempts(partition, lines)
 
     def take_next(self) -> Outcome:
         """What the first ask in order that can do anything does; None when none can.
@@ -70,7 +69,7 @@ class Turns:
                 self.lines.settle()
                 continue
             first = nominee[0] if nominee is not None else batch.head if batch is not None else None
-            if self.attempts.make_room_before(first):
+            if make_room_before(partition, self.lines, first):
                 return MOVED
             if nominee is not None:
                 self._place(*nominee)

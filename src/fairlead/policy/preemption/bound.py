@@ -6,30 +6,35 @@ Invariant: what is `left` follows each ask that gives its room back or takes it 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.idle_work import payer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairlead.core.books import Ask, Node, Queue
     from fairlead.core.model.resources import Book
 
 
+@dataclass(slots=True, eq=False)
 class Bound:
     """Something that the ask has to fit into beside what stays: a node, or a queue's maximum."""
 
-    __slots__ = ("but_idle", "left", "place")
+    place: Node | Queue
+    left: Book
+    """What is over; below 0: missing."""
+    but_idle: bool = False
+    """It is a guarantee: idle work counts for none."""
 
-    def __init__(self, place: Node | Queue, left: Book, *, but_idle: bool = False) -> None:
-        self.place = place
-        self.but_idle = but_idle
-        """It is a guarantee: idle work counts for none."""
-        self.left = left
-        """What is over; below 0: missing."""
-
-    def copy(self) -> Bound:
-        """One to try things on."""
-        return Bound(self.place, dict(self.left), but_idle=self.but_idle)
+    def copy(self, gone: Iterable[Ask] = ()) -> Bound:
+        """One to try things on, as it is once these are gone."""
+        rest = Bound(self.place, dict(self.left), self.but_idle)
+        for ask in gone:
+            if rest.holds(ask):
+                rest.add(ask, 1)
+        return rest
 
     @property
     def is_kept(self) -> bool:

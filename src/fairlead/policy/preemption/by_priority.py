@@ -22,9 +22,10 @@ from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
 from fairlead.policy.preemption import reclaim_idle
-from fairlead.policy.preemption.candidates import NONE_YOUNG
+from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
+from fairlead.policy.preemption.protection import may_stop_others
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
@@ -36,174 +37,156 @@ if TYPE_CHECKING:
     from fairlead.core.books.demand import Demand
     from fairlead.core.books.node import Node
     from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.effective_priority import Path, Strength
+    from fairlead.policy.order.effective_priority import Path
     from fairlead.policy.order.pick import Lines
     from fairlead.policy.preemption.plan import Plan
 
-Class = tuple[object, ...]
-"""What demands have in common that stand for each other."""
+    Found = tuple[Path, Plan | reclaim_idle.Plan]
 
 
-class Attempts:
-    """The attempts of one run to make room for asks that have their turn."""
+def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
+    """Make room for the first ask in order for which that can be done, if it comes before this one (None: the end);
+    True when it was done.
+    """
+    nodes = partition.nodes
+    if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
+        return False  # All fits somewhere.
+    path = path_of(next_ask) if next_ask is not None else None
+    best: Found | None = None
+    # By the strongest of each: once room can be made for one, weaker ones need no search.
+    for batches in sorted(_untried(partition, lines), key=lambda alike: min(strength(batch.head) for batch in alike)):
+        best = _of_class(partition, lines, batches, path if best is None else best[0]) or best
+    if best is None:
+        return False
+    if isinstance(best[1], reclaim_idle.Plan):
+        reclaim_idle.carry_out(partition, best[1])
+    else:
+        _carry_out(partition, best[1])
+    return True
 
-    __slots__ = ("_floors", "lines", "partition")
 
-    def __init__(self, partition: Partition, lines: Lines) -> None:
-        self.partition, self.lines = partition, lines
-        self._floors: Floors | None = None
+def _untried(partition: Partition, lines: Lines) -> Collection[list[Batch]]:
+    """The first batches of demands for which it is not known that nothing can be stopped; each list stands for each
+    other.
 
-    def make_room_before(self, next_ask: Ask | None) -> bool:
-        """Make room for the first ask in order for which that can be done, if it comes before this one (None: the end);
-        True when it was done.
-        """
-        partition, nodes = self.partition, self.partition.nodes
-        if not any(shape.demands for shape in nodes.unfit) and not any(shape.held_up for shape in nodes.fitting):
-            return False  # All fits somewhere.
-        path = path_of(next_ask) if next_ask is not None else None
-        best: tuple[Path, Plan | reclaim_idle.Plan] | None = None
-        for batches in sorted(self._untried(), key=_strength):
-            best = self._of_class(batches, path if best is None else best[0]) or best
-        if best is None:
-            return False
-        if isinstance(best[1], reclaim_idle.Plan):
-            reclaim_idle.carry_out(partition, best[1])
-        else:
-            self._carry_out(best[1])
-        return True
+    They are in the order of their age, since a search may report a loop: how they came into the lines is forgotten
+    with a restart.
+    """
+    found: list[Batch] = []
+    hopeless: list[Demand] = []
+    floors = Floors(partition, lines.stoppable)
+    for demand in floors.those_above(lines):
+        if is_tried(partition, demand) or not _may_look(partition, lines, demand):
+            continue
+        first = lines.first(demand)
+        if first is not None and floors.is_below(first[2].head, demand.shape):
+            hopeless.append(demand)
+        elif first is not None:
+            found.append(first[2])
+    note_tried(partition, hopeless)
+    classes: dict[tuple[object, ...], list[Batch]] = {}
+    for batch in sorted(found, key=lambda batch: batch.head.seq):
+        classes.setdefault(class_of(batch.demand), []).append(batch)
+    return classes.values()
 
-    def _untried(self) -> Collection[list[Batch]]:
-        """The first batches of demands for which it is not known that nothing can be stopped; each list stands for each
-        other.
 
-        They are in the order of their age, since a search may report a loop: how they came into the lines is forgotten
-        with a restart.
-        """
-        partition, lines = self.partition, self.lines
-        found: list[Batch] = []
-        hopeless: list[Demand] = []
-        floors = self._floors = self._floors or Floors(partition, lines.stoppable)
-        for demand in floors.those_above(lines):
-            if is_tried(partition, demand) or not self._may_look(demand):
-                continue
-            first = lines.first(demand)
-            if first is not None and floors.is_below(first[2].head, demand.shape):
-                hopeless.append(demand)
-            elif first is not None:
-                found.append(first[2])
-        note_tried(partition, hopeless)
-        classes: dict[Class, list[Batch]] = {}
-        for batch in sorted(found, key=lambda batch: batch.head.seq):
-            classes.setdefault(class_of(batch.demand), []).append(batch)
-        return classes.values()
+def _may_look(partition: Partition, lines: Lines, demand: Demand) -> bool:
+    """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
+    where it is kept for weaker asks.
+    """
+    if demand.obstacle is not None:
+        is_own_maximum = demand.obstacle is demand.leaf and demand in demand.leaf.waiting
+        return is_own_maximum or bool(partition.nominations)
+    if not (demand.shape.unfit or is_full_above(demand)):
+        return False
+    first = lines.first(demand) if demand.enters and not partition.nominations else None
+    return first is None or not is_at_closed_gate(demand, first[2].app)
 
-    def _may_look(self, demand: Demand) -> bool:
-        """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
-        where it is kept for weaker asks.
-        """
-        if demand.obstacle is not None:
-            is_own_maximum = demand.obstacle is demand.leaf and demand in demand.leaf.waiting
-            return is_own_maximum or bool(self.partition.nominations)
-        if not (demand.shape.unfit or is_full_above(demand)):
-            return False
-        first = self.lines.first(demand) if demand.enters and not self.partition.nominations else None
-        return first is None or not is_at_closed_gate(demand, first[2].app)
 
-    def _of_class(self, batches: list[Batch], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
-        """The plan for the first ask in order of demands that stand for each other, by their first batches, with its
-        place.
-        """
-        partition = self.partition
-        demands, firsts = [batch.demand for batch in batches], [batch.head for batch in batches]
-        top = max(ask.priority for ask in firsts)
-        strongest = [ask for ask in firsts if ask.priority == top]
-        if path is not None and strength(strongest[0]) > path[0]:
+def _of_class(partition: Partition, lines: Lines, batches: list[Batch], path: Path | None) -> Found | None:
+    """The plan for the first ask in order of demands that stand for each other, by their first batches, and where."""
+    demands, firsts = [batch.demand for batch in batches], [batch.head for batch in batches]
+    top = max(ask.priority for ask in firsts)
+    strongest = [ask for ask in firsts if ask.priority == top]
+    if path is not None and strength(strongest[0]) > path[0]:
+        return None
+    one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
+    plan, is_common = _plan(partition, lines, one, firsts)
+    if plan is None and is_common:
+        return _of_nominees(partition, lines, demands, path)
+    for place, ask in _in_order(lines, demands):
+        if path is not None and not place < path:
             return None
-        one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
-        plan, is_common = self._plan(one, firsts)
-        if plan is None and is_common:
-            return self._of_nominees(demands, path)
-        for place, ask in self._in_order(demands):
-            if path is not None and not place < path:
-                return None
-            found, is_common = (plan, True) if ask is one and plan is not None else self._plan(ask, firsts)
-            if found is not None:
-                return place, found
-            if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
-                top = ask.priority - 1
-                if all(other.priority <= ask.priority for other in firsts):
-                    break
-        if not any(demand.enters for demand in demands):
-            note_tried(partition, demands)
-        return None
-
-    def _of_nominees(self, demands: list[Demand], path: Path | None) -> tuple[Path, Plan | reclaim_idle.Plan] | None:
-        """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
-        partition = self.partition
-        of_class = dict.fromkeys(demands)
-        nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
-        own = [(path_of(ask), ask) for ask in nominees]
-        for place, ask in sorted(own):
-            if path is not None and not place < path:
-                return None
-            plan, _ = self._plan(ask, [])
-            if plan is not None:
-                return place, plan
+        found, is_common = (plan, True) if ask is one and plan is not None else _plan(partition, lines, ask, firsts)
+        if found is not None:
+            return place, found
+        if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
+            top = ask.priority - 1
+            if all(other.priority <= ask.priority for other in firsts):
+                break
+    if not any(demand.enters for demand in demands):
         note_tried(partition, demands)
-        return None
-
-    def _in_order(self, demands: list[Demand]) -> Iterator[tuple[Path, Ask]]:
-        """All asks of some demands that may start as far as their applications are concerned, with their places: mostly
-        the first one is enough, so that only those of the first of each batch are worked out before.
-        """
-        is_eligible = self.lines.is_eligible
-        batches = [entry[2] for demand in demands for entry in demand.entries() if is_eligible(entry[2])]
-        return merge(*map(_places_in, batches))
-
-    def _plan(self, ask: Ask, equals: list[Ask]) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
-        """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
-        partition = self.partition
-        weaker = weaker_than(partition, ask)
-        if not may_run(ask.app, Counter(other.app for other in weaker)):
-            return None, False
-        if may_stop_ms(partition, ask) > partition.now_ms:
-            return None, False
-        if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
-            return taken_back, True
-        young_idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
-        passed_seq, is_common = min(young_idle, default=NONE_YOUNG), ask.spec.allow_preempt_other
-        may_stop = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
-        plan = None
-        if may_stop or weaker:
-            search = Search(partition, ask, weaker, may_stop)
-            plan = search.best(self.lines.stoppable)
-            candidates = search.candidates
-            is_common = is_common and not candidates.has_history
-            passed_seq = min(passed_seq, candidates.young_seq, candidates.owed_seq)
-        return plan, is_common and all(other.seq < passed_seq for other in equals)
-
-    def _carry_out(self, plan: Plan) -> None:
-        """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""
-        partition, ask = self.partition, plan.ask
-        if ask.nomination is not None and ask.nomination.is_stuck:
-            moves_on(partition, ask, ask.nomination.node)
-        for nominee in plan.cleared:
-            nominate.lose(partition, nominee)
-        tell(partition, plan)
-        ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
-        reserve_node.unreserve(partition, ask)
-        nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
+    return None
 
 
-def _strength(batches: list[Batch]) -> Strength:
-    """Of the strongest of some asks: once room can be made for one, weaker ones need no search."""
-    return min(strength(batch.head) for batch in batches)
+def _of_nominees(partition: Partition, lines: Lines, demands: list[Demand], path: Path | None) -> Found | None:
+    """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
+    of_class = dict.fromkeys(demands)
+    nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
+    for place, ask in sorted((path_of(ask), ask) for ask in nominees):
+        if path is not None and not place < path:
+            return None
+        if (plan := _plan(partition, lines, ask, [])[0]) is not None:
+            return place, plan
+    note_tried(partition, demands)
+    return None
+
+
+def _in_order(lines: Lines, demands: list[Demand]) -> Iterator[tuple[Path, Ask]]:
+    """All asks of some demands that may start as far as their applications are concerned, with their places: mostly
+    the first one is enough, so that only those of the first of each batch are worked out before.
+    """
+    batches = [entry[2] for demand in demands for entry in demand.entries() if lines.is_eligible(entry[2])]
+    return merge(*map(_places_in, batches))
 
 
 def _places_in(batch: Batch) -> Iterator[tuple[Path, Ask]]:
     """The asks of a batch in order, with their places."""
     for ask in batch.asks:
         yield path_of(ask), ask
+
+
+def _plan(
+    partition: Partition, lines: Lines, ask: Ask, equals: list[Ask]
+) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
+    """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
+    weaker = weaker_than(partition, ask)
+    if not may_run(ask.app, Counter(other.app for other in weaker)) or may_stop_ms(partition, ask) > partition.now_ms:
+        return None, False
+    if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
+        return taken_back, True
+    young_idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
+    later_seq, is_common = min(young_idle, default=NONE_LATER), ask.spec.allow_preempt_other
+    plan = None
+    if weaker or may_stop_others(partition, ask):
+        search = Search(partition, ask, weaker)
+        plan = search.best(lines.stoppable)
+        is_common = is_common and not search.candidates.has_history
+        later_seq = min(later_seq, search.candidates.later_seq)
+    return plan, is_common and all(other.seq < later_seq for other in equals)
+
+
+def _carry_out(partition: Partition, plan: Plan) -> None:
+    """Tell the victims to stop and keep the space they leave; what loses a nomination may preempt again."""
+    ask = plan.ask
+    if ask.nomination is not None and ask.nomination.is_stuck:
+        moves_on(partition, ask, ask.nomination.node)
+    for nominee in plan.cleared:
+        nominate.lose(partition, nominee)
+    tell(partition, plan)
+    ask.preempt_triggered = bool(plan.victims) or ask.preempt_triggered
+    reserve_node.unreserve(partition, ask)
+    nominate.nominate(partition, ask, plan.node, (*plan.victims, *plan.leaving))
 
 
 def tell(partition: Partition, plan: Plan) -> None:
@@ -216,13 +199,12 @@ def tell(partition: Partition, plan: Plan) -> None:
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     """The plan for a waiting ask on this one node; None when there is none, or another rule holds."""
-    rules = partition.spec.preemption
-    if rules.rule == "guarantee" or not rules.enabled or not ask.spec.allow_preempt_other or ask.spec.idle:
+    if partition.spec.preemption.rule == "guarantee" or ask.spec.idle or not may_stop_others(partition, ask):
         return None
-    return Search(partition, ask, [], may_stop=True).on_node(node)
+    return Search(partition, ask, []).on_node(node)
 
 
-def class_of(demand: Demand) -> Class:
+def class_of(demand: Demand) -> tuple[object, ...]:
     """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
 
     Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
@@ -230,8 +212,7 @@ def class_of(demand: Demand) -> Class:
     leaf = demand.leaf
     for queue in leaf.lineage[:-1]:
         rules = queue.properties
-        if queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters:
-            return (leaf, demand)
-        if rules.preemption_policy != "default":
+        is_own = queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters
+        if is_own or rules.preemption_policy != "default":
             return (leaf, demand)
     return (demand.shape, demand.allowance, group_of(leaf))

@@ -10,20 +10,13 @@ more run time, 5. started earlier, 6. arrived earlier.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.budgets import violated
-from fairlead.core.model.resources import take_from
-from fairlead.policy.order.effective_priority import rank
+from fairlead.policy.order.effective_priority import Reach, rank
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import (
-    is_spared,
-    least_above,
-    overdrawn,
-    protected_ms,
-    within,
-    within_guarantees,
-)
+from fairlead.policy.preemption.protection import is_spared, least_above, overdrawn, within, within_guarantees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,37 +26,26 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book
-    from fairlead.policy.order.effective_priority import Reach
     from fairlead.policy.order.victim_index import Most
 
-
-NONE_YOUNG = 2**62
+NONE_LATER = 2**62
 
 
 class Candidates:
     """What may be stopped for one ask."""
 
-    def __init__(
-        self,
-        partition: Partition,
-        ask: Ask,
-        reach: Reach,
-        above: list[Bound],
-        budgets_left: Book,
-    ) -> None:
-        self.partition, self.ask, self.reach = partition, ask, reach
+    def __init__(self, partition: Partition, ask: Ask, above: list[Bound]) -> None:
+        self.partition, self.ask, self.reach = partition, ask, Reach(partition, ask)
         self.above = above
         """Maxima of queues that have no room for the ask: work on any node may make it."""
-        self.budgets_left = budgets_left
-        self.young_seq = NONE_YOUNG
-        """When the first of the work started that was passed over because it is young."""
-        self.owed_seq = NONE_YOUNG
-        """The same of what started within a guarantee while the ask waited: later asks may have it stopped."""
-        self.passed_over: list[Ask] = []
-        """What guarantees kept `on` from naming, the last time: lower work uses up what its queue may lose."""
+        budgets = partition.admission.budgets
+        self.budgets_left = budgets.left(partition) if budgets else {}
+        self.later_seq = NONE_LATER
+        """When the first of the work started that was passed over because the ask waited then: of asks that came after
+        that, some may have it stopped.
+        """
         self.has_history = partition.disruption.has_history(ask)
-        own = [q for q in ask.app.queue.lineage if q.owes and q.guaranteed]
-        rooms = {queue: _room_within(queue, ask) for queue in own}
+        rooms = {queue: _room_within(queue, ask) for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed}
         self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
         """Queues of its own whose guarantee has no room for it, each with what it leaves; below 0: missing."""
         self._above: dict[Queue, dict[str, int]] = {}
@@ -72,37 +54,36 @@ class Candidates:
 
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
-        own = self._own.items() if any(self._own.values()) else ()
-        return [Bound(queue, room, but_idle=True) for queue, room in own]
+        return [Bound(queue, room, but_idle=True) for queue, room in self._own.items() if room]
 
     def bound_by_guarantees(self) -> Most | None:
         """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
         None: they are no bound. Idle work is within no guarantee.
         """
         lineage = self.ask.app.queue.lineage
-        return self._most if lineage[-1].owes and not self.partition.idle.running else None
+        if not lineage[-1].owes or self.partition.idle.running:
+            return None
+        return partial(least_above, self.partition, lineage, self._above)
 
-    def _most(self, leaf: Queue, name: str) -> float:
-        return least_above(self.partition, leaf, name, self.ask.app.queue.lineage, self._above)
-
-    def on(self, node: Node, among_own: bool) -> list[Ask]:
-        """Work on the node that may be stopped, what is to be given back first coming first."""
+    def on(self, node: Node, among_own: bool) -> tuple[list[Ask], list[Ask]]:
+        """Work on the node that may be stopped, what is to be given back first coming first; and what guarantees let go
+        no more of beside that: lower work uses up what its queue may lose.
+        """
         found = [a for a in node.allocations if self._may_go(a)]
         if self.above:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
         found.sort(key=self._importance)
         kept = dict.fromkeys(self._within_guarantees(found[::-1], among_own)[::-1])
-        self.passed_over = [a for a in found if a not in kept]
+        passed_over = [a for a in found if a not in kept]
         found = list(kept)
-        if self.budgets_left and found:
+        if self.budgets_left:
             broken = self.violates(found)
             found.sort(key=lambda a: not broken[a])
-        return found
+        return found, passed_over
 
     def one_by_one(self, work: list[Ask]) -> list[Ask]:
         """The order in which each of these is tried alone: what is given back first is tried last."""
-        broken = {a for a in work if self.violates([a]).get(a)}
-        return sorted(work, key=lambda a: (a not in broken, self._importance(a)), reverse=True)
+        return sorted(work, key=lambda a: (not self.violates([a]).get(a), self._importance(a)), reverse=True)
 
     def violates(self, victims: Iterable[Ask]) -> dict[Ask, tuple[str, ...]]:
         """For each victim, taken in this order, the budgets that have nothing left for it; nothing without budgets."""
@@ -117,13 +98,12 @@ class Candidates:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""
         if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
             return False
-        if self.partition.is_young(running, self.ask):
-            self.young_seq = min(self.young_seq, running.started_seq)
+        is_young = self.partition.is_young(running, self.ask)
+        if is_young or (running.started_owed and running.started_seq > self.ask.seq):
+            # What started within a guarantee while the ask waited was before it in order.
+            self.later_seq = min(self.later_seq, running.started_seq)
             return False
-        if running.started_owed and running.started_seq > self.ask.seq:
-            self.owed_seq = min(self.owed_seq, running.started_seq)
-            return False  # It started within a guarantee while the ask waited: it was before it in order.
-        return not ((self.has_history or protected_ms(running)) and is_spared(self.partition, self.ask, running))
+        return not is_spared(self.partition, self.ask, running)
 
     def _within_guarantees(self, work: list[Ask], among_own: bool) -> list[Ask]:
         """As many of the first of these as guarantees let go."""
@@ -165,11 +145,12 @@ def _room_within(queue: Queue, ask: Ask) -> Book:
     """What the guarantee of a queue leaves beside what runs there and the ask, of what the ask needs; less than 0: the
     ask is not within it (`standing.is_owed`).
     """
-    used, most = dict(queue.allocated), queue.guaranteed or {}
-    for book in (queue.preempting, queue.idle):
-        take_from(used, tuple(book.items()))
-    needs = [(name, amount) for name, amount in ask.items if name in most and amount > 0]
-    return {name: most[name] - used.get(name, 0) - amount for name, amount in needs}
+    used, gone, idle, most = queue.allocated, queue.preempting, queue.idle, queue.guaranteed or {}
+    return {
+        name: most[name] - used.get(name, 0) + gone.get(name, 0) + idle.get(name, 0) - amount
+        for name, amount in ask.items
+        if name in most and amount > 0
+    }
 
 
 def lost_ms(ask: Ask, now_ms: int) -> int:

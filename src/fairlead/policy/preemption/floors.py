@@ -13,6 +13,7 @@ is gone that no guarantee protects.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
@@ -47,19 +48,6 @@ NO_ROOF = EVERYBODY + 1
 
 class Floors:
     """The floors of one partition, for as long as nothing starts, is told to stop, or is nominated."""
-
-    __slots__ = (
-        "_above",
-        "_beyond",
-        "_kept",
-        "_least_kept",
-        "_of_amounts",
-        "_of_shape",
-        "_standing",
-        "_tops",
-        "partition",
-        "table",
-    )
 
     def __init__(self, partition: Partition, table: Stoppable) -> None:
         table.keep_up(partition)
@@ -183,13 +171,10 @@ class Floors:
     def _has_room_beyond_guarantees(self, shape: Shape) -> bool:
         found = self._beyond.get(shape)
         if found is None:
-            needs = [self.table.need(name, amount, {}) for name, amount in shape.items if amount > 0]
-            levels = self.table.by_level(None, needs, self._most)
-            found = self._beyond[shape] = any(_any(nodes) for _, nodes in levels)
+            most = partial(least_above, self.partition, (), self._above)
+            levels = self.table.by_level(None, self.table.needs(shape.items, {}), most)
+            found = self._beyond[shape] = any(next(nodes, None) is not None for _, nodes in levels)
         return found
-
-    def _most(self, leaf: Queue, name: str) -> float:
-        return least_above(self.partition, leaf, name, (), self._above)
 
     def _of_amount(self, items: Items) -> int:
         """The lowest work that makes room for this much, with all below it: no less than for less, no more than for
@@ -210,9 +195,8 @@ class Floors:
     def _lowest_that_helps(self, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
         """The lowest work that makes room for this much together with all below it."""
         highest = self.partition.root.raw_priority
-        needs = [self.table.need(name, amount, given_up) for name, amount in items if amount > 0]
-        for place, nodes in self.table.by_level(None, needs):
-            if _any(nodes):
+        for place, nodes in self.table.by_level(None, self.table.needs(items, given_up)):
+            if next(nodes, None) is not None:
                 return place[0] if place else NOBODY
             if place and place[0] >= highest:
                 return highest
@@ -229,15 +213,12 @@ class Floors:
             return self._standing
         least: dict[Queue, int] = {}
         nominated = [(a.app.queue, a.priority) for a in self.partition.nominations]
-        running = (g for g in self.table.running_groups() if g[0].properties.preemption_policy != "disabled")
-        for leaf, priority in (*running, *nominated):
-            if priority < least.get(leaf, EVERYBODY):
-                least[leaf] = priority
+        for leaf, priority in (*self.table.running_groups(), *nominated):
+            least[leaf] = min(priority, least.get(leaf, EVERYBODY))
         lowest = self._standing = {}
         for leaf, priority in least.items():
             for queue, standing in standing_by_queue(leaf, priority).items():
-                if standing < lowest.get(queue, EVERYBODY):
-                    lowest[queue] = standing
+                lowest[queue] = min(standing, lowest.get(queue, EVERYBODY))
         return lowest
 
     def _as_seen_in(self, leaf: Queue) -> Iterator[int]:
@@ -248,10 +229,6 @@ class Floors:
                     yield lowest - offset
                 elif offset > lowest:
                     yield NOBODY
-
-
-def _any(nodes: Iterator[Node]) -> bool:
-    return next(nodes, None) is not None
 
 
 def _is_shifted(leaf: Queue) -> bool:

@@ -13,6 +13,8 @@ elsewhere; keep only as many as the ask is large.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reserve_node import RESERVATION_MS
@@ -21,7 +23,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
 from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
-from fairlead.policy.preemption.protection import overdrawn, unspared, within
+from fairlead.policy.preemption.protection import is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
     by_node,
@@ -38,9 +40,8 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Items
-    from fairlead.policy.preemption.queue_snapshot import Remaining
-    from fairlead.policy.preemption.survey import Survey
+    from fairlead.core.model.resources import Book
+    from fairlead.policy.preemption.victims import Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +55,17 @@ class Plan:
     @property
     def rank(self) -> tuple[int, int, str]:
         """Order of plans for different nodes: 1. the least protected victims, 2. the fewest, 3. the node's id."""
-        worst = 0
-        for victim in self.victims:
-            worst |= taint(victim)
-        return (worst, len(self.victims), self.node.id)
+        return (reduce(or_, map(taint, self.victims), 0), len(self.victims), self.node.id)
 
 
 def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     """What to stop so that `ask` can run, or None."""
-    partition, snapshots = survey.partition, QueueSnapshots(ask.app.queue)
-    _count_off_what_goes(partition, ask, snapshots)
-    _count_those_to_come(survey, ask, snapshots)
+    partition, snapshots = survey.partition, _seen_ahead(survey, ask)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
-    found = unspared(partition, ask, [*idle_candidates(partition, ask), *candidates(survey, ask, snapshots)])
+    known = (*idle_candidates(partition, ask), *candidates(survey, ask, snapshots))
+    found = [victim for victim in known if not is_spared(partition, ask, victim)]
     if not found or not _guarantee_leaves_room(snapshots, ask, found):
         return None
     most = overdrawn(partition, found)
@@ -80,8 +77,8 @@ def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     if not victims:
         more = _more_victims(snapshots, ask, found, chosen, most)
         victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
-    if not victims:
-        return None
+        if not victims:
+            return None
     return Plan(ask, choice.node, _without_needless(partition, ask, choice.node, victims))
 
 
@@ -91,49 +88,48 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
     for queue in ask.app.queue.lineage:
         add_to(snapshots.of(queue).used, tuple(kept_under(partition, queue, (ask,)).items()))
     left = snapshots.ask_queue.remaining()
-    return left is not None and any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
+    return any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
 
 
-def _count_off_what_goes(partition: Partition, ask: Ask, snapshots: QueueSnapshots) -> None:
-    """What was told to go, whoever told it to and be it late, does not stay for queues that could lose work."""
-    for going in (*partition.disruption.going, *partition.disruption.overdue):
+def _seen_ahead(survey: Survey, ask: Ask) -> QueueSnapshots:
+    """The queues without what was told to go, whoever told it to and be it late: it does not stay for those that could
+    lose work; and with others of the ask's queues for which work was stopped: those use the guarantee when that left.
+    """
+    snapshots, own, disruption = QueueSnapshots(ask.app.queue), ask.app.queue.lineage, survey.partition.disruption
+    for going in (*disruption.going, *disruption.overdue):
         for queue in going.app.queue.lineage if not going.spec.idle else ():
-            if queue not in ask.app.queue.lineage:
+            if queue not in own:
                 take_from(snapshots.of(queue).used, going.items)
-
-
-def _count_those_to_come(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> None:
-    """Others of its queues for which work was stopped use the guarantee as soon as that has left."""
     for other in survey.to_come:
         for queue in other.app.queue.lineage if other is not ask else ():
-            if queue in ask.app.queue.lineage:
+            if queue in own:
                 add_to(snapshots.of(queue).used, other.items)
+    return snapshots
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------
 
 
-def _is_short(left: Remaining, items: Items) -> bool:
+def _is_short(left: Book, ask: Ask) -> bool:
     """Whether something that the ask needs is below zero."""
-    return left is not None and any(left.get(n, 0) < 0 for n, _ in items)
+    return any(left.get(name, 0) < 0 for name, _ in ask.items)
 
 
 def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
     """Whether the ask would be within the guarantee if every candidate were gone. Without a guarantee: no."""
     mine = snapshots.ask_queue
     left = mine.remaining()
-    if left is None:
-        # Whether a guarantee is known depends on the configuration alone.
-        return False
+    if not left:
+        return False  # Whether a guarantee is known depends on the configuration alone.
     if not lacks(left, {}, ask.items):
         return True
     snapshots.add(mine, ask.items)
     for victim in found:
         if not victim.spec.idle:
             snapshots.remove(snapshots.of(victim.app.queue), victim.items)
-    short = _is_short(mine.remaining(), ask.items)
+    is_short = _is_short(mine.remaining(), ask)
     snapshots.undo()
-    return not short
+    return not is_short
 
 
 def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator[Ask]:
@@ -148,16 +144,16 @@ def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator
         if not victim.spec.idle:
             theirs = snapshots.of(victim.app.queue)
             left = theirs.remaining()
-            if left is not None and not _is_short(left, ask.items):
+            if left and not _is_short(left, ask):
                 continue
             mark = snapshots.mark()
             snapshots.remove(theirs, victim.items)
             left = theirs.remaining()
-            if left is not None and any(left.get(n, 0) > 0 for n, _ in victim.items):
+            if any(left.get(n, 0) > 0 for n, _ in victim.items):
                 snapshots.undo(mark)
                 continue
             entitled = mine.remaining()
-            if entitled is None or lacks(entitled, {}, victim.items):
+            if not entitled or lacks(entitled, {}, victim.items):
                 snapshots.undo(mark)
                 return
             snapshots.add(mine, victim.items)
@@ -174,8 +170,8 @@ def _choose_node(
     if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
         # A maximum was in its way, so that no node was looked at.
         nodes = partition.nodes.nodes.values()
-        with_room = [n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask)]
-        with_room = [n for n in with_room if partition.nodes.suits(ask, n)]
+        usable = (n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask))
+        with_room = [n for n in usable if partition.nodes.suits(ask, n)]
         if with_room:
             return Plan(ask, min(with_room, key=lambda n: n.id), ())
     avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
@@ -241,17 +237,15 @@ def _victims_on(
             snapshots.undo(mark)
             others.append(victim)
     snapshots.undo()
-    choice: Plan | None = None
     taken: list[Ask] = []
-    free = node.free_for(ask)
+    free, fits = node.free_for(ask), False
     for victim in _taken(snapshots, ask, helpful + others):
         taken.append(victim)
         add_to(free, victim.items)
-        if fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
-            choice = Plan(ask, node, tuple(taken))
+        if fits := fits_in(ask.items, free) and partition.nodes.suits(ask, node, taken):
             break
     snapshots.undo()
-    return choice
+    return Plan(ask, node, tuple(taken)) if fits else None
 
 
 # -- the queue ----------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-from fairlead.policy.order.effective_priority import Reach, rank
+from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
-from fairlead.policy.preemption.protection import look_again, overdrawn, within
+from fairlead.policy.preemption.protection import look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
-    from fairlead.policy.order.victim_index import Level, Need, Stoppable
+    from fairlead.policy.order.victim_index import Level, Stoppable
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
@@ -51,22 +51,15 @@ class Plan:
     harm: Harm
     """Order of plans, see `Search._harm`."""
 
-    def is_best_above(self, place: tuple[int, ...]) -> bool:
-        """Whether no plan whose highest victim is above this rank can be better."""
-        broken, highest = self.harm[:2]
-        return broken == 0 and highest <= place
-
 
 class Search:
     """What is worked out once for all nodes when one ask looks for a plan."""
 
-    def __init__(self, partition: Partition, ask: Ask, weaker: list[Ask], may_stop: bool) -> None:
-        self.partition, self.ask, self.reach = partition, ask, Reach(partition, ask)
+    def __init__(self, partition: Partition, ask: Ask, weaker: list[Ask]) -> None:
+        self.partition, self.ask = partition, ask
         self.weaker = weaker
         """Nominated asks whose space it may take."""
-        self.may_stop = may_stop
-        budgets = partition.admission.budgets
-        budgets_left = budgets.left(partition) if budgets and may_stop else {}
+        self.may_stop = may_stop_others(partition, ask)
         nomination = ask.nomination
         self._keeps_hold = nomination is not None and not (nomination.gathers or nomination.is_stuck)
         """It holds space that it will not give up unless something has to stop for it elsewhere. Room that only gathers
@@ -78,7 +71,7 @@ class Search:
         self._bounds = self._binding_bounds(tuple(given_up))
         above = [bound for bound in self._bounds if bound.place is not partition.root]
         # Under those room can be made on any node; what all nodes lack has to come free on this one.
-        self.candidates = Candidates(partition, ask, self.reach, above, budgets_left)
+        self.candidates = Candidates(partition, ask, above)
         limited = bool(given_up) and (ask.app.allowance is not None or ask.app.state is State.ACCEPTED)
         self.plain = ask.shape is not None and partition.nodes.only_room_counts(ask.shape)
         choosy = bool(partition.nominations) and not self.plain
@@ -99,7 +92,7 @@ class Search:
             if most is None:
                 continue
             kept = nominations.kept_under(self.partition, queue)
-            kept_for_others = nominations.kept_under(self.partition, queue, given_up) if given_up else kept
+            kept_for_others = nominations.kept_under(self.partition, queue, given_up)
             left, is_full = {}, False
             for name, amount in self.ask.items:
                 if is_root or name in most:
@@ -124,25 +117,26 @@ class Search:
         if nominations.limit_short_of_kept(partition, ask, tuple(self.weaker)) is not None:
             return None
         avoided = {a.node: None for a in partition.disruption.overdue if a.node is not None}
-        found = self._best_but_on(avoided, False, table)
-        return found if found is not None or not avoided else self._best_but_on(avoided, True, table)
+        return self._best_but_on(avoided, False, table) or (
+            self._best_but_on(avoided, True, table) if avoided else None
+        )
 
     def _best_but_on(self, avoided: Collection[Node], wanted: bool, table: Stoppable) -> Plan | None:
         """The best plan on nodes that are avoided, or on those that are not."""
-        looked_at: set[Node] = set()
+        looked_at = 0
         found: Plan | None = None
         for place, level in self._levels(table):
             for node in level:
-                if node in looked_at or (node in avoided) is not wanted:
+                if (node in avoided) is not wanted:
                     continue
-                if found is not None and len(looked_at) >= NODES_MAX:
+                if found is not None and looked_at >= NODES_MAX:
                     break
-                looked_at.add(node)
+                looked_at += 1
                 plan = self.on_node(node)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
-            if found is not None and (found.is_best_above(place) or len(looked_at) >= NODES_MAX):
-                break
+            if found is not None and (found.harm[:2] <= (0, place) or looked_at >= NODES_MAX):
+                break  # No plan whose highest victim is above this rank can be better.
         return found
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
@@ -152,12 +146,12 @@ class Search:
             yield (), iter([node] if node is not None else [])
             return
         table.keep_up(self.partition)
-        needs: list[Need] = [table.need(name, amount, self._weaker_on) for name, amount in self.ask.items if amount > 0]
+        needs = table.needs(self.ask.items, self._weaker_on)
         for bound in self._bounds:
             for name, left in bound.left.items():
                 if left < 0:
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
-        levels = table.by_level(self.reach, needs, self.candidates.bound_by_guarantees())
+        levels = table.by_level(self.candidates.reach, needs, self.candidates.bound_by_guarantees())
         yield next(levels)
         if self.may_stop:
             yield from levels
@@ -167,8 +161,11 @@ class Search:
         ask = self.ask
         if not node.takes(ask) or node.reservations or not node.fits_total(ask.items):
             return None
-        if self.candidates.has_history and self._is_barred(node):
-            return None
+        if self.candidates.has_history:
+            until_ms = self.partition.disruption.barred_until(ask, node, self.partition.now_ms)
+            if until_ms is not None:
+                look_again(self.partition, until_ms)
+                return None
         given_up = self._weaker_on.get(node, [])
         weaker = [a for a in given_up if a is not ask]
         leaving = tuple(a for a in node.allocations if leaves_for_others(a))
@@ -178,11 +175,7 @@ class Search:
         chosen = self._choose(node, bounds, leaving)
         if chosen is None:
             return None
-        bounds = [bound.copy() for bound in bounds]
-        for bound in bounds:
-            for victim in chosen:
-                if bound.holds(victim):
-                    bound.add(victim, 1)
+        bounds = [bound.copy(chosen) for bound in bounds]
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
@@ -190,18 +183,9 @@ class Search:
         violates = self.candidates.violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))
 
-    def _is_barred(self, node: Node) -> bool:
-        until_ms = self.partition.disruption.barred_until(self.ask, node, self.partition.now_ms)
-        if until_ms is None:
-            return False
-        look_again(self.partition, until_ms)
-        return True
-
     def _node_bound(self, node: Node, given_up: Iterable[Ask], leaving: Iterable[Ask]) -> Bound:
-        bound = Bound(node, {name: node.free.get(name, 0) - amount for name, amount in self.ask.items if amount > 0})
-        for other in (*given_up, *leaving):
-            bound.add(other, 1)
-        return bound
+        left = {name: node.free.get(name, 0) - amount for name, amount in self.ask.items if amount > 0}
+        return Bound(node, left).copy((*given_up, *leaving))
 
     def _choose(self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...]) -> dict[Ask, None] | None:
         """What to stop on this node; nothing is fine, None when that does not help.
@@ -224,8 +208,7 @@ class Search:
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
     ) -> dict[Ask, None] | None:
         """The same, with work that is within a guarantee of the ask's own queues, or without."""
-        candidates = self.candidates.on(node, among_own)
-        passed_over = self.candidates.passed_over
+        candidates, passed_over = self.candidates.on(node, among_own)
         chosen = self._reprieved(node, bounds, leaving, candidates)
         most: dict[Queue, int] = {}
         while chosen and (over := overdrawn(self.partition, chosen)):
@@ -250,16 +233,12 @@ class Search:
         self, node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], candidates: list[Ask]
     ) -> dict[Ask, None] | None:
         """Take all candidates, then give back each without which it still fits; None when it never does."""
-        bounds = [bound.copy() for bound in bounds]
-        on_all = len(bounds) == 1
-        places = {v: bounds if on_all else [bound for bound in bounds if bound.holds(v)] for v in candidates}
-        for victim, held in places.items():
-            for bound in held:
-                bound.add(victim, 1)
+        bounds = [bound.copy(candidates) for bound in bounds]
         chosen = dict.fromkeys(candidates)
         if not all(bound.is_kept for bound in bounds) or not self._suits(node, (*leaving, *chosen)):
             return None
-        for spared, held in places.items():
+        for spared in candidates:
+            held = [bound for bound in bounds if bound.holds(spared)]
             del chosen[spared]
             if all(bound.lets(spared) for bound in held) and self._suits(node, (*leaving, *chosen)):
                 for bound in held:
@@ -270,9 +249,8 @@ class Search:
 
     def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
         """Whether the node suits it, room apart; nothing that is promised to weaker asks is in the way."""
-        if self.plain:
-            return not node.keeps_away or self.partition.nodes.suits(self.ask, node, gone)
-        return self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
+        only_room_counts = self.plain and not node.keeps_away
+        return only_room_counts or self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
 
     def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
@@ -298,11 +276,7 @@ class Search:
     # -- harm -----------------------------------------------------------------------------------------------------
 
     def _harm(
-        self,
-        node: Node,
-        victims: tuple[Ask, ...],
-        cleared: tuple[Ask, ...],
-        violates: dict[Ask, tuple[str, ...]],
+        self, node: Node, victims: tuple[Ask, ...], cleared: tuple[Ask, ...], violates: dict[Ask, tuple[str, ...]]
     ) -> Harm:
         """Order of plans: 1. fewest victims beyond a budget, 2. lowest highest victim, 3. smaller sum of priorities,
         4. fewest victims, 5. fewest nominations taken away, 6. least run time lost and 7. latest start, of the highest
@@ -311,12 +285,10 @@ class Search:
         The sum takes priorities as they are seen at the root, those below 0 as 0: one more victim is never less harm.
         """
         broken = sum(1 for names in violates.values() if names)
-        if not victims:
-            return (broken, (), 0, 0, len(cleared), 0, 0, node.id)
         ranks = [rank(v.app.queue, v.priority) for v in victims]
-        highest = max(ranks)
+        highest: tuple[int, ...] = max(ranks, default=())
         top = [v for v, place in zip(victims, ranks, strict=True) if place == highest]
-        lost = max(lost_ms(v, self.partition.now_ms) for v in top)
-        start = min(v.allocated_ms or 0 for v in top)
+        lost = max((lost_ms(v, self.partition.now_ms) for v in top), default=0)
+        start = min((v.allocated_ms or 0 for v in top), default=0)
         total = sum(max(at_root, 0) for at_root, _ in ranks)
         return (broken, highest, total, len(victims), len(cleared), lost, -start, node.id)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.eviction_history import work_name
 from fairlead.core.model.decisions import LoopBroken
+from fairlead.policy.preemption.bound import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 TIMER = "preempt-again"
 
 
+def may_stop_others(partition: Partition, ask: Ask) -> bool:
+    """Whether anything may be stopped for the ask, idle work that borrows beside it apart."""
+    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+
+
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
-    least_ms = protected_ms(victim)
+    # By its queue or by its priority class, whichever is longer.
+    least_ms = max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
     if least_ms and (until_ms := (victim.allocated_ms or 0) + least_ms) > partition.now_ms:
         look_again(partition, until_ms)
         return True
@@ -36,11 +43,6 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
         named = (preemptor.app.id, preemptor.key, victim.node.id)
         partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
     return True
-
-
-def protected_ms(victim: Ask) -> int:
-    """How long work is no victim once it runs: by its queue or by its priority class, whichever is longer."""
-    return max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
 
 
 def _evictions_left(partition: Partition, queue: Queue) -> int:
@@ -57,11 +59,6 @@ def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
     counts = Counter(queue for queue in hit if queue.properties.preemption_evictions_max is not None)
     left = {queue: _evictions_left(partition, queue) for queue in counts}
     return {queue: most for queue, most in left.items() if counts[queue] > most}
-
-
-def unspared(partition: Partition, preemptor: Ask, victims: list[Ask]) -> list[Ask]:
-    """Those of some candidates that may be stopped, as far as they alone are concerned."""
-    return [v for v in victims if not is_spared(partition, preemptor, v)]
 
 
 def within(most: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
@@ -86,33 +83,28 @@ def within_guarantees(
 
     What was told to stop counts as gone; idle work is within no guarantee. `known`: see `above_guarantee`.
     """
-    left: dict[Queue, dict[str, int]] = {}
+    bounds: dict[Queue, Bound] = {}
     kept: list[Ask] = []
     for victim in victims:
         guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
         for queue in guarded:
-            if queue not in left:
-                left[queue] = dict(above_guarantee(partition, queue, known))
-        if all(amount <= left[q][name] for q in guarded for name, amount in victim.items if name in left[q]):
+            if queue not in bounds:
+                bounds[queue] = Bound(queue, dict(above_guarantee(partition, queue, known)))
+        if all(bounds[queue].lets(victim) for queue in guarded):
             for queue in guarded:
-                for name, amount in victim.items:
-                    if name in left[queue]:
-                        left[queue][name] -= amount
+                bounds[queue].add(victim, -1)
             kept.append(victim)
     return kept
 
 
 def least_above(
-    partition: Partition, leaf: Queue, name: str, unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
+    partition: Partition, unguarded: Collection[Queue], known: dict[Queue, dict[str, int]], leaf: Queue, name: str
 ) -> float:
     """How much of a resource work of a leaf may give at most without leaving a queue, but the `unguarded`, below its
     guarantee. `known`: see `above_guarantee`.
     """
-    least = math.inf
-    for queue in leaf.lineage:
-        if queue.guaranteed and name in queue.guaranteed and queue not in unguarded:
-            least = min(least, max(above_guarantee(partition, queue, known)[name], 0))
-    return least
+    guarded = (q for q in leaf.lineage if q.guaranteed and name in q.guaranteed and q not in unguarded)
+    return min((max(above_guarantee(partition, q, known)[name], 0) for q in guarded), default=math.inf)
 
 
 def above_guarantee(partition: Partition, queue: Queue, known: dict[Queue, dict[str, int]]) -> dict[str, int]:

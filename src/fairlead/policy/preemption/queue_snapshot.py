@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from fairlead.core.books.queues import Queue
     from fairlead.core.model.resources import Book, Items
 
-Remaining = dict[str, int] | None
-"""What is left of a guarantee by resource, negative when the queue is over it; None: there is no guarantee to speak
-of."""
-
 
 class QueueSnapshot:
     """One queue as seen by one search for victims."""
@@ -43,25 +39,24 @@ class QueueSnapshot:
             add_to(snapshot.used, items)
             snapshot = snapshot.parent
 
-    def remaining(self) -> Remaining:
-        """What is left of the guarantees from the root down to here.
+    def remaining(self) -> Book:
+        """What is left of the guarantees from the root down to here by resource, negative when the queue is over them;
+        nothing: there is no guarantee to speak of.
 
         Going down, the smaller value of each resource counts. In the ask's own queue its own values win over those
         above; a queue above an ask queue that has a guarantee says nothing, so that the ask may take from its siblings
         what their common parent uses below its own guarantee.
         """
-        above = self.parent.remaining() if self.parent is not None else None
+        above = self.parent.remaining() if self.parent is not None else {}
         if not self.guaranteed:
-            return above or None
-        used = self.used
-        own = {n: v - used.get(n, 0) for n, v in self.guaranteed.items()}
-        if self.is_ask_queue:
-            return own if above is None else above | own
+            return above
         if self.is_above_ask:
-            return None
-        if above is not None:
-            for name, left in above.items():
-                own[name] = min(left, own.get(name, left))
+            return {}
+        own = {n: v - self.used.get(n, 0) for n, v in self.guaranteed.items()}
+        if self.is_ask_queue:
+            return above | own
+        for name, left in above.items():
+            own[name] = min(left, own.get(name, left))
         return own
 
 

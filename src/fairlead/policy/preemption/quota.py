@@ -16,8 +16,7 @@ from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Resources, take_from
 from fairlead.policy.preemption.protection import above_guarantee
-from fairlead.policy.preemption.survey import may_be_told
-from fairlead.policy.preemption.victims import reluctance
+from fairlead.policy.preemption.victims import may_be_told, reluctance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

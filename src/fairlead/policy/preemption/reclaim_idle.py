@@ -22,14 +22,14 @@ from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
-from fairlead.core.model.resources import Book, add_to, fits_in
+from fairlead.core.model.resources import Book, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
-from fairlead.policy.preemption.protection import overdrawn, unspared, within
+from fairlead.policy.preemption.protection import is_spared, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
@@ -58,10 +58,9 @@ class Plan:
 
 def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
-    if not victims:
-        return (0, 0, 0, 0)
     standing = [v.priority for v in victims]
-    return (len(victims), max(standing), sum(standing), -min(v.allocated_ms or 0 for v in victims))
+    earliest_ms = min((v.allocated_ms or 0 for v in victims), default=0)
+    return (len(victims), max(standing, default=0), sum(standing), -earliest_ms)
 
 
 def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
@@ -85,8 +84,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
                 return False
             if _has_room(partition, ask):
                 continue
-        plan = find_plan(partition, ask)
-        if plan is not None:
+        if (plan := find_plan(partition, ask)) is not None:
             carry_out(partition, plan)
             return True
     note_tried(partition, tried)
@@ -134,9 +132,7 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
-    if not may_start(partition, ask):
-        return False
-    if may_stop_ms(partition, ask) > partition.now_ms:
+    if not may_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
@@ -160,16 +156,13 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     running = [a for a in partition.idle.by_arrival() if a.evict_cause is None and not partition.is_young(a, ask)]
     own = [a for a in running if group in a.app.queue.lineage[1:]]
     plan = _best(partition, ask, own, [])
-    if plan is None and len(own) < len(running) and _may_look_further(partition, ask):
+    may_look_further = plan is None and len(own) < len(running) and may_stop_others(partition, ask)
+    if may_look_further and is_guaranteed(partition, ask):
+        # Idle work of other groups has to give way too.
         fence = search_root(ask.app.queue)
         others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
-        plan = _best(partition, ask, own, unspared(partition, ask, others))
+        plan = _best(partition, ask, own, [a for a in others if not is_spared(partition, ask, a)])
     return plan
-
-
-def _may_look_further(partition: Partition, ask: Ask) -> bool:
-    """Whether idle work of other groups has to give way too: the ask is within the guarantee of its queue."""
-    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other and is_guaranteed(partition, ask)
 
 
 def _is_open(running: Ask, fence: Queue) -> bool:
@@ -199,11 +192,9 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
-        if not node.takes(ask) or any(holder is not ask for holder in node.reservations):
-            continue
-        if not node.fits_total(ask.items):
-            continue
-        if node in idle or (above and fits_in(ask.items, node.free)):
+        is_usable = node.takes(ask) and all(holder is ask for holder in node.reservations)
+        is_worth_it = node in idle or (above and fits_in(ask.items, node.free))
+        if is_usable and is_worth_it and node.fits_total(ask.items):
             yield node
 
 
@@ -297,14 +288,11 @@ def _contribution(victim: Ask, needs: list[Need]) -> float:
 
 
 def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
-    for missing, pool in needs:
-        freed: Book = {}
-        for victim in victims:
-            if victim in pool:
-                add_to(freed, victim.items)
-        if any(freed.get(name, 0) < lack for name, lack in missing.items()):
-            return False
-    return True
+    return all(
+        sum(amount for v in victims if v in pool for each, amount in v.items if each == name) >= lack
+        for missing, pool in needs
+        for name, lack in missing.items()
+    )
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:

@@ -69,10 +69,10 @@ def would_stop(partition: Partition, ask: Ask, node: Node, newcomer: Ask) -> boo
 
 def _will_fit(partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = ()) -> bool:
     """Whether it fits as things are, beside the `newcomers`, or once what was told to stop has left."""
-    if fits_in(ask.items, _room_beside(node, ask, newcomers, ())) and partition.nodes.suits(ask, node):
-        return True
-    leaving = _leaving(node)
-    return fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)) and partition.nodes.suits(ask, node, leaving)
+    return any(
+        fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)) and partition.nodes.suits(ask, node, leaving)
+        for leaving in ([], _leaving(node))
+    )
 
 
 def _leaving(node: Node) -> list[Ask]:

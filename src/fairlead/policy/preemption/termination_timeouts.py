@@ -68,8 +68,7 @@ def may_stop_ms(partition: Partition, ask: Ask) -> int:
         return partition.now_ms
     if not ask.nomination.is_stuck:
         return NEVER_MS
-    until_ms = partition.disruption.barred_until(ask, None, partition.now_ms)
-    return until_ms if until_ms is not None else partition.now_ms
+    return partition.disruption.barred_until(ask, None, partition.now_ms) or partition.now_ms
 
 
 def moves_on(partition: Partition, ask: Ask, left: Node) -> None:

@@ -15,7 +15,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import lacks
 from fairlead.policy.order.effective_priority import below, standing_by_queue
-from fairlead.policy.preemption.survey import may_be_told
+from fairlead.policy.order.effective_priority import search_root as below_fence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,37 @@ if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node, Partition, Queue
     from fairlead.core.model.resources import Book
     from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
-    from fairlead.policy.preemption.survey import Survey
+
+
+class Survey:
+    """What all attempts to make room by guarantee would look up again, listed once for a partition as it is, until
+    `books_version` changes. Hundreds of asks may try at the same moment, and mostly nothing can be done for any of
+    them: each is to cost what concerns it alone.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition, self.version = partition, partition.books_version
+        self.to_come = [n.ask for n in partition.nominations.of.values() if not n.gathers]
+        """Waiting asks for which work was stopped."""
+        for node in partition.nodes.nodes.values() if partition.reservations else ():
+            self.to_come += [holder for holder in node.reservations if holder.preempt_triggered]
+        self._of_leaf: dict[tuple[Queue, int], list[Ask]] = {}
+
+    def stoppable(self, leaf: Queue, least_spared: int) -> list[Ask]:
+        """What runs in this leaf with a lower priority than that and may be told to stop, idle work apart: application
+        by application, in order of arrival.
+        """
+        found = self._of_leaf.get((leaf, least_spared))
+        if found is None:
+            apps = [app for app in leaf.applications.values() if app.allocations]
+            work = (a for app in apps for a in app.asks.values() if not a.spec.idle and a.priority < least_spared)
+            found = self._of_leaf[leaf, least_spared] = [a for a in work if may_be_told(a)]
+        return found
+
+
+def may_be_told(running: Ask) -> bool:
+    """Whether it runs, was not told to stop yet, and is not bound to its node."""
+    return running.node is not None and running.evict_cause is None and not running.required_node
 
 
 def preference(victim: Ask) -> tuple[bool, bool, bool, int, int]:
@@ -34,9 +64,7 @@ def preference(victim: Ask) -> tuple[bool, bool, bool, int, int]:
 
 def taint(victim: Ask) -> int:
     """How much a victim is to be avoided: 2 when it did not agree, plus 1 when it is an originator; 0 is best, idle."""
-    if victim.spec.idle:
-        return 0
-    return 2 * (not victim.spec.allow_preempt_self) + victim.spec.originator
+    return 0 if victim.spec.idle else 2 * (not victim.spec.allow_preempt_self) + victim.spec.originator
 
 
 def reluctance(victim: Ask) -> tuple[int, int, int, int]:
@@ -86,12 +114,12 @@ def search_root(ask: Ask) -> Queue:
     Going up from the ask's leaf: the first with `preemption.policy: fence`, or whose own use together with the ask is
     more than its maximum or one above (stopping work elsewhere would not help there), else the root.
     """
-    for queue in ask.app.queue.lineage:
-        if queue.parent is None or queue.properties.preemption_policy == "fence":
-            return queue
-        if any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1]):
-            return queue
-    raise AssertionError("a lineage ends with the root")
+    top = below_fence(ask.app.queue)
+    return next(
+        queue
+        for queue in ask.app.queue.lineage
+        if queue is top or any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1])
+    )
 
 
 def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
@@ -103,12 +131,9 @@ def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]
     for leaf in search_root(ask).walk():
         if not leaf.is_leaf or leaf is ask.app.queue or not leaf.allocated:
             continue
-        if leaf.properties.preemption_policy == "disabled":
-            continue
         left = snapshots.of(leaf).remaining()
-        if left is not None and all(v >= 0 for v in left.values()):
-            continue
-        found += (a for a in survey.stoppable(leaf, below(seen, leaf)) if _helps(survey.partition, a, ask, names))
+        if leaf.properties.preemption_policy != "disabled" and (not left or any(v < 0 for v in left.values())):
+            found += (a for a in survey.stoppable(leaf, below(seen, leaf)) if _helps(survey.partition, a, ask, names))
     return found
 
 

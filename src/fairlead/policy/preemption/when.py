@@ -17,9 +17,8 @@ from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try,
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
-from fairlead.policy.preemption.survey import Survey
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
-from fairlead.policy.preemption.victims import stop_for
+from fairlead.policy.preemption.victims import Survey, stop_for
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask, Batch
@@ -86,8 +85,7 @@ class Attempts:
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
             if _is_futile(partition, batch, ask):
                 continue
-            left = self.left.setdefault(demand.leaf, ATTEMPTS_MAX)
-            self.left[demand.leaf] = left - 1
+            self.left[demand.leaf] = self.left.get(demand.leaf, ATTEMPTS_MAX) - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
             plan = find_plan(self._survey_of(partition), ask)

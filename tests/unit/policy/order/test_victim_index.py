@@ -30,7 +30,7 @@ def levels(part: Partition, table: Stoppable, cores: int, priority: int) -> Foun
     ask = next(iter(app.asks.values()))
     assert (ask.priority, ask.items) == (priority, (("vcore", cores * 1000),))
     table.keep_up(part)
-    needs = [table.need("vcore", cores * 1000, {})]
+    needs = table.needs((("vcore", cores * 1000),), {})
     return offering(table.by_level(Reach(part, ask), needs))
 
 
@@ -91,9 +91,9 @@ def test_what_was_told_to_stop_counts_as_room() -> None:
     assert leaves_for_others(low)
     table.keep_up(part)
     assert list(table.running_groups()) == []
-    assert table.need("vcore", 1000, {}).missing.tolist() == [1000.0], "it is held for the nominated ask"
+    assert table.needs((("vcore", 1000),), {})[0].missing.tolist() == [1000.0], "it is held for the nominated ask"
     held = part.applications["strong"].asks["strong"]
-    assert table.need("vcore", 1000, {part.nodes.nodes["n1"]: [held]}).missing.tolist() == [-3000.0]
+    assert table.needs((("vcore", 1000),), {part.nodes.nodes["n1"]: [held]})[0].missing.tolist() == [-3000.0]
 
 
 def test_the_table_follows_every_change() -> None:
@@ -154,7 +154,7 @@ def test_all_that_may_be_stopped_by_anybody_is_offered_by_its_rank() -> None:
     c.fill("b", 4, 1, "root.b", tags=on("n2"))
     c.fill("a", 4, 3, tags=on("n1"))
     table.keep_up(part)
-    needs = [table.need("vcore", 4000, {})]
+    needs = table.needs((("vcore", 4000),), {})
     assert offering(table.by_level(None, needs)) == [((3, 3), ["n1"]), ((11, 1), ["n2"])]
 
 
@@ -167,7 +167,7 @@ def test_no_leaf_gives_more_than_it_may() -> None:
     table.keep_up(part)
 
     def offered(cores_of_a: float) -> list[tuple[tuple[int, ...], list[str]]]:
-        needs = [table.need("vcore", 4000, {})]
+        needs = table.needs((("vcore", 4000),), {})
         most = {"a": cores_of_a * 1000}
         return offering(table.by_level(None, needs, lambda leaf, _: most.get(leaf.name, math.inf)))
 

@@ -139,11 +139,11 @@ def test_room_is_looked_for_once_however_many_find_no_node(rule: str, monkeypatc
         c.submit(f"nowhere-{i}", 1, 5, where=Constraints(selector=label))
     c.submit("small", 1, 1)
     looked = []
-    make_room_before = by_rank.Attempts.make_room_before
+    make_room_before = by_rank.make_room_before
     monkeypatch.setattr(
-        by_rank.Attempts,
+        by_rank,
         "make_room_before",
-        lambda self, next_ask: looked.append(next_ask) or make_room_before(self, next_ask),
+        lambda part, lines, next_ask: looked.append(next_ask) or make_room_before(part, lines, next_ask),
     )
     assert c.run() == (["small@n1"], [])
     assert len(looked) == 2, "before that one, and at the end"

@@ -283,7 +283,7 @@ def test_what_is_below_a_floor_has_no_plan(rule: str) -> None:
                     if known.is_below(ask, ask.shape):
                         below += 1
                         weaker = [other for other in part.nominations if is_stronger(ask, other)]
-                        search = Search(part, ask, weaker, may_stop=True)
+                        search = Search(part, ask, weaker)
                         assert search.best(table) is None, f"{ask} is below a floor"
     assert all_in_all > below > all_in_all // 2
 

@@ -121,10 +121,10 @@ def test_a_leaf_gives_what_the_tightest_guarantee_on_its_way_leaves() -> None:
     a, p = part.root.find("root.p.a"), part.root.find("root.p")
     assert a is not None
     assert p is not None
-    assert least_above(part, a, "vcore", (), {}) == 1000
-    assert least_above(part, a, "vcore", (p,), {}) == 2000
-    assert least_above(part, a, "vcore", (a, p), {}) == math.inf
-    assert least_above(part, a, "gpu", (), {}) == math.inf
+    assert least_above(part, (), {}, a, "vcore") == 1000
+    assert least_above(part, (p,), {}, a, "vcore") == 2000
+    assert least_above(part, (a, p), {}, a, "vcore") == math.inf
+    assert least_above(part, (), {}, a, "gpu") == math.inf
     c.finished("b")
     c.finished("a0")
-    assert least_above(part, a, "vcore", (), {}) == 0
+    assert least_above(part, (), {}, a, "vcore") == 0

@@ -20,7 +20,7 @@ def queues(**guaranteed: int) -> dict[str, Queue]:
 
 def test_without_a_guarantee_nothing_is_said() -> None:
     q = queues()
-    assert QueueSnapshots(q["a"]).of(q["c"]).remaining() is None
+    assert QueueSnapshots(q["a"]).of(q["c"]).remaining() == {}
 
 
 def test_what_was_told_to_stop_counts_as_gone() -> None:
@@ -50,7 +50,7 @@ def test_a_common_parent_does_not_keep_an_ask_from_its_siblings() -> None:
     q["b"].add_allocated((("vcore", 3),))
     assert QueueSnapshots(q["a"]).of(q["b"]).remaining() == {"vcore": -2}
     q["a"].guaranteed = {"vcore": 1}
-    assert QueueSnapshots(q["a"]).of(q["p"]).remaining() is None
+    assert QueueSnapshots(q["a"]).of(q["p"]).remaining() == {}
     assert QueueSnapshots(q["a"]).of(q["b"]).remaining() == {"vcore": -2}
 
 
