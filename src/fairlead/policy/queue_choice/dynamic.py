@@ -102,9 +102,7 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 def stated_limits(tags: Mapping[str, str]) -> tuple[dict[str, int] | None, dict[str, int] | None] | None:
     """The maximum and the guarantee that tags state for a dynamic leaf; None: they state neither."""
     quota, guaranteed = (_limits(tags.get(tag, "")) for tag in (TAG_QUOTA, TAG_GUARANTEED))
-    if quota is None and guaranteed is None:
-        return None
-    return (quota.as_dict() if quota else None, guaranteed.as_dict() if guaranteed else None)
+    return None if quota is None and guaranteed is None else (quota, guaranteed)
 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
@@ -125,32 +123,23 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
 
 
 def _positive_count(text: str) -> int:
-    if not text or len(text) > 20 or not (text.isascii() and text.isdigit()):
-        return 0
-    count = int(text)
+    count = int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else 0
     return count if count <= _UINT64_MAX else 0
 
 
-def _limits(text: str) -> Limits | None:
+def _limits(text: str) -> dict[str, int] | None:
     """The limit in `{"resources": {"vcore": {"value": 10000}}}`; None when it is none, or not above zero."""
     if not text or len(text) > _TAG_LENGTH_MAX:
         return None
     try:
-        plain = json.loads(text)
-    except (ValueError, RecursionError):
+        limits = Limits({name: _value(quantity) for name, quantity in json.loads(text)["resources"].items()})
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):  # No JSON, or not of this form.
         return None
-    resources = plain.get("resources") if isinstance(plain, dict) else None
-    if not isinstance(resources, dict):
-        return None
-    amounts = {name: _value(quantity) for name, quantity in resources.items()}
-    if any(amount is None for amount in amounts.values()):
-        return None
-    limits = Limits({name: amount for name, amount in amounts.items() if amount is not None})
-    return limits if limits.is_set else None
+    return limits.as_dict() if limits.is_set else None
 
 
-def _value(quantity: Any) -> int | None:
-    value = quantity.get("value", 0) if isinstance(quantity, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if INT64_MIN <= value <= INT64_MAX else None
+def _value(quantity: Any) -> int:
+    value = quantity.get("value", 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not INT64_MIN <= value <= INT64_MAX:
+        raise ValueError("no amount")
+    return value
