@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
-def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
-    """A look at all nodes, made anew."""
-    del what
-    return look()
-
-
-def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
     """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
     the same for every ask that has it, as long as nothing changes.
     """
@@ -181,8 +175,8 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
-    kept = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r in free} if closest else {}
-    held = {r: min(amount, free[r]) for r, amount in kept.items()}  # The rest has yet to become free.
+    # What is kept beyond what is free has yet to become free.
+    held = {r: min(v - closest.free.get(r, 0), v) for r, v in free.items()} if closest else {}
     return reasons.NoNodeHasRoom(
         needed=dict(ask.items),
         free=free,
