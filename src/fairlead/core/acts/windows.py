@@ -57,7 +57,8 @@ def _close(partition: Partition) -> None:
     """Say which windows are over."""
     windows, now_ms = partition.admission.windows, partition.now_ms
     for (where, name), began_ms in list(windows.opened.items()):
-        times = windows.times(name, now_ms)
+        spec = windows.get(name)
+        times = occurrence(spec, now_ms) if spec is not None else None
         if where == partition.name and (times is None or times[0] != began_ms):
             del windows.opened[where, name]
             partition.out.append(WindowClosed(name, times and times[0], where))

@@ -15,7 +15,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.matching import flaw as constraints_flaw
 from fairlead.core.model.plain import to_plain
@@ -23,7 +23,7 @@ from fairlead.core.model.selector_index import SelectorIndex
 from fairlead.core.model.specs import BudgetSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.specs import AskSpec
@@ -33,18 +33,18 @@ TAG_NAMESPACE = "namespace"
 _PART = re.compile(r"([0-9]{1,3})%")
 
 
-def flaw(spec: BudgetSpec) -> str:
-    """What is wrong with a budget and what to write instead; nothing when it makes sense."""
+def budget_problem(spec: BudgetSpec) -> Problem:
+    """What is wrong with a budget."""
     if not spec.name:
-        return "a budget has no name"
+        return "", "a budget has no name"
     given = [v for v in (spec.min_available, spec.max_unavailable) if v is not None]
     if len(given) != 1:
-        return (
+        return "", (
             f"budget {spec.name}: give either a minimum that stays (minAvailable) or a maximum that may stop "
             "(maxUnavailable), not both or neither"
         )
     bad = _amount_flaw(given[0]) or constraints_flaw(Constraints(selector=spec.selector))
-    return f"budget {spec.name}: {bad}" if bad else ""
+    return ("", f"budget {spec.name}: {bad}") if bad else None
 
 
 def _amount_flaw(amount: int | str) -> str:
@@ -96,29 +96,27 @@ class Counted:
         """It started, or was told to stop."""
         names, was_healthy = self.works.get(ask, ((), False))
         is_healthy = ask.node is not None and ask.evict_cause is None
-        if not names or is_healthy == was_healthy:
-            return
-        self.works[ask] = names, is_healthy
+        if names:
+            self.works[ask] = names, is_healthy
         for name in names:
-            self.healthy[name] += 1 if is_healthy else -1
+            self.healthy[name] += is_healthy - was_healthy
 
 
 class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
     def __init__(self) -> None:
-        super().__init__("budget", flaw)
-        self._index: SelectorIndex[str] | None = None
-        """The budgets by the labels that they look at; None: to be made."""
+        super().__init__("budget", budget_problem)
+        self._index: SelectorIndex[str] = SelectorIndex()
+        """The budgets by the labels that they look at."""
         self.counted: dict[str, Counted] = {}
         """By partition; those that were asked for since the budgets last changed."""
 
-    def __iter__(self) -> Iterator[BudgetSpec]:
-        """Every budget, in the order in which they were made."""
-        return iter(self._specs.values())
-
-    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (all counts are void, whichever it was)
-        self._index = None
+    def _changed(self, name: str) -> None:
+        if name in self._index.selectors:
+            self._index.drop(name)
+        if name in self._specs:
+            self._index.add(name, self._specs[name].selector)
         self.counted.clear()
 
     # -- what counts for them -------------------------------------------------------------------------------------
@@ -128,20 +126,10 @@ class Budgets(Declared[BudgetSpec]):
         return () if ask.spec.placeholder else self._about(ask.app, ask.spec)
 
     def _about(self, app: Application, spec: AskSpec) -> tuple[str, ...]:
-        index = self._index
-        if index is None:
-            index = self._index = SelectorIndex()
-            for budget in self._specs.values():
-                index.add(budget.name, budget.selector)
-        found = [name for name in index.matching(spec.labels) if self._is_in_its_namespace(app, name)]
-        if len(found) < 2:
-            return tuple(found)
-        of_it = dict.fromkeys(found)
-        return tuple(name for name in self._specs if name in of_it)
-
-    def _is_in_its_namespace(self, app: Application, name: str) -> bool:
-        namespace = self._specs[name].namespace
-        return not namespace or namespace == app.spec.tags.get(TAG_NAMESPACE, "")
+        namespaces = ("", app.spec.tags.get(TAG_NAMESPACE, ""))
+        matching = self._index.matching(spec.labels)
+        found = {name: None for name in matching if self._specs[name].namespace in namespaces}
+        return tuple(found) if len(found) < 2 else tuple(name for name in self._specs if name in found)
 
     def told_to_stop(self, ask: Ask) -> None:
         """`ask` is told to stop, for the first time: where the place counts, that much less is left, counted or not."""
@@ -183,10 +171,6 @@ class Budgets(Declared[BudgetSpec]):
             for name in self._about(partition.applications[application], held.spec):
                 counted.coming[name] += 1
         counted.coming_version = partition.held_asks.version
-
-    def forget(self, partition: str) -> None:
-        """A partition is gone: one of the same name is counted from the start."""
-        self.counted.pop(partition, None)
 
     # -- written down ---------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fairlead.core.books.declared import Asks, Declared, in_words
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import Reason, Refused
@@ -35,8 +35,8 @@ BUILT_IN = (
 )
 
 
-def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
-    """The field of the class that is wrong and what to do about it; None when all is well."""
+def class_problem(spec: PriorityClassSpec) -> Problem:
+    """What is wrong with a class."""
     if not is_subdomain(spec.name):
         return "name", f"'{spec.name[:60]}' is no name for a priority class; {SUBDOMAIN_RULE}"
     if spec.name.startswith(RESERVED_PREFIX):
@@ -54,7 +54,7 @@ class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
     def __init__(self) -> None:
-        super().__init__("priority class", lambda spec: in_words(class_problem(spec)))
+        super().__init__("priority class", class_problem)
         self._specs = {spec.name: spec for spec in BUILT_IN}
         self.default: PriorityClassSpec | None = None
         """What work gets that names neither class nor priority."""
@@ -62,10 +62,6 @@ class PriorityClasses(Declared[PriorityClassSpec]):
     def __iter__(self) -> Iterator[PriorityClassSpec]:
         """Every class: 1. higher value first, 2. by name."""
         return iter(sorted(self._specs.values(), key=lambda spec: (-spec.value, spec.name)))
-
-    def get(self, name: str) -> PriorityClassSpec | None:
-        """The class of this name."""
-        return self._specs.get(name)
 
     def names(self) -> tuple[str, ...]:
         """The names of all classes, in their order."""
@@ -85,7 +81,7 @@ class PriorityClasses(Declared[PriorityClassSpec]):
             return Refused(f"priority class {name} is built in and cannot be removed")
         return super().why_not_remove(name)
 
-    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (work keeps what it was admitted with)
+    def _changed(self, name: str) -> None:  # noqa: ARG002 (there is one default, whichever class changed)
         self.default = next((spec for spec in self._specs.values() if spec.global_default), None)
 
     def file_problems(self, specs: Iterable[PriorityClassSpec]) -> list[str]:
