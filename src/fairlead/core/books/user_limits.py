@@ -70,9 +70,6 @@ class Ceiling(Obstacle):
         """Whether this is one of them."""
         return app.id in self.applications
 
-    def __repr__(self) -> str:
-        return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
-
 
 class Allowance:
     """All ceilings over the applications of one user (and group) in one leaf: the user's first, from the leaf up."""
@@ -113,9 +110,6 @@ class Allowance:
                 del ceiling.applications[app]
                 ceiling.open_gate()
 
-    def __repr__(self) -> str:
-        return f"<Allowance {'/'.join(self.key)}>"
-
 
 class Trackers:
     """The limits of one partition's queues, and the ceilings in use."""
@@ -144,11 +138,9 @@ class Trackers:
         """
         mine = groups_of(app.user, app.spec.groups)
         for _, own in self._limited(app.queue):
-            for name in own.groups:
-                if name in mine:
-                    return name
-            if ANYBODY in own.groups:
-                return ANYBODY
+            nearest = next((name for name in own.groups if name in mine), ANYBODY)
+            if nearest in own.groups:
+                return nearest
         return UNGROUPED
 
     def group_limits(self, app: Application, group: str) -> set[str]:

@@ -37,20 +37,17 @@ class CannotCreate(ValueError):
 
 def nearest(root: Queue, path: str) -> tuple[Queue, list[str]]:
     """The last queue on a path that exists, and the names that are missing below it. `path` begins at the root."""
-    queue, names = root, path.lower().split(".")[1:]
-    for at, name in enumerate(names):
-        child = queue.children.get(name)
-        if child is None:
-            return queue, names[at:]
-        queue = child
-    return queue, []
+    queue, missing = root, path.lower().split(".")[1:]
+    while missing and missing[0] in queue.children:
+        queue, missing = queue.children[missing[0]], missing[1:]
+    return queue, missing
 
 
 def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
     """`nearest`, for a path whose missing queues can be made. Raises `CannotCreate` if they cannot."""
     queue, missing = nearest(partition.root, path)
     if not missing:
-        return queue, missing
+        return queue, []
     if queue.is_leaf:
         raise CannotCreate(f"creation of queue {path} failed parent is already a leaf: {queue.path}")
     if queue.state is QueueState.DRAINING:
