@@ -12,6 +12,7 @@ for.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +67,14 @@ def scaled(amount: int | str, whole: int) -> int:
 class Counted:
     """What each budget counts in one partition."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.expected = dict.fromkeys(names, 0)
+    def __init__(self) -> None:
+        self.expected: Counter[str] = Counter()
         """What waits or runs."""
-        self.healthy = dict.fromkeys(self.expected, 0)
+        self.healthy: Counter[str] = Counter()
         """What runs and was not told to stop."""
         self.works: dict[Ask, tuple[tuple[str, ...], bool]] = {}
         """Of all work that some budget is about: which budgets, and whether it was counted as healthy."""
-        self.coming = dict(self.expected)
+        self.coming: Counter[str] = Counter()
         """What is held until its conditions are met, as of `coming_version` of the partition's held asks."""
         self.coming_version = -1
 
@@ -149,7 +150,7 @@ class Budgets(Declared[BudgetSpec]):
         if counted is None:
             counted = self.counted[partition.name] = self._count(partition)
         if counted.coming_version != partition.held_asks.version:
-            self._count_coming(counted, partition)
+            counted.coming, counted.coming_version = self._coming(partition), partition.held_asks.version
         expected, healthy, coming = counted.expected, counted.healthy, counted.coming
         return {
             name: max(healthy[name] - _needed(spec, expected[name] + coming[name]), 0)
@@ -159,18 +160,15 @@ class Budgets(Declared[BudgetSpec]):
         }
 
     def _count(self, partition: Partition) -> Counted:
-        counted = Counted(self._specs)
+        counted = Counted()
         for app in partition.applications.values():
             for ask in app.asks.values():
                 counted.enter(ask, self.protecting(ask))
         return counted
 
-    def _count_coming(self, counted: Counted, partition: Partition) -> None:
-        counted.coming = dict.fromkeys(self._specs, 0)
-        for application, held in partition.held_asks:
-            for name in self._about(partition.applications[application], held.spec):
-                counted.coming[name] += 1
-        counted.coming_version = partition.held_asks.version
+    def _coming(self, partition: Partition) -> Counter[str]:
+        held = ((partition.applications[application], each.spec) for application, each in partition.held_asks)
+        return Counter(name for app, spec in held for name in self._about(app, spec))
 
     # -- written down ---------------------------------------------------------------------------------------------
 

@@ -63,10 +63,6 @@ class PriorityClasses(Declared[PriorityClassSpec]):
         """Every class: 1. higher value first, 2. by name."""
         return iter(sorted(self._specs.values(), key=lambda spec: (-spec.value, spec.name)))
 
-    def names(self) -> tuple[str, ...]:
-        """The names of all classes, in their order."""
-        return tuple(spec.name for spec in self)
-
     def why_not_set(self, spec: PriorityClassSpec) -> Reason | None:
         """Why the class cannot be made or changed so; None when it can."""
         rival = self.default
@@ -89,11 +85,10 @@ class PriorityClasses(Declared[PriorityClassSpec]):
         wanted = {spec.name: spec for spec in specs}
         found = self.flaws(wanted.values())
         default = self.default
-        kept = default is not None and default.name not in wanted and default.name not in self._filed
         rivals = [s.name for s in wanted.values() if s.global_default]
         if len(rivals) > 1:
             found.append(f"priority classes {', '.join(rivals)} cannot all be the global default: there is one at most")
-        if kept and default is not None and rivals:
+        if rivals and default is not None and default.name not in {**wanted, **self._filed}:
             found.append(
                 f"priority class {rivals[0]} cannot be the global default: {default.name}, which is not in the file, "
                 f"is one; change or remove that first"
