@@ -33,9 +33,7 @@ class Admission:
         self.classes = PriorityClasses()
         self.quotas = ClassQuotas(partial(every_ask, partitions))
         self.budgets = Budgets()
-        """Disruption budgets, which preemption looks at."""
         self.windows = Windows()
-        """Times in which nodes are kept free."""
 
     @property
     def is_asked(self) -> bool:

@@ -90,9 +90,7 @@ def keep_place(app: Application, places: Iterable[Obstacle]) -> None:
 def give_place_back(app: Application, places: Iterable[Obstacle]) -> None:
     """For one of its asks no place is kept any longer: what waits for it is woken."""
     for place in places:
-        left = place.promised[app] - 1
-        if left:
-            place.promised[app] = left
-        else:
+        place.promised[app] -= 1
+        if not place.promised[app]:
             del place.promised[app]
             place.open_gate()

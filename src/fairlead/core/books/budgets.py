@@ -183,9 +183,8 @@ class Budgets(Declared[BudgetSpec]):
 
 def _needed(spec: BudgetSpec, expected: int) -> int:
     """How many have to stay."""
-    if spec.min_available is not None:
-        return scaled(spec.min_available, expected)
-    assert spec.max_unavailable is not None
+    if spec.max_unavailable is None:
+        return scaled(spec.min_available or 0, expected)
     return max(expected - scaled(spec.max_unavailable, expected), 0)
 
 

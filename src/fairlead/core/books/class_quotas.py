@@ -112,12 +112,11 @@ class ClassQuotas(Declared[QuotaSpec]):
         return [self._of[name] for name in sorted(self._of)]
 
     def _changed(self, name: str) -> None:
+        self._of.pop(name, None)
         if name in self._specs:
             self._of[name] = Quota(self._specs[name])
-        else:
-            del self._of[name]
         self._index()
-        for ask in self._asks():
+        for ask in self._asks() if name in self._of else ():
             for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
                 if quota.spec.name == name:
                     quota.add(ask.items, 1)
