@@ -61,16 +61,16 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
 
 
 def create_path(partition: Partition, path: str) -> Queue:
-    """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made."""
+    """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made.
+
+    The recovery queue, for applications that are taken in whatever the rules say, has no limits.
+    """
+    if path == RECOVERY_QUEUE:
+        return _create(partition, partition.root, RECOVERY_QUEUE.partition(".")[2], None, leaf=True)
     queue, missing = check_creatable(partition, path)
     for at, name in enumerate(missing):
         queue = _create(partition, queue, name, queue.template, leaf=at + 1 == len(missing))
     return queue
-
-
-def create_recovery_queue(partition: Partition) -> Queue:
-    """Make the queue for applications that have to be taken in whatever the rules say: in order, without limits."""
-    return _create(partition, partition.root, RECOVERY_QUEUE.partition(".")[2], None, leaf=True)
 
 
 def _create(partition: Partition, parent: Queue, name: str, template: TemplateSpec | None, *, leaf: bool) -> Queue:

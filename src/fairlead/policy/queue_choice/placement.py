@@ -25,7 +25,6 @@ from fairlead.policy.queue_choice.dynamic import (
     apply_namespace_tags,
     check_creatable,
     create_path,
-    create_recovery_queue,
     nearest,
     stated_limits,
 )
@@ -68,7 +67,7 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     queue = partition.root.find(path)
     if queue is None:
         try:
-            queue = create_recovery_queue(partition) if path == RECOVERY_QUEUE else create_path(partition, path)
+            queue = create_path(partition, path)
         except CannotCreate as why:  # a name of its own: compiled, a name has one type
             return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{why}")
     if not queue.is_leaf:
