@@ -82,16 +82,14 @@ class Counted:
         """It counts for these budgets from now on."""
         if names:
             self.works[ask] = names, False
-            for name in names:
-                self.expected[name] += 1
+            self.expected.update(names)
             self.changed(ask)
 
     def leave(self, ask: Ask) -> None:
         """It counts no longer."""
         names, was_healthy = self.works.pop(ask, ((), False))
-        for name in names:
-            self.expected[name] -= 1
-            self.healthy[name] -= was_healthy
+        self.expected.subtract(names)
+        self.healthy.subtract(names if was_healthy else ())
 
     def changed(self, ask: Ask) -> None:
         """It started, or was told to stop."""

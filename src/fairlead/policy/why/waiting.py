@@ -165,8 +165,7 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     seen = _with_own(partition, ask, seen)
     if seen.has_room:
         return None
-    set_aside = _set_aside(partition, ask)
-    if set_aside is not None:
+    if (set_aside := _set_aside(partition, ask)) is not None:
         return set_aside
     if seen.kept_off and not seen.suitable:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
