@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from fairlead.config import kinds
 from fairlead.config.decode import Findings, child_path, read_text_map
 from fairlead.config.yamltree import Node
-from fairlead.core.books.budgets import flaw as budget_flaw
+from fairlead.core.books.budgets import budget_problem
 from fairlead.core.books.class_quotas import SCOPE_KEY, quota_problem
 from fairlead.core.books.classes import BUILT_IN, class_problem
 from fairlead.core.model.constraints import IN, NOT_IN, Requirement
@@ -124,17 +124,12 @@ def check_admission(found: Findings, declaration: AdmissionDeclaration, partitio
     """Every entry by itself, then names that stand twice, two defaults, and what an entry speaks of in vain."""
     _each(found, declaration.priorityclasses, class_problem)
     _each(found, declaration.quotas, quota_problem)
-    _each(found, declaration.budgets, _budget_problem)
+    _each(found, declaration.budgets, budget_problem)
     _one_default(found, declaration.priorityclasses)
     known = {entry.spec.name for entry in declaration.priorityclasses} | {spec.name for spec in BUILT_IN}
     queues = set().union(*(_paths(p.root, "root") for p in partitions))
     for quota in declaration.quotas:
         _warn_of_quota(found, quota, known, queues)
-
-
-def _budget_problem(spec: BudgetSpec) -> tuple[str, str] | None:
-    problem = budget_flaw(spec)
-    return ("", problem) if problem else None
 
 
 def _each(found: Findings, entries: tuple[Placed[S], ...], problem_of: Callable[[S], tuple[str, str] | None]) -> None:

@@ -78,7 +78,7 @@ def _wider_quotas(scheduler: Scheduler, parts: Sequence[Part]) -> list[Event]:
     for part in parts:
         found = quotas.get(part.text)
         if part.what is What.QUOTA and found is not None:
-            spec = wider.get(part.text, found.spec)
+            spec = wider.get(part.text, found)
             most = Limits(spec.resources.as_dict() | {part.resource: part.value})
             wider[part.text] = replace(spec, resources=most)
     if not wider:
@@ -145,7 +145,7 @@ def current_spec(scheduler: Scheduler) -> specs.ClusterSpec:
         partitions=tuple(partition.spec for partition in cluster.partitions.values()),
         priority_classes=tuple(spec for spec in declared.classes if declared.classes.is_of_file(spec.name)),
         budgets=tuple(spec for spec in declared.budgets if declared.budgets.is_of_file(spec.name)),
-        quotas=tuple(q.spec for q in declared.quotas if declared.quotas.is_of_file(q.spec.name)),
+        quotas=tuple(q.spec for q in declared.quotas.by_name() if declared.quotas.is_of_file(q.spec.name)),
         checksum=cluster.checksum,
         text=cluster.text,
     )

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead.core.books.application_limits import closed_queue, closing_ceiling
+from fairlead.core.books.application_limits import closed_place
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model import decisions as d
 from fairlead.core.model import events as e
 from fairlead.core.model.lifecycle import State
@@ -162,10 +163,9 @@ def obstacle_of(ask: Ask) -> Obstacle | None:
     """What holds a waiting ask back above the nodes, or None."""
     app = ask.app
     if app.state is State.ACCEPTED:
-        if closed_queue(app) is not None:
-            return AT_MOST_IN_QUEUE
-        if closing_ceiling(app) is not None:
-            return AT_MOST_OF_USER
+        closed = closed_place(app)
+        if closed is not None:
+            return AT_MOST_OF_USER if isinstance(closed, Ceiling) else AT_MOST_IN_QUEUE
     ceiling = full_ceiling(app, ask.items)
     if ceiling is not None:
         limit = ceiling.max or {}

@@ -108,10 +108,7 @@ def _declared(old: Cluster, decisions: Iterable[Decision], new: Cluster) -> Iter
 
 
 def _specs(cluster: Cluster) -> dict[tuple[str, str], Any]:
-    admission = cluster.admission
-    found: dict[tuple[str, str], Any] = {(CLASS, spec.name): spec for spec in admission.classes}
-    found |= {(QUOTA, quota.spec.name): quota.spec for quota in admission.quotas}
-    return found | {(BUDGET, spec.name): spec for spec in admission.budgets}
+    return {(kind, spec.name): spec for kind in (CLASS, QUOTA, BUDGET) for spec in cluster.admission.of(kind)}
 
 
 def _spec_changes(old: Any, new: Any) -> Iterator[Change]:

@@ -172,7 +172,7 @@ class Trials:
         now_ms = cluster.now_ms
         timers = [(timer.due_ms, timer.kind) for timer in cluster.timers.pending()]
         # A window that begins sets the timer for its end only then.
-        timers += [(due_ms, WINDOW_TIMER) for due_ms in cluster.admission.windows.ends(now_ms)]
+        timers += [(due_ms, WINDOW_TIMER) for _, due_ms in cluster.admission.windows.times(now_ms)]
         end_ms = horizon_ms(now_ms, timers)
         start = self.works((wait_until(now_ms, end_ms, timers),)) if end_ms is not None else None
         if start is not None:

@@ -94,7 +94,7 @@ def quota_views(scheduler: Scheduler) -> list[wire.Quota]:
             jobs=quota.works,
             source="file" if quotas.is_of_file(quota.spec.name) else "api",
         )
-        for quota in quotas
+        for quota in quotas.by_name()
     ]
 
 

@@ -50,7 +50,7 @@ def configure(cluster: Cluster, spec: ClusterSpec) -> None:
     named = {part.name for part in spec.partitions}
     for name in [name for name in cluster.partitions if name not in named]:
         _remove_partition(cluster, cluster.partitions[name])
-    for kind, name, change in cluster.admission.configure(spec, cluster.partitions.values()):
+    for kind, name, change in cluster.admission.configure(spec):
         cluster.out.append(DeclarationChanged(kind, name, change))
     cluster.checksum, cluster.text = spec.checksum, spec.text
     cluster.out.append(Configured(spec.checksum))
@@ -158,7 +158,7 @@ def _remove_partition(cluster: Cluster, partition: Partition) -> None:
         _fail(partition, app)
     cluster.timers.drop(partition.name)
     cluster.admission.windows.forget(partition.name)
-    cluster.admission.budgets.forget(partition.name)
+    cluster.admission.budgets.counted.pop(partition.name, None)  # One of the same name is counted anew.
     del cluster.partitions[partition.name]
 
 

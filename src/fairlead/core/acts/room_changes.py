@@ -38,7 +38,9 @@ def wake_all(partition: Partition) -> None:
     partition.rested_at = None
     for shape in list(partition.nodes.unfit):
         partition.nodes.clear_unfit(shape)
-    partition.trackers.wake_all()
+    for ceiling in partition.trackers.ceilings.values():
+        for demand in (*ceiling.waiting, *ceiling.gated):
+            demand.wake()
     for node in partition.nodes.nodes.values():
         partition.nodes.reserved_again |= dict.fromkeys(node.reservations)
     for queue in partition.root.walk():

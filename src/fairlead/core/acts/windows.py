@@ -54,7 +54,8 @@ def _call_off_swaps(partition: Partition, app: Application) -> None:
 def _close(partition: Partition) -> None:
     windows, now_ms = partition.admission.windows, partition.now_ms
     for (where, name), began_ms in list(windows.opened.items()):
-        times = windows.times(name, now_ms)
+        spec = windows.get(name)
+        times = occurrence(spec, now_ms) if spec is not None else None
         if where == partition.name and (times is None or times[0] != began_ms):
             del windows.opened[where, name]
             partition.out.append(WindowClosed(name, times and times[0], where))

@@ -29,13 +29,11 @@ CLASS, QUOTA, BUDGET, WINDOW = "priority-class", "quota", "budget", "window"
 class Admission:
     """The classes and quotas that new work is measured against; one for all partitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Iterable[Partition] = ()) -> None:
         self.classes = PriorityClasses()
-        self.quotas = ClassQuotas()
+        self.quotas = ClassQuotas(partial(every_ask, partitions))
         self.budgets = Budgets()
-        """Disruption budgets, which preemption looks at."""
         self.windows = Windows()
-        """Times in which nodes are kept free."""
 
     @property
     def is_asked(self) -> bool:
@@ -69,11 +67,10 @@ class Admission:
         of_classes = self.classes.file_problems(spec.priority_classes)
         return [*of_classes, *self.quotas.flaws(spec.quotas), *self.budgets.flaws(spec.budgets)]
 
-    def configure(self, spec: ClusterSpec, partitions: Iterable[Partition]) -> list[tuple[str, str, str]]:
+    def configure(self, spec: ClusterSpec) -> list[tuple[str, str, str]]:
         """The queue file declares this from now on: kind, name and change of whatever differs."""
         declared = {CLASS: spec.priority_classes, QUOTA: spec.quotas, BUDGET: spec.budgets}
-        asks = partial(every_ask, partitions)
-        return [(kind, *change) for kind, specs in declared.items() for change in self.of(kind).configure(specs, asks)]
+        return [(kind, *change) for kind, specs in declared.items() for change in self.of(kind).configure(specs)]
 
     def of(self, kind: str) -> Declared[Any]:
         """The things of this kind."""

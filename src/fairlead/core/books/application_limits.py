@@ -55,14 +55,12 @@ def look_again(app: Application) -> None:
         app.queue.touch_app(app)
 
 
-def closed_queue(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | None:
-    """The first queue from the root down that runs as many applications as it may beside this one, or None."""
-    return next((queue for queue in reversed(app.queue.lineage) if is_closed(queue, app, yielding)), None)
-
-
-def closing_ceiling(app: Application, yielding: Yielding = NONE_YIELDS) -> Ceiling | None:
-    """The first ceiling of its user or group under which as many applications run as may beside this one, or None."""
-    return next((ceiling for ceiling in app.ceilings if is_closed(ceiling, app, yielding)), None)
+def closed_place(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | Ceiling | None:
+    """Where as many applications run as may beside this one: the first queue from the root down, else the first limit
+    of its user or group; None: nowhere.
+    """
+    places: tuple[Queue | Ceiling, ...] = (*reversed(app.queue.lineage), *app.ceilings)
+    return next((place for place in places if is_closed(place, app, yielding)), None)
 
 
 def is_closed(place: Obstacle, app: Application, yielding: Yielding = NONE_YIELDS) -> bool:
@@ -92,9 +90,7 @@ def keep_place(app: Application, places: Iterable[Obstacle]) -> None:
 def give_place_back(app: Application, places: Iterable[Obstacle]) -> None:
     """For one of its asks no place is kept any longer: what waits for it is woken."""
     for place in places:
-        left = place.promised[app] - 1
-        if left:
-            place.promised[app] = left
-        else:
+        place.promised[app] -= 1
+        if not place.promised[app]:
             del place.promised[app]
             place.open_gate()

@@ -12,10 +12,11 @@ for.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.matching import flaw as constraints_flaw
 from fairlead.core.model.plain import to_plain
@@ -23,7 +24,7 @@ from fairlead.core.model.selector_index import SelectorIndex
 from fairlead.core.model.specs import BudgetSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from fairlead.core.books import Application, Ask, Partition
     from fairlead.core.model.specs import AskSpec
@@ -33,18 +34,18 @@ TAG_NAMESPACE = "namespace"
 _PART = re.compile(r"([0-9]{1,3})%")
 
 
-def flaw(spec: BudgetSpec) -> str:
-    """What is wrong with a budget and what to write instead; nothing when it makes sense."""
+def budget_problem(spec: BudgetSpec) -> Problem:
+    """What is wrong with a budget."""
     if not spec.name:
-        return "a budget has no name"
+        return "", "a budget has no name"
     given = [v for v in (spec.min_available, spec.max_unavailable) if v is not None]
     if len(given) != 1:
-        return (
+        return "", (
             f"budget {spec.name}: give either a minimum that stays (minAvailable) or a maximum that may stop "
             "(maxUnavailable), not both or neither"
         )
     bad = _amount_flaw(given[0]) or constraints_flaw(Constraints(selector=spec.selector))
-    return f"budget {spec.name}: {bad}" if bad else ""
+    return ("", f"budget {spec.name}: {bad}") if bad else None
 
 
 def _amount_flaw(amount: int | str) -> str:
@@ -66,14 +67,14 @@ def scaled(amount: int | str, whole: int) -> int:
 class Counted:
     """What each budget counts in one partition."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.expected = dict.fromkeys(names, 0)
+    def __init__(self) -> None:
+        self.expected: Counter[str] = Counter()
         """What waits or runs."""
-        self.healthy = dict.fromkeys(self.expected, 0)
+        self.healthy: Counter[str] = Counter()
         """What runs and was not told to stop."""
         self.works: dict[Ask, tuple[tuple[str, ...], bool]] = {}
         """Of all work that some budget is about: which budgets, and whether it was counted as healthy."""
-        self.coming = dict(self.expected)
+        self.coming: Counter[str] = Counter()
         """What is held until its conditions are met, as of `coming_version` of the partition's held asks."""
         self.coming_version = -1
 
@@ -81,44 +82,40 @@ class Counted:
         """It counts for these budgets from now on."""
         if names:
             self.works[ask] = names, False
-            for name in names:
-                self.expected[name] += 1
+            self.expected.update(names)
             self.changed(ask)
 
     def leave(self, ask: Ask) -> None:
         """It counts no longer."""
         names, was_healthy = self.works.pop(ask, ((), False))
-        for name in names:
-            self.expected[name] -= 1
-            self.healthy[name] -= was_healthy
+        self.expected.subtract(names)
+        self.healthy.subtract(names if was_healthy else ())
 
     def changed(self, ask: Ask) -> None:
         """It started, or was told to stop."""
         names, was_healthy = self.works.get(ask, ((), False))
         is_healthy = ask.node is not None and ask.evict_cause is None
-        if not names or is_healthy == was_healthy:
-            return
-        self.works[ask] = names, is_healthy
+        if names:
+            self.works[ask] = names, is_healthy
         for name in names:
-            self.healthy[name] += 1 if is_healthy else -1
+            self.healthy[name] += is_healthy - was_healthy
 
 
 class Budgets(Declared[BudgetSpec]):
     """All budgets, by name. They hold in each partition for itself."""
 
     def __init__(self) -> None:
-        super().__init__("budget", flaw)
-        self._index: SelectorIndex[str] | None = None
-        """The budgets by the labels that they look at; None: to be made."""
+        super().__init__("budget", budget_problem)
+        self._index: SelectorIndex[str] = SelectorIndex()
+        """The budgets by the labels that they look at."""
         self.counted: dict[str, Counted] = {}
         """By partition; those that were asked for since the budgets last changed."""
 
-    def __iter__(self) -> Iterator[BudgetSpec]:
-        """Every budget, in the order in which they were made."""
-        return iter(self._specs.values())
-
-    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (all counts are void, whichever it was)
-        self._index = None
+    def _changed(self, name: str) -> None:
+        if name in self._index.selectors:
+            self._index.drop(name)
+        if name in self._specs:
+            self._index.add(name, self._specs[name].selector)
         self.counted.clear()
 
     # -- what counts for them -------------------------------------------------------------------------------------
@@ -128,20 +125,10 @@ class Budgets(Declared[BudgetSpec]):
         return () if ask.spec.placeholder else self._about(ask.app, ask.spec)
 
     def _about(self, app: Application, spec: AskSpec) -> tuple[str, ...]:
-        index = self._index
-        if index is None:
-            index = self._index = SelectorIndex()
-            for budget in self._specs.values():
-                index.add(budget.name, budget.selector)
-        found = [name for name in index.matching(spec.labels) if self._is_in_its_namespace(app, name)]
-        if len(found) < 2:
-            return tuple(found)
-        of_it = dict.fromkeys(found)
-        return tuple(name for name in self._specs if name in of_it)
-
-    def _is_in_its_namespace(self, app: Application, name: str) -> bool:
-        namespace = self._specs[name].namespace
-        return not namespace or namespace == app.spec.tags.get(TAG_NAMESPACE, "")
+        namespaces = ("", app.spec.tags.get(TAG_NAMESPACE, ""))
+        matching = self._index.matching(spec.labels)
+        found = {name: None for name in matching if self._specs[name].namespace in namespaces}
+        return tuple(found) if len(found) < 2 else tuple(name for name in self._specs if name in found)
 
     def told_to_stop(self, ask: Ask) -> None:
         """`ask` is told to stop, for the first time: where the place counts, that much less is left, counted or not."""
@@ -161,7 +148,7 @@ class Budgets(Declared[BudgetSpec]):
         if counted is None:
             counted = self.counted[partition.name] = self._count(partition)
         if counted.coming_version != partition.held_asks.version:
-            self._count_coming(counted, partition)
+            counted.coming, counted.coming_version = self._coming(partition), partition.held_asks.version
         expected, healthy, coming = counted.expected, counted.healthy, counted.coming
         return {
             name: max(healthy[name] - _needed(spec, expected[name] + coming[name]), 0)
@@ -171,22 +158,15 @@ class Budgets(Declared[BudgetSpec]):
         }
 
     def _count(self, partition: Partition) -> Counted:
-        counted = Counted(self._specs)
+        counted = Counted()
         for app in partition.applications.values():
             for ask in app.asks.values():
                 counted.enter(ask, self.protecting(ask))
         return counted
 
-    def _count_coming(self, counted: Counted, partition: Partition) -> None:
-        counted.coming = dict.fromkeys(self._specs, 0)
-        for application, held in partition.held_asks:
-            for name in self._about(partition.applications[application], held.spec):
-                counted.coming[name] += 1
-        counted.coming_version = partition.held_asks.version
-
-    def forget(self, partition: str) -> None:
-        """A partition is gone: one of the same name is counted from the start."""
-        self.counted.pop(partition, None)
+    def _coming(self, partition: Partition) -> Counter[str]:
+        held = ((partition.applications[application], each.spec) for application, each in partition.held_asks)
+        return Counter(name for app, spec in held for name in self._about(app, spec))
 
     # -- written down ---------------------------------------------------------------------------------------------
 
@@ -201,9 +181,8 @@ class Budgets(Declared[BudgetSpec]):
 
 def _needed(spec: BudgetSpec, expected: int) -> int:
     """How many have to stay."""
-    if spec.min_available is not None:
-        return scaled(spec.min_available, expected)
-    assert spec.max_unavailable is not None
+    if spec.max_unavailable is None:
+        return scaled(spec.min_available or 0, expected)
     return max(expected - scaled(spec.max_unavailable, expected), 0)
 
 

@@ -10,11 +10,11 @@ placement may make it later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Asks, Declared, in_words
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
 from fairlead.core.model.plain import to_plain
@@ -41,8 +41,8 @@ def _holds(scope: Requirement, priority_class: str) -> bool:
     return bool(priority_class) == (scope.operator == EXISTS)
 
 
-def quota_problem(spec: QuotaSpec) -> tuple[str, str] | None:
-    """The field of the quota that is wrong and what to do about it; None when all is well."""
+def quota_problem(spec: QuotaSpec) -> Problem:
+    """What is wrong with a quota."""
     if not is_subdomain(spec.name):
         return "name", f"'{spec.name[:60]}' is no name for a quota; {SUBDOMAIN_RULE}"
     levels = spec.queue.split(".")
@@ -100,26 +100,23 @@ class Quota:
 class ClassQuotas(Declared[QuotaSpec]):
     """The quotas of all partitions."""
 
-    def __init__(self) -> None:
-        super().__init__("quota", lambda spec: in_words(quota_problem(spec)))
+    def __init__(self, asks: Callable[[], Iterable[Ask]]) -> None:
+        super().__init__("quota", quota_problem)
+        self._asks: Callable[[], Iterable[Ask]] = asks
+        """All work that waits or runs."""
         self._of: dict[str, Quota] = {}
         self._by_queue: dict[str, list[Quota]] = {}
 
-    def __iter__(self) -> Iterator[Quota]:
-        """Every quota, by name."""
-        return iter([self._of[name] for name in sorted(self._of)])
+    def by_name(self) -> list[Quota]:
+        """Every quota with what is admitted under it, in order of name."""
+        return [self._of[name] for name in sorted(self._of)]
 
-    def get(self, name: str) -> Quota | None:
-        """The quota of this name."""
-        return self._of.get(name)
-
-    def _changed(self, name: str, asks: Asks) -> None:
+    def _changed(self, name: str) -> None:
+        self._of.pop(name, None)
         if name in self._specs:
             self._of[name] = Quota(self._specs[name])
-        else:
-            del self._of[name]
         self._index()
-        for ask in asks():
+        for ask in self._asks() if name in self._of else ():
             for quota in self.over(ask.app.queue.path, ask.spec.priority_class):
                 if quota.spec.name == name:
                     quota.add(ask.items, 1)
@@ -153,13 +150,12 @@ class ClassQuotas(Declared[QuotaSpec]):
 
     def add(self, path: str, priority_class: str, items: Items, works: int = 0) -> None:
         """What is admitted in the queue grows by so much."""
-        if self._of:
-            for quota in self.over(path, priority_class):
-                quota.add(items, works)
+        for quota in self.over(path, priority_class):
+            quota.add(items, works)
 
     def copied(self) -> ClassQuotas:
         """The same quotas with the same figures, to try something with."""
-        other = ClassQuotas()
+        other = ClassQuotas(self._asks)
         other._specs = dict(self._specs)
         other._of = {name: Quota(quota.spec, dict(quota.used), quota.works) for name, quota in self._of.items()}
         other._index()
@@ -167,7 +163,7 @@ class ClassQuotas(Declared[QuotaSpec]):
 
     def _index(self) -> None:
         self._by_queue = {}
-        for quota in self:
+        for quota in self.by_name():
             self._by_queue.setdefault(quota.spec.queue.lower(), []).append(quota)
 
     # -- as plain values ----------------------------------------------------------------------------------------------

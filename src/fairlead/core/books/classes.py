@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fairlead.core.books.declared import Asks, Declared, in_words
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import Reason, Refused
@@ -35,8 +35,8 @@ BUILT_IN = (
 )
 
 
-def class_problem(spec: PriorityClassSpec) -> tuple[str, str] | None:
-    """The field of the class that is wrong and what to do about it; None when all is well."""
+def class_problem(spec: PriorityClassSpec) -> Problem:
+    """What is wrong with a class."""
     if not is_subdomain(spec.name):
         return "name", f"'{spec.name[:60]}' is no name for a priority class; {SUBDOMAIN_RULE}"
     if spec.name.startswith(RESERVED_PREFIX):
@@ -54,7 +54,7 @@ class PriorityClasses(Declared[PriorityClassSpec]):
     """The classes that new work may name."""
 
     def __init__(self) -> None:
-        super().__init__("priority class", lambda spec: in_words(class_problem(spec)))
+        super().__init__("priority class", class_problem)
         self._specs = {spec.name: spec for spec in BUILT_IN}
         self.default: PriorityClassSpec | None = None
         """What work gets that names neither class nor priority."""
@@ -62,14 +62,6 @@ class PriorityClasses(Declared[PriorityClassSpec]):
     def __iter__(self) -> Iterator[PriorityClassSpec]:
         """Every class: 1. higher value first, 2. by name."""
         return iter(sorted(self._specs.values(), key=lambda spec: (-spec.value, spec.name)))
-
-    def get(self, name: str) -> PriorityClassSpec | None:
-        """The class of this name."""
-        return self._specs.get(name)
-
-    def names(self) -> tuple[str, ...]:
-        """The names of all classes, in their order."""
-        return tuple(spec.name for spec in self)
 
     def why_not_set(self, spec: PriorityClassSpec) -> Reason | None:
         """Why the class cannot be made or changed so; None when it can."""
@@ -85,7 +77,7 @@ class PriorityClasses(Declared[PriorityClassSpec]):
             return Refused(f"priority class {name} is built in and cannot be removed")
         return super().why_not_remove(name)
 
-    def _changed(self, name: str, asks: Asks) -> None:  # noqa: ARG002 (work keeps what it was admitted with)
+    def _changed(self, name: str) -> None:  # noqa: ARG002 (there is one default, whichever class changed)
         self.default = next((spec for spec in self._specs.values() if spec.global_default), None)
 
     def file_problems(self, specs: Iterable[PriorityClassSpec]) -> list[str]:
@@ -93,11 +85,10 @@ class PriorityClasses(Declared[PriorityClassSpec]):
         wanted = {spec.name: spec for spec in specs}
         found = self.flaws(wanted.values())
         default = self.default
-        kept = default is not None and default.name not in wanted and default.name not in self._filed
         rivals = [s.name for s in wanted.values() if s.global_default]
         if len(rivals) > 1:
             found.append(f"priority classes {', '.join(rivals)} cannot all be the global default: there is one at most")
-        if kept and default is not None and rivals:
+        if rivals and default is not None and default.name not in {**wanted, **self._filed}:
             found.append(
                 f"priority class {rivals[0]} cannot be the global default: {default.name}, which is not in the file, "
                 f"is one; change or remove that first"

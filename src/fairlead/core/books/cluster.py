@@ -18,7 +18,7 @@ class Cluster:
     def __init__(self) -> None:
         self.partitions: dict[str, Partition] = {}
         self.timers = Timers()
-        self.admission = Admission()
+        self.admission = Admission(self.partitions.values())
         self.out: list[Decision] = []
         self.now_ms = 0
         self.started_ms = 0

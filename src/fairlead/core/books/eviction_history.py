@@ -30,11 +30,6 @@ def work_name(ask: Ask) -> str:
     return f"{ask.app.id}/{ask.spec.first_key or ask.key}"
 
 
-def _place(node: Node | None) -> str:
-    """What a node is remembered as; nothing: any node."""
-    return node.id if node is not None else ""
-
-
 class Disruption:
     """The memory of one partition."""
 
@@ -54,7 +49,7 @@ class Disruption:
         self._pairs: dict[str, dict[str, tuple[int, bool]]] = {}
         """By preemptor and victim the news when the one was stopped for the other, and whether a loop was reported."""
         self._fruitless: dict[str, dict[str, tuple[int, int, int]]] = {}
-        """By preemptor and node: how often in vain, at which capacity, and when last."""
+        """By preemptor and node (nothing: any): how often in vain, at which capacity, and when last."""
         self._times: dict[str, deque[int]] = {}
         """By queue with a budget of evictions, the times of the evictions of the last hour; what lost last is last."""
 
@@ -67,8 +62,7 @@ class Disruption:
 
     def note(self, preemptor: Ask, victim: Ask, now_ms: int) -> None:
         """`victim` was told to stop for `preemptor`."""
-        own = self._pairs.setdefault(work_name(preemptor), {})
-        own[work_name(victim)] = (self.news, False)
+        self._pairs.setdefault(work_name(preemptor), {})[work_name(victim)] = (self.news, False)
         if len(self._pairs) > REMEMBERED_MAX:
             self._forget_old_pairs()
         for queue in victim.app.queue.lineage:
@@ -101,15 +95,14 @@ class Disruption:
     def was_stopped_for(self, preemptor: Ask, victim: Ask) -> bool:
         """Whether the one was stopped for the other, and nothing new has come since."""
         own = self._pairs.get(work_name(preemptor)) if self._pairs else None
-        last = own.get(work_name(victim)) if own is not None else None
-        return last is not None and last[0] == self.news
+        return own is not None and own.get(work_name(victim), (-1, False))[0] == self.news
 
     def report_pair(self, preemptor: Ask, victim: Ask) -> bool:
         """Whether this loop is still to be reported; only once."""
         own, name = self._pairs[work_name(preemptor)], work_name(victim)
-        stamp, reported = own[name]
+        stamp, was_reported = own[name]
         own[name] = (stamp, True)
-        return not reported
+        return not was_reported
 
     # -- in vain --------------------------------------------------------------------------------------------------
 
@@ -118,7 +111,7 @@ class Disruption:
 
         None stands for room anywhere that was given up because something did not leave in its time.
         """
-        name, where = work_name(preemptor), _place(node)
+        name, where = work_name(preemptor), node.id if node is not None else ""
         own = self._fruitless.pop(name, {})
         self._fruitless[name] = own  # In order of the last time.
         times, capacity, _ = own.get(where, (0, self.capacity, now_ms))
@@ -130,7 +123,7 @@ class Disruption:
 
     def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
         """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
-        name, where = work_name(preemptor), _place(node)
+        name, where = work_name(preemptor), node.id if node is not None else ""
         own = self._fruitless.get(name, {})
         times, capacity, last_ms = own.get(where, (0, 0, 0))
         until_ms = last_ms + HOUR_MS

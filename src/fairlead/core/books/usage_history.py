@@ -8,10 +8,11 @@ figures change only when an allocation ends or shrinks, so that placing costs no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Book
+from fairlead.core.model.resources import Book, add_to
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node
@@ -21,23 +22,18 @@ INSTANCE_TYPE = "si/instance-type"
 UNKNOWN_INSTANCE = "UNKNOWN"
 
 
+@dataclass(slots=True)
 class Consumption:
     """The figures of one application."""
 
-    __slots__ = ("peak", "spent")
-
-    def __init__(self) -> None:
-        self.peak: Book = {}
-        """The most of each resource that real allocations had at once, up to the last end."""
-        self.spent: dict[tuple[str, str], Book] = {}
-        """By bucket and instance type: amount times milliseconds."""
+    peak: Book = field(default_factory=dict)
+    """The most of each resource that real allocations had at once, up to the last end."""
+    spent: dict[tuple[str, str], Book] = field(default_factory=dict)
+    """By bucket and instance type: amount times milliseconds."""
 
     def note_peak(self, allocated: Book) -> None:
         """Take note of what is allocated, before it becomes less."""
-        peak = self.peak
-        for name, amount in allocated.items():
-            if amount > peak.get(name, 0):
-                peak[name] = amount
+        self.peak |= {name: amount for name, amount in allocated.items() if amount > self.peak.get(name, 0)}
 
     def note_end(self, ask: Ask, node: Node, now_ms: int) -> None:
         """An allocation ends now; call it before the books forget why and where."""
@@ -48,9 +44,7 @@ class Consumption:
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
         key = (bucket, node.spec.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
-        spent = self.spent.setdefault(key, {})
-        for name, amount in ask.items:
-            spent[name] = spent.get(name, 0) + amount * lasted_ms
+        add_to(self.spent.setdefault(key, {}), tuple((name, amount * lasted_ms) for name, amount in ask.items))
 
     def seconds(self, bucket: str) -> dict[str, dict[str, int]]:
         """Amount times whole seconds of a bucket, by instance type."""
@@ -68,7 +62,5 @@ class Consumption:
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Consumption:
         """What `as_plain` wrote."""
-        consumed = cls()
-        consumed.peak = dict(plain["peak"])
-        consumed.spent = {(bucket, instance): dict(book) for bucket, instance, book in plain["spent"]}
-        return consumed
+        spent = {(bucket, instance): dict(book) for bucket, instance, book in plain["spent"]}
+        return cls(dict(plain["peak"]), spent)

@@ -70,9 +70,6 @@ class Ceiling(Obstacle):
         """Whether this is one of them."""
         return app.id in self.applications
 
-    def __repr__(self) -> str:
-        return f"<Ceiling of {self.kind} {self.name} in {self.queue}>"
-
 
 class Allowance:
     """All ceilings over the applications of one user (and group) in one leaf: the user's first, from the leaf up."""
@@ -113,9 +110,6 @@ class Allowance:
                 del ceiling.applications[app]
                 ceiling.open_gate()
 
-    def __repr__(self) -> str:
-        return f"<Allowance {'/'.join(self.key)}>"
-
 
 class Trackers:
     """The limits of one partition's queues, and the ceilings in use."""
@@ -144,11 +138,9 @@ class Trackers:
         """
         mine = groups_of(app.user, app.spec.groups)
         for _, own in self._limited(app.queue):
-            for name in own.groups:
-                if name in mine:
-                    return name
-            if ANYBODY in own.groups:
-                return ANYBODY
+            nearest = next((name for name in own.groups if name in mine), ANYBODY)
+            if nearest in own.groups:
+                return nearest
         return UNGROUPED
 
     def group_limits(self, app: Application, group: str) -> set[str]:
@@ -161,20 +153,14 @@ class Trackers:
 
     def _ceilings(self, leaf: Queue, user: str, group: str) -> Iterator[Ceiling]:
         limited = self._limited(leaf)
-        for path, own in limited:
-            limit = own.users.get(user) or own.users.get(ANYBODY)
+        over = [("user", user, path, own.users.get(user) or own.users.get(ANYBODY)) for path, own in limited]
+        over += [("group", group, path, own.groups.get(group)) for path, own in limited if group != UNGROUPED]
+        for kind, name, path, limit in over:
             if limit is not None:
-                yield self._ceiling("user", user, path, limit)
-        for path, own in limited:
-            if group and group in own.groups:
-                yield self._ceiling("group", group, path, own.groups[group])
-
-    def _ceiling(self, kind: str, name: str, path: str, limit: LimitSpec) -> Ceiling:
-        key = (kind, name, path)
-        found = self.ceilings.get(key)
-        if found is None:
-            found = self.ceilings[key] = Ceiling(kind, name, path, limit)
-        return found
+                key = (kind, name, path)
+                if key not in self.ceilings:
+                    self.ceilings[key] = Ceiling(*key, limit)
+                yield self.ceilings[key]
 
     # -- what counts ----------------------------------------------------------------------------------------------
 
@@ -217,12 +203,6 @@ class Trackers:
             ceiling.holders -= 1
             if not ceiling.holders:
                 del self.ceilings[ceiling.kind, ceiling.name, ceiling.queue]
-
-    def wake_all(self) -> None:
-        """Look at everything again that waits for a ceiling."""
-        for ceiling in self.ceilings.values():
-            for demand in (*ceiling.waiting, *ceiling.gated):
-                demand.wake()
 
 
 def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.books.declared import Declared
+from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.constraints import DOES_NOT_EXIST, NODE_NAME, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 TIMER = "window"
 
 
-def flaw(spec: WindowSpec) -> str:
-    """What is wrong with a window and what to write instead; nothing when it makes sense."""
+def window_problem(spec: WindowSpec) -> Problem:
+    """What is wrong with a window."""
     if not spec.name:
-        return "a window has no name"
+        return "name", "a window has no name"
     if spec.length_ms <= 0:
-        return f"window {spec.name}: it has to be longer than nothing"
+        return "length", f"window {spec.name}: it has to be longer than nothing"
     if spec.starts_ms < 0:
-        return f"window {spec.name}: it begins before 1970"
+        return "starts", f"window {spec.name}: it begins before 1970"
     if spec.every_ms < 0 or 0 < spec.every_ms <= spec.length_ms:
-        return f"window {spec.name}: it would come again before it is over; make it shorter, or let it come less often"
-    return ""
+        advice = "make it shorter, or let it come less often"
+        return "every", f"window {spec.name}: it would come again before it is over; {advice}"
+    return None
 
 
 def occurrence(spec: WindowSpec, now_ms: int) -> tuple[int, int] | None:
@@ -56,12 +57,10 @@ def occurrence(spec: WindowSpec, now_ms: int) -> tuple[int, int] | None:
 
 def is_for(spec: WindowSpec, app: Application) -> bool:
     """Whether the window is for the work of this application, and keeps it from nothing."""
-    if app.spec.user in spec.users:
-        return True
     queues = [path.lower() for path in spec.queues]
-    if queues and any(queue.path in queues for queue in app.queue.lineage):
+    if app.spec.user in spec.users or any(group in spec.groups for group in app.spec.groups):
         return True
-    return bool(spec.groups) and any(group in spec.groups for group in app.spec.groups)
+    return bool(queues) and any(queue.path in queues for queue in app.queue.lineage)
 
 
 def covers(spec: WindowSpec, node: Node) -> bool:
@@ -82,18 +81,9 @@ class Windows(Declared[WindowSpec]):
     """All windows, by name. They hold in every partition."""
 
     def __init__(self) -> None:
-        super().__init__("window", flaw)
+        super().__init__("window", window_problem)
         self.opened: dict[tuple[str, str], int] = {}
         """By partition and name those that are open and were said to be: when they began."""
-
-    def __iter__(self) -> Iterator[WindowSpec]:
-        """Every window, in the order in which they were made."""
-        return iter(self._specs.values())
-
-    def times(self, name: str, now_ms: int) -> tuple[int, int] | None:
-        """When the window begins and ends, this time or next; None: it is over, or was removed."""
-        spec = self._specs.get(name)
-        return occurrence(spec, now_ms) if spec is not None else None
 
     def forget(self, partition: str) -> None:
         """A partition is gone: nothing is open there."""
@@ -112,17 +102,12 @@ class Windows(Declared[WindowSpec]):
 
     def where(self, partition: Partition, ask: Ask) -> Constraints:
         """Where it may run if it starts now."""
-        own = ask.spec.where
-        if not self._specs:
+        own, ahead = ask.spec.where, [spec for spec, _, _ in self.ahead_of(ask, partition.now_ms)]
+        if not ahead:
             return own
-        kept_free: dict[str, None] = {}
-        for spec, _, _ in self.ahead_of(ask, partition.now_ms):
-            if not spec.nodes:
-                return replace(own, selector=(*own.selector, _NOWHERE))
-            kept_free |= dict.fromkeys(spec.nodes)
-        if not kept_free:
-            return own
-        return replace(own, selector=(*own.selector, Requirement(NODE_NAME, NOT_IN, tuple(kept_free))))
+        kept_free = dict.fromkeys(node for spec in ahead for node in spec.nodes)
+        is_elsewhere = Requirement(NODE_NAME, NOT_IN, tuple(kept_free))
+        return replace(own, selector=(*own.selector, is_elsewhere if all(spec.nodes for spec in ahead) else _NOWHERE))
 
     def narrow(self, partition: Partition, ask: Ask) -> Constraints:
         """The same; when that changes with time, there is a timer for it."""
@@ -136,18 +121,14 @@ class Windows(Declared[WindowSpec]):
         limit_ms = ask.spec.time_limit_ms
         if limit_ms is None:
             return None
-        due = (start_ms - limit_ms + 1 for start_ms, _ in self._all_times(now_ms))
+        due = (start_ms - limit_ms + 1 for start_ms, _ in self.times(now_ms))
         return min((due_ms for due_ms in due if due_ms > now_ms), default=None)
 
     def next_ms(self, now_ms: int) -> int | None:
         """When the next window begins or ends."""
-        return min((at_ms for times in self._all_times(now_ms) for at_ms in times if at_ms > now_ms), default=None)
+        return min((at_ms for times in self.times(now_ms) for at_ms in times if at_ms > now_ms), default=None)
 
-    def ends(self, now_ms: int) -> list[int]:
-        """When each window ends, this time or next."""
-        return [ends_ms for _, ends_ms in self._all_times(now_ms)]
-
-    def _all_times(self, now_ms: int) -> list[tuple[int, int]]:
+    def times(self, now_ms: int) -> list[tuple[int, int]]:
         """When each that is not over begins and ends, this time or next."""
         return [times for spec in self._specs.values() if (times := occurrence(spec, now_ms)) is not None]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_queue, closing_ceiling
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_place
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import (
@@ -62,7 +62,7 @@ def closed_gate(app: Application, yielding: Yielding = NONE_YIELDS) -> Queue | C
         return None
     if app.gives_way_to is not None:
         return app.gives_way_to.queue  # When that ends, it waits with another demand (`gangs.part_ways`).
-    return closed_queue(app, yielding) or closing_ceiling(app, yielding)
+    return closed_place(app, yielding)
 
 
 def full_ceiling(app: Application, items: Items) -> Ceiling | None:

@@ -8,11 +8,10 @@ Invariant: a refused order changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from fairlead.core.acts import windows
-from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, WINDOW, every_ask
+from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, WINDOW
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.model import events
 from fairlead.core.model.decisions import DeclarationChanged, DeclarationRejected
@@ -35,7 +34,7 @@ def declare(cluster: Cluster, event: Declaration) -> None:
     refused = book.why_not_set(event.spec)
     if refused is not None:
         cluster.out.append(DeclarationRejected(kind, name, refused))
-    elif change := book.set(event.spec, partial(every_ask, cluster.partitions.values())):
+    elif change := book.set(event.spec):
         _changed(cluster, kind, name, change, event.who)
 
 

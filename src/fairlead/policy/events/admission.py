@@ -59,7 +59,7 @@ def with_class(admission: Admission, spec: AskSpec) -> AskSpec | Reason:
     if spec.priority_class:
         found = classes.get(spec.priority_class)
         if found is None:
-            return UnknownPriorityClass(spec.priority_class, classes.names())
+            return UnknownPriorityClass(spec.priority_class, tuple(known.name for known in classes))
         if spec.priority not in (0, found.value):
             return PriorityMismatch(found.name, found.value, spec.priority)
     elif spec.priority or spec.priority_resolved or classes.default is None:

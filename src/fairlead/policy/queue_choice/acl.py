@@ -36,12 +36,9 @@ class AccessList:
         return self.everybody or user in self.named_users or any(group in self.named_groups for group in groups)
 
 
-NOBODY = AccessList()
-
-
 def access_list_problem(text: str) -> str:
     """What is wrong with an access list, as a sentence; empty when it can be read."""
-    if text.strip() != EVERYBODY and text.strip() and len(text.split(" ")) > 2:
+    if text.strip() not in ("", EVERYBODY) and len(text.split(" ")) > 2:
         return f"multiple spaces found in ACL: '{text}'"
     return ""
 
@@ -49,12 +46,10 @@ def access_list_problem(text: str) -> str:
 @lru_cache(maxsize=4096)
 def read_access_list(text: str) -> AccessList:
     """The list that a text means; one that cannot be read allows no user."""
-    if text.strip() == EVERYBODY:
-        return AccessList(everybody=True)
     if access_list_problem(text):
-        return NOBODY
+        return AccessList()
     users, _, groups = text.partition(" ")
-    if EVERYBODY in (users, groups):
+    if EVERYBODY in (text.strip(), users, groups):
         return AccessList(everybody=True)
     return AccessList(
         named_users=frozenset(name for name in users.split(",") if ACL_USER.fullmatch(name)),
@@ -70,7 +65,5 @@ def may_submit(queue: Queue, user: str, groups: tuple[str, ...] = ()) -> bool:
     if queue.path == RECOVERY_QUEUE:
         return False
     groups = groups_of(user, groups)
-    return any(
-        read_access_list(q.submit_acl).allows(user, groups) or read_access_list(q.admin_acl).allows(user, groups)
-        for q in queue.lineage
-    )
+    lists = (text for above in queue.lineage for text in (above.submit_acl, above.admin_acl))
+    return any(read_access_list(text).allows(user, groups) for text in lists)

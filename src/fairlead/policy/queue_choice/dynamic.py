@@ -37,20 +37,17 @@ class CannotCreate(ValueError):
 
 def nearest(root: Queue, path: str) -> tuple[Queue, list[str]]:
     """The last queue on a path that exists, and the names that are missing below it. `path` begins at the root."""
-    queue, names = root, path.lower().split(".")[1:]
-    for at, name in enumerate(names):
-        child = queue.children.get(name)
-        if child is None:
-            return queue, names[at:]
-        queue = child
-    return queue, []
+    queue, missing = root, path.lower().split(".")[1:]
+    while missing and missing[0] in queue.children:
+        queue, missing = queue.children[missing[0]], missing[1:]
+    return queue, missing
 
 
 def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
     """`nearest`, for a path whose missing queues can be made. Raises `CannotCreate` if they cannot."""
     queue, missing = nearest(partition.root, path)
     if not missing:
-        return queue, missing
+        return queue, []
     if queue.is_leaf:
         raise CannotCreate(f"creation of queue {path} failed parent is already a leaf: {queue.path}")
     if queue.state is QueueState.DRAINING:
@@ -64,16 +61,16 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
 
 
 def create_path(partition: Partition, path: str) -> Queue:
-    """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made."""
+    """Make the queues that are missing on a path, the last of them a leaf. Raises `CannotCreate`; then none is made.
+
+    The recovery queue, for applications that are taken in whatever the rules say, has no limits.
+    """
+    if path == RECOVERY_QUEUE:
+        return _create(partition, partition.root, RECOVERY_QUEUE.partition(".")[2], None, leaf=True)
     queue, missing = check_creatable(partition, path)
     for at, name in enumerate(missing):
         queue = _create(partition, queue, name, queue.template, leaf=at + 1 == len(missing))
     return queue
-
-
-def create_recovery_queue(partition: Partition) -> Queue:
-    """Make the queue for applications that have to be taken in whatever the rules say: in order, without limits."""
-    return _create(partition, partition.root, RECOVERY_QUEUE.partition(".")[2], None, leaf=True)
 
 
 def _create(partition: Partition, parent: Queue, name: str, template: TemplateSpec | None, *, leaf: bool) -> Queue:
@@ -102,9 +99,7 @@ def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, 
 def stated_limits(tags: Mapping[str, str]) -> tuple[dict[str, int] | None, dict[str, int] | None] | None:
     """The maximum and the guarantee that tags state for a dynamic leaf; None: they state neither."""
     quota, guaranteed = (_limits(tags.get(tag, "")) for tag in (TAG_QUOTA, TAG_GUARANTEED))
-    if quota is None and guaranteed is None:
-        return None
-    return (quota.as_dict() if quota else None, guaranteed.as_dict() if guaranteed else None)
+    return None if quota is None and guaranteed is None else (quota, guaranteed)
 
 
 def _limits_changed(partition: Partition, leaf: Queue) -> None:
@@ -125,32 +120,23 @@ def _limits_changed(partition: Partition, leaf: Queue) -> None:
 
 
 def _positive_count(text: str) -> int:
-    if not text or len(text) > 20 or not (text.isascii() and text.isdigit()):
-        return 0
-    count = int(text)
+    count = int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else 0
     return count if count <= _UINT64_MAX else 0
 
 
-def _limits(text: str) -> Limits | None:
+def _limits(text: str) -> dict[str, int] | None:
     """The limit in `{"resources": {"vcore": {"value": 10000}}}`; None when it is none, or not above zero."""
     if not text or len(text) > _TAG_LENGTH_MAX:
         return None
     try:
-        plain = json.loads(text)
-    except (ValueError, RecursionError):
+        limits = Limits({name: _value(quantity) for name, quantity in json.loads(text)["resources"].items()})
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):  # No JSON, or not of this form.
         return None
-    resources = plain.get("resources") if isinstance(plain, dict) else None
-    if not isinstance(resources, dict):
-        return None
-    amounts = {name: _value(quantity) for name, quantity in resources.items()}
-    if any(amount is None for amount in amounts.values()):
-        return None
-    limits = Limits({name: amount for name, amount in amounts.items() if amount is not None})
-    return limits if limits.is_set else None
+    return limits.as_dict() if limits.is_set else None
 
 
-def _value(quantity: Any) -> int | None:
-    value = quantity.get("value", 0) if isinstance(quantity, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if INT64_MIN <= value <= INT64_MAX else None
+def _value(quantity: Any) -> int:
+    value = quantity.get("value", 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not INT64_MIN <= value <= INT64_MAX:
+        raise ValueError("no amount")
+    return value

@@ -25,7 +25,6 @@ from fairlead.policy.queue_choice.dynamic import (
     apply_namespace_tags,
     check_creatable,
     create_path,
-    create_recovery_queue,
     nearest,
     stated_limits,
 )
@@ -62,13 +61,13 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
     """The leaf for this application, made if need be, or why it is refused. `spec` has a resolved user."""
     applicant = _applicant(spec)
     try:
-        path = _choose(partition, applicant)
+        path = next(attempt.path for attempt in attempts(partition, applicant) if attempt.obstacle is None)
     except RuleError as error:
         return Refused(f"failed to place application {spec.id}: {error}")
     queue = partition.root.find(path)
     if queue is None:
         try:
-            queue = create_recovery_queue(partition) if path == RECOVERY_QUEUE else create_path(partition, path)
+            queue = create_path(partition, path)
         except CannotCreate as why:  # a name of its own: compiled, a name has one type
             return Refused(f"failed to create rule based queue {path} for application {spec.id}\n{why}")
     if not queue.is_leaf:
@@ -79,14 +78,6 @@ def place_application(partition: Partition, spec: ApplicationSpec) -> Queue | Re
         return queue
     queue_removal.clean_if_leaving(partition, queue)
     return refused
-
-
-def _choose(partition: Partition, applicant: Applicant) -> str:
-    """The path by the first rule whose result the application may use. Raises `RuleError` when there is none."""
-    for attempt in attempts(partition, applicant):
-        if attempt.obstacle is None:
-            return attempt.path
-    raise RuleError(_NO_RULE)
 
 
 def _applicant(spec: ApplicationSpec) -> Applicant:
@@ -106,7 +97,7 @@ class Attempt:
 def attempts(partition: Partition, applicant: Applicant) -> Iterator[Attempt]:
     """The rules tried in their order, then what holds without rules; the first without an obstacle counts.
 
-    Raises `RuleError` where the application has to be rejected at once.
+    Raises `RuleError` where the application has to be rejected at once, and after the last of them.
     """
     root, is_forced = partition.root, _is_forced(applicant.tags)
     try:
@@ -126,6 +117,7 @@ def attempts(partition: Partition, applicant: Applicant) -> Iterator[Attempt]:
         yield Attempt(AS_FORCED, RECOVERY_QUEUE)
     elif root.find(DEFAULT_QUEUE) is not None:
         yield Attempt(AS_DEFAULT, DEFAULT_QUEUE, _obstacle(root, DEFAULT_QUEUE, applicant))
+    raise RuleError(_NO_RULE)
 
 
 def _obstacle(root: Queue, path: str, applicant: Applicant) -> Reason | None:
@@ -169,11 +161,11 @@ def foresee(partition: Partition, spec: ApplicationSpec) -> Foreseen:
         for attempt in attempts(partition, _applicant(resolved)):
             tried.append(attempt)
             if attempt.obstacle is None:
-                refused = _foreseen_obstacle(partition, attempt.path.lower(), resolved)
-                return Foreseen(attempt.path.lower(), attempt.rule, tuple(tried), refused)
+                break
+        path = tried[-1].path.lower()
+        return Foreseen(path, tried[-1].rule, tuple(tried), _foreseen_obstacle(partition, path, resolved))
     except (RuleError, CannotCreate) as error:
         return Foreseen(tried=tuple(tried), refused=Refused(str(error)))
-    return Foreseen(tried=tuple(tried), refused=Refused(_NO_RULE))
 
 
 def _foreseen_obstacle(partition: Partition, path: str, spec: ApplicationSpec) -> Refused | None:
@@ -219,10 +211,7 @@ def _why_not_gang(
 
 def lower_names(tags: Mapping[str, str]) -> dict[str, str]:
     """Tags by name in lower case; of names that then are alike the first in order counts."""
-    lowered: dict[str, str] = {}
-    for name in sorted(tags):
-        lowered.setdefault(name.lower(), tags[name])
-    return lowered
+    return {name.lower(): tags[name] for name in sorted(tags, reverse=True)}
 
 
 def _is_forced(tags: Mapping[str, str]) -> bool:

@@ -72,8 +72,7 @@ def build_filter(spec: FilterSpec | None) -> Filter:
         raise RuleError(f"invalid rule filter type {spec.type}, filter type must be either '', allow or deny")
     if not spec.users and not spec.groups:
         return Filter(allow=kind != "deny")
-    users = _matcher(spec.users, USER_NAME, "user")
-    groups = _matcher(spec.groups, GROUP_NAME, "group")
+    users, groups = _matcher(spec.users, USER_NAME, "user"), _matcher(spec.groups, GROUP_NAME, "group")
     return Filter(kind != "deny", users, groups)
 
 

@@ -25,11 +25,9 @@ def alike(partition: Partition, ask: Ask) -> Alike | None:
     app, shape = ask.app, ask.shape
     if shape is None or ask.batch is None or ask.where is not ask.spec.where:
         return None
-    if ask.nomination is not None or ask.reserved_on is not None:
+    if ask.nomination is not None or ask.reserved_on is not None or partition.reserving.of:
         return None
     if app.groups or app.awaited_by or app.gives_way_to is not None or app.backoff_until_ms is not None:
         return None
     enters = has_to_enter(app)
-    if enters == IS_PROMISED or partition.reserving.of:
-        return None
-    return app.queue, shape, app.allowance, enters
+    return (app.queue, shape, app.allowance, enters) if enters != IS_PROMISED else None

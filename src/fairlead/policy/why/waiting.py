@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
-def _looked_up(what: Hashable, look: Callable[[], Seen]) -> Seen:
-    """A look at all nodes, made anew."""
-    del what
-    return look()
-
-
-def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) -> Reason:
+def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
     """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
     the same for every ask that has it, as long as nothing changes.
     """
@@ -62,10 +56,8 @@ def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = _looked_up) ->
 
 def _gangs_hold_each_other(ask: Ask) -> Reason | None:
     """Its gang gave way to another one; or another one gives way to it, and has not left yet."""
-    app, other = ask.app, ask.app.gives_way_to
-    gives_way = other is not None
-    if other is None:
-        other = next((younger for younger in app.awaited_by if younger.allocations), None)
+    app, gives_way = ask.app, ask.app.gives_way_to is not None
+    other = app.gives_way_to or next((younger for younger in app.awaited_by if younger.allocations), None)
     if other is None:
         return None
     holds, other_holds = ({n: v for n, v in a.placeholders.items() if v} for a in (app, other))
@@ -122,12 +114,11 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     full = payer(ask).short_of_room(ask.items)
     if full is not None:
         return queue_full(full, ask.items)
-    if partition.nominations:
-        full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
-        if full is not None:
-            return queue_promised(partition, full, ask.items, ask)
-        if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
-            return _limit_promised(partition, ceiling, ask)
+    full = nominations.queue_short_of_kept(partition, payer(ask), ask.items, (ask,))
+    if full is not None:
+        return queue_promised(partition, full, ask.items, ask)
+    if (ceiling := nominations.limit_short_of_kept(partition, ask)) is not None:
+        return _limit_promised(partition, ceiling, ask)
     if partition.nodes.sum_has_room(ask.items):
         return None
     total, used = partition.nodes.total, partition.root.allocated
@@ -174,15 +165,14 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     seen = _with_own(partition, ask, seen)
     if seen.has_room:
         return None
-    set_aside = _set_aside(partition, ask)
-    if set_aside is not None:
+    if (set_aside := _set_aside(partition, ask)) is not None:
         return set_aside
     if seen.kept_off and not seen.suitable:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
-    kept = {r: closest.available.get(r, 0) - closest.free.get(r, 0) for r in free} if closest else {}
-    held = {r: min(amount, free[r]) for r, amount in kept.items()}  # The rest has yet to become free.
+    # What is kept beyond what is free has yet to become free.
+    held = {r: min(v - closest.free.get(r, 0), v) for r, v in free.items()} if closest else {}
     return reasons.NoNodeHasRoom(
         needed=dict(ask.items),
         free=free,
@@ -211,14 +201,9 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
     """Node by node, whatever the ask wants of them."""
     nodes = partition.nodes
     candidates = [nodes.nodes[ask.required_node]] if ask.required_node else [n for n in nodes.every() if n.is_open]
-    kept_off: Counter[str] = Counter()
-    suitable = []
-    for node in candidates:
-        filtered = filter_on(nodes, ask, node)
-        if filtered is None:
-            suitable.append(node)
-        else:
-            kept_off[filtered] += 1
+    filters = {node: filter_on(nodes, ask, node) for node in candidates}
+    kept_off = Counter(filtered for filtered in filters.values() if filtered is not None)
+    suitable = [node for node, filtered in filters.items() if filtered is None]
     has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in suitable)
     closest = None if has_room else min(suitable, key=lambda n: (n.shortage(ask.items), n.id), default=None)
     return Seen(dict(kept_off), len(suitable), has_room, closest)

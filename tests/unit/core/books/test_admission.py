@@ -44,8 +44,7 @@ def test_an_ask_counts_once_while_it_is_there() -> None:
     admission = Admission()
     admission.quotas.set(FOUR)
     one = ask(application(tree("root.a")["root.a"]), "k", {"vcore": 3})
-    quota = admission.quotas.get("four")
-    assert quota is not None
+    [quota] = admission.quotas.by_name()
     admission.enter(one)
     assert (quota.used, quota.works) == ({"vcore": 3}, 1)
     admission.resized(one, (("vcore", 3),), (("vcore", 2),))
@@ -91,14 +90,14 @@ def test_the_file_says_what_changes() -> None:
     """Kind, name and change of whatever differs; what is as before is not named."""
     admission = Admission()
     first = ClusterSpec(partitions=PARTS, priority_classes=(HIGH,), quotas=(FOUR,), budgets=(KEEP,))
-    assert admission.configure(first, ()) == [
+    assert admission.configure(first) == [
         (CLASS, "high", "added"),
         (QUOTA, "four", "added"),
         (BUDGET, "keep", "added"),
     ]
     higher = PriorityClassSpec(name="high", value=200)
     then = ClusterSpec(partitions=PARTS, priority_classes=(higher,), quotas=(FOUR,))
-    assert admission.configure(then, ()) == [(CLASS, "high", "changed"), (BUDGET, "keep", "removed")]
+    assert admission.configure(then) == [(CLASS, "high", "changed"), (BUDGET, "keep", "removed")]
 
 
 def test_all_that_is_wrong_in_a_file_is_said() -> None:

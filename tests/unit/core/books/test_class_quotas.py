@@ -27,8 +27,8 @@ def quota(name: str = "q", queue: str = "root.a", vcore: int | None = 2, *scopes
 
 def quotas(*specs: QuotaSpec, there: tuple[Ask, ...] = ()) -> ClassQuotas:
     """These in force, with what is there already."""
-    made = ClassQuotas()
-    made.configure(specs, lambda: iter(there))
+    made = ClassQuotas(lambda: iter(there))
+    made.configure(specs)
     return made
 
 
@@ -85,7 +85,7 @@ def test_a_new_quota_counts_what_is_there() -> None:
     app = application(tree("root.a")["root.a"])
     there = (ask(app, "one"), ask(app, "two", {"vcore": 3}))
     held = quotas(quota(), there=there)
-    [counted] = held
+    [counted] = held.by_name()
     assert (counted.used, counted.works) == ({"vcore": 4}, 2)
     held.count(there[1], -1)
     assert (counted.used, counted.works) == ({"vcore": 1}, 1)
@@ -95,8 +95,8 @@ def test_to_try_something_changes_nothing() -> None:
     held = quotas(quota())
     tried = held.copied()
     tried.add("root.a", "", ONE, 1)
-    assert [q.used for q in held] == [{}]
-    assert [q.used for q in tried] == [{"vcore": 1}]
+    assert [q.used for q in held.by_name()] == [{}]
+    assert [q.used for q in tried.by_name()] == [{"vcore": 1}]
 
 
 @pytest.mark.parametrize(

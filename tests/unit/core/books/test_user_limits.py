@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from loose_books import application, tree
 
-from fairlead.core.books.application_limits import closing_ceiling
+from fairlead.core.books.application_limits import closed_place
 from fairlead.core.books.applications import Application
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import UNGROUPED, Ceiling, Trackers
@@ -100,10 +100,10 @@ def test_as_many_applications_run_as_may() -> None:
     assert first.allowance is second.allowance
     assert first.allowance is not None
     first.allowance.add(first.id, ONE)
-    assert isinstance(closing_ceiling(second), Ceiling)
-    assert closing_ceiling(first) is None
+    assert isinstance(closed_place(second), Ceiling)
+    assert closed_place(first) is None
     first.allowance.strike_off(first.id)
-    assert closing_ceiling(second) is None
+    assert closed_place(second) is None
 
 
 def test_a_ceiling_goes_with_the_last_that_is_under_it() -> None:

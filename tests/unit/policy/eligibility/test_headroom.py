@@ -70,7 +70,7 @@ def test_a_limit_of_its_user_blocks_the_demand() -> None:
     c.submit("w", 1)
     ask = looked_at(c)
     assert ask.batch is not None
-    assert repr(ask.batch.demand.obstacle) == "<Ceiling of user nobody in root.a>"
+    assert ask.batch.demand.obstacle is ask.app.ceilings[0]
 
 
 def test_a_closed_gate_comes_before_all_else() -> None:

@@ -78,8 +78,7 @@ def limit(s: Scheduler, name: str, queue: str, amount: int, *classes: str) -> li
 
 
 def used(s: Scheduler, name: str) -> int:
-    quota = s.cluster.admission.quotas.get(name)
-    assert quota is not None
+    [quota] = [quota for quota in s.cluster.admission.quotas.by_name() if quota.spec.name == name]
     return quota.used.get("vcore", 0)
 
 
