@@ -48,7 +48,7 @@ class Ground:
     def discouraging(self) -> Counts:
         """For each row, how many of its taints would rather have it left alone, and are not tolerated."""
         if self._discouraging is None:
-            found = (discouraging(n.spec.taints, self._tolerations) if n.discourages else 0 for n in self._nodes)
+            found = (discouraging(n.spec.taints, self._tolerations) if n.spec.taints else 0 for n in self._nodes)
             self._discouraging = np.fromiter(found, dtype=np.int64, count=len(self._nodes))
         return self._discouraging
 

@@ -1,6 +1,6 @@
 """The order of nodes: kept by (score, id), and for amounts that are asked for again and again also by what has room.
 
-Decides only which node comes first; what a score is and what may run there is the matter of `core.books.nodes`. Never
+Decides only which node comes first; a node knows its score, `core.books.nodes` what may run there. Never
 changes a node's books. Invariant: the answer is that of walking all common nodes by (score, id).
 
 One heap has all common nodes and answers while its first ones have room. Where those are full (as they are when the
@@ -65,11 +65,9 @@ class RoomOrder:
 class NodeOrder:
     """The common nodes of one table in order, and the orders for single amounts."""
 
-    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp", "changed", "emptiest_first")
+    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp", "changed")
 
-    def __init__(self, nodes: dict[str, Node], columns: Columns, emptiest_first: bool) -> None:
-        self.emptiest_first = emptiest_first
-        """The smallest share in use is first; else the largest."""
+    def __init__(self, nodes: dict[str, Node], columns: Columns) -> None:
         self.changed: dict[Node, None] = {}
         """Nodes whose score, room or openness changed since they were put in their place."""
         self._nodes = nodes
@@ -82,17 +80,16 @@ class NodeOrder:
 
     def _enter(self) -> None:
         """Each common node that changed stands where it belongs now, and nowhere else."""
-        heap, changed, emptiest_first = self._heap, self.changed, self.emptiest_first
+        heap, changed = self._heap, self.changed
         are_many, has_grown = len(changed) > len(heap), False
         while changed:
             node, _ = changed.popitem()
             if not node.schedulable or node.reservations or node.keeps_away:
                 node.stamp = 0
                 continue
-            usage = node.usage()
             self._stamp += 1
             node.stamp = self._stamp
-            entry = (usage if emptiest_first else 1.0 - usage, node.id, node.stamp, node)
+            entry = (node.score(), node.id, node.stamp, node)
             if self._rooms:
                 self._log.append(entry)
             if are_many:

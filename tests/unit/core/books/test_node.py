@@ -67,17 +67,17 @@ def test_a_new_size_of_running_work_counts_at_once() -> None:
 
 
 @pytest.mark.parametrize(("used", "share"), [(0, 0.0), (2, 0.5), (6, 1.5)])
-def test_usage_is_the_weighted_share_in_use(used: int, share: float) -> None:
+def test_the_score_is_the_weighted_share_in_use(used: int, share: float) -> None:
     there = node(vcore=4, memory=100)
     there.weigh(NodeSortSpec(weights={"vcore": 2.0}))
     there.take(ask("k", vcore=used, memory=50))
-    assert there.usage() == share
+    assert there.score() == share
 
 
 def test_a_node_of_which_nothing_counts_is_empty() -> None:
     there = node(vcore=4)
     there.weigh(NodeSortSpec(weights={"gpu": 1.0}))
-    assert there.usage() == 0.0
+    assert there.score() == 0.0
 
 
 def test_a_taint_keeps_ordinary_work_away_unless_it_is_a_wish() -> None:
