@@ -23,14 +23,7 @@ class Narrow:
 
     def __init__(self) -> None:
         self.room_on: dict[Shape, dict[Node, None]] = {}
-
-    def begin(self, shape: Shape, node: Node) -> None:
-        """No node had room for the shape; now this one may."""
-        self.room_on[shape] = {node: None}
-
-    def forget(self, shape: Shape) -> None:
-        """Nothing is known any longer about where the shape may fit."""
-        self.room_on.pop(shape, None)
+        """A shape comes in when no node had room for it and one gained; when it is absent, nothing is known."""
 
     def gained(self, node: Node) -> None:
         """The node may have room for more."""

@@ -12,6 +12,7 @@ nodes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
@@ -42,24 +43,18 @@ Entry = tuple[float, str, int, "Node"]
 """Score, id and stamp of a node, and the node; it counts as long as the stamp is the node's."""
 
 
+@dataclass(slots=True, eq=False)
 class RoomOrder:
     """The common nodes in order, but for those that were found without room for one amount and did not change since."""
 
-    __slots__ = ("heap", "is_kept", "items", "read", "searches")
-
-    def __init__(self, items: Items, searches: int) -> None:
-        self.items = items
-        self.heap: list[Entry] = []
-        self.is_kept = False
-        """The heap is true up to where the log was read."""
-        self.read = 0
-        self.searches = searches
-        """So often were all nodes searched for it, each time soon after the last."""
-
-    def forget(self) -> None:
-        """It is not worth keeping; it may be again."""
-        self.heap.clear()
-        self.is_kept, self.searches = False, 0
+    items: Items
+    searches: int
+    """So often were all nodes searched for it, each time soon after the last."""
+    read: int
+    """How much of the log."""
+    heap: list[Entry] = field(default_factory=list)
+    is_kept: bool = False
+    """The heap is true up to where the log was read."""
 
 
 class NodeOrder:
@@ -132,7 +127,8 @@ class NodeOrder:
             if own is not None and own.is_kept:
                 if not self._is_forgotten(own):
                     return self._first_of(own)
-                own.forget()
+                own.heap.clear()
+                own.is_kept, own.searches = False, 0
             aside.append(heappop(heap))
             if len(aside) >= tries:
                 found = self._search(items)
@@ -168,8 +164,7 @@ class NodeOrder:
                 self._rooms[other.items] = other  # The next time another one is looked at.
                 return None
             is_dear = False
-        own = self._rooms[items] = RoomOrder(items, SEARCHES if is_dear else 0)
-        own.read = len(self._log)
+        own = self._rooms[items] = RoomOrder(items, SEARCHES if is_dear else 0, len(self._log))
         return own
 
     def _is_asked_often(self, order: RoomOrder) -> bool:

@@ -185,7 +185,7 @@ class NodeTable:
                 self._seek(shape, shape.oldest_ms)
         elif self.only_room_counts(shape):
             if not shape.watched:
-                self.narrow.begin(shape, node)  # It has room on no node that does not gain from now on.
+                self.narrow.room_on[shape] = {node: None}  # It has room on no node that does not gain from now on.
             self.clear_unfit(shape)
         elif misfit(shape.where, node) is None:
             self.clear_unfit(shape)
@@ -231,7 +231,7 @@ class NodeTable:
             self.seekable.pop(shape, None)
         else:
             self._seek(shape, shape.oldest_ms if not shape.required_node else AT_ONCE)
-        self.narrow.forget(shape)
+        self.narrow.room_on.pop(shape, None)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
 
@@ -274,9 +274,8 @@ class NodeTable:
             del own[shape]
             if not own:
                 del self.requiring[shape.required_node]
-        for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
+        for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes, self.narrow.room_on):
             book.pop(shape, None)
-        self.narrow.forget(shape)
 
     # -- search ---------------------------------------------------------------------------------------------------
 

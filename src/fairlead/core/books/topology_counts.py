@@ -8,6 +8,7 @@ version equals the sum over the nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -78,17 +79,15 @@ class View:
         return int(self.counts[self.topology.of_row[node.row]])
 
 
+@dataclass(slots=True, eq=False)
 class Tally:
     """Running work of one kind, by node."""
 
-    __slots__ = ("_views", "on_node", "total", "watchers")
-
-    def __init__(self) -> None:
-        self.total = 0
-        self.on_node: dict[Node, int] = {}
-        self.watchers: dict[Shape, None] = {}
-        """Shapes that fit nowhere and depend on this."""
-        self._views: list[View] = []
+    total: int = 0
+    on_node: dict[Node, int] = field(default_factory=dict)
+    watchers: dict[Shape, None] = field(default_factory=dict)
+    """Shapes that fit nowhere and depend on this."""
+    _views: list[View] = field(default_factory=list)
 
     def add(self, node: Node, change: int, version: int) -> None:
         """So much more on this node; views of the columns' `version` follow, older ones are void."""
