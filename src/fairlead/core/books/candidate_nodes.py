@@ -41,9 +41,8 @@ class Narrow:
     def lost(self, node: Node) -> list[Shape]:
         """The node has less room than before: the shapes that fit nowhere any longer."""
         gone = []
-        is_common, free = node.is_common, node.free
         for shape, nodes in list(self.room_on.items()):
-            if node in nodes and not (is_common and fits_in(shape.items, free)):
+            if node in nodes and not has_room(shape, node):
                 del nodes[node]
                 if not nodes:
                     del self.room_on[shape]

@@ -78,12 +78,7 @@ class Images:
     def report(self, node: Node, images: Mapping[str, int]) -> None:
         """The node has these images, by name and size in bytes, and no others."""
         before = self.of_node.get(node, ())
-        now: dict[Image, None] = {}
-        for name, size in images.items():
-            image = self.by_name.get(name)
-            if image is None:
-                image = self.by_name[name] = Image(name, size)
-            now[image] = None
+        now = {self.by_name.setdefault(name, Image(name, size)): None for name, size in images.items()}
         after = tuple(now)
         if after == before:
             return

@@ -96,22 +96,18 @@ class Node:
 
     def recompute(self, allocated: Book) -> None:
         """Work out `available` and `free` from the other books."""
-        available = dict(self.total)
+        self.available = dict(self.total)
         for book in (allocated, self.occupied):
-            for name, amount in book.items():
-                available[name] = available.get(name, 0) - amount
-        self.available = available
+            add_to(self.available, negative(tuple(book.items())))
         self._recompute_free()
 
     def _recompute_free(self) -> None:
-        if not self.held:
-            self.free = self.available
-            return
-        free = dict(self.available)
-        for items in self.held.values():
-            for name, amount in items:
-                free[name] = free.get(name, 0) - amount
-        self.free = free
+        self.free = self.available
+        if self.held:
+            free = self.free = dict(self.available)
+            for items in self.held.values():
+                for name, amount in items:
+                    free[name] = free.get(name, 0) - amount
 
     def take(self, ask: Ask) -> None:
         """`ask` is allocated here. No check: the caller made sure, or is forced to."""
@@ -136,8 +132,7 @@ class Node:
         """An allocation here changed its size while it runs."""
         add_to(self.available, old)
         add_to(self.available, negative(new))
-        if self.held:
-            self._recompute_free()
+        self._recompute_free()
 
     def hold(self, ask: Ask) -> None:
         """Keep space for `ask` while its victims leave."""
@@ -149,12 +144,8 @@ class Node:
         self.held.pop(ask, None)
         self._recompute_free()
 
-    def set_foreign(self, key: str, reported: tuple[AskSpec, int] | None) -> None:
-        """This was reported of work of another scheduler here, and then (None: it is here no longer)."""
-        if reported is None:
-            self.foreign.pop(key, None)
-        else:
-            self.foreign[key] = reported
+    def recount_foreign(self) -> None:
+        """Other work of other schedulers runs here than before."""
         allocated = self.allocated
         self.occupied = {}
         for spec, _ in self.foreign.values():

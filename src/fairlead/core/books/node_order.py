@@ -36,6 +36,8 @@ TRIES = 16
 """After so many full nodes, and a quarter of the heap, all of those in the heap are taken out at once."""
 NODES_TO_READ = 32
 """Reading one change costs as much as searching so many more nodes at once."""
+WORTH_KEEPING = 8
+"""An order that is there is kept until reading what changed would cost as much as so many searches of all nodes."""
 SPARE = 64
 """The log is cut when it has twice as many entries as there are nodes and this many more; heaps, four times."""
 
@@ -125,7 +127,7 @@ class NodeOrder:
                 own = self._rooms.get(items) if self._rooms else None
                 tries = TOPS_TRIED if len(self._nodes) > FEW_NODES else FEW_NODES + 1
             if own is not None and own.is_kept:
-                if not self._is_forgotten(own):
+                if not self._is_behind(own, WORTH_KEEPING):
                     return self._first_of(own)
                 own.heap.clear()
                 own.is_kept, own.searches = False, 0
@@ -142,7 +144,7 @@ class NodeOrder:
         own = self._rooms.get(items)
         if own is None:
             own = self._follow(items)
-        elif not self._is_asked_often(own):
+        elif self._is_behind(own, 1):
             own.searches = 0
         if own is None or own.searches < SEARCHES:
             if own is not None:
@@ -160,20 +162,16 @@ class NodeOrder:
         is_dear = self._columns.behind() * ROW_COST > len(self._nodes)
         if len(self._rooms) >= ORDERS_KEPT:
             other = self._rooms.pop(next(iter(self._rooms)))
-            if self._is_asked_often(other) or (other.is_kept and not self._is_forgotten(other)):
+            if not self._is_behind(other, WORTH_KEEPING if other.is_kept else 1):
                 self._rooms[other.items] = other  # The next time another one is looked at.
                 return None
             is_dear = False
         own = self._rooms[items] = RoomOrder(items, SEARCHES if is_dear else 0, len(self._log))
         return own
 
-    def _is_asked_often(self, order: RoomOrder) -> bool:
-        """Whether so little changed since it was last asked that reading that costs less than a search of all nodes."""
-        return (len(self._log) - order.read - SPARE) * NODES_TO_READ <= len(self._nodes)
-
-    def _is_forgotten(self, order: RoomOrder) -> bool:
-        """Whether so much changed since then that even an order that is there is not worth keeping."""
-        return (len(self._log) - order.read - 8 * SPARE) * NODES_TO_READ > 8 * len(self._nodes)
+    def _is_behind(self, order: RoomOrder, times: int) -> bool:
+        """Whether so much changed since it was last asked that reading that costs more than so many searches of all."""
+        return (len(self._log) - order.read - times * SPARE) * NODES_TO_READ > times * len(self._nodes)
 
     def _first_of(self, order: RoomOrder) -> Node | None:
         """The first node that has room for the amount of the order."""
@@ -213,7 +211,7 @@ class NodeOrder:
     def _cut_log(self) -> None:
         """Orders that somebody asked lately read it to its end; the others are forgotten."""
         for order in list(self._rooms.values()):
-            if self._is_forgotten(order):
+            if self._is_behind(order, WORTH_KEEPING):
                 del self._rooms[order.items]
             elif order.is_kept:
                 self._read_on(order)

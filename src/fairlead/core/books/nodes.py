@@ -128,7 +128,8 @@ class NodeTable:
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
         """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
-        node.set_foreign(spec.key, (spec, now_ms))
+        node.foreign[spec.key] = (spec, now_ms)
+        node.recount_foreign()
         self.terrain.count(spec, node, 1)
         self.gained(node)
 
@@ -137,8 +138,8 @@ class NodeTable:
         node = self.foreign_on.pop(key, None)
         if node is None:
             return None
-        spec, _ = node.foreign[key]
-        node.set_foreign(key, None)
+        spec, _ = node.foreign.pop(key)
+        node.recount_foreign()
         self.terrain.count(spec, node, -1)
         self.gained(node)
         return spec

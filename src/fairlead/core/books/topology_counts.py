@@ -36,14 +36,10 @@ class Topology:
     def __init__(self, key: str, columns: Columns) -> None:
         self.key = key
         self.version = columns.version
-        known: dict[str, int] = {}
-        row_domains = [NOWHERE] * len(columns.rows)
-        for row, node in enumerate(columns.rows):
-            value = node.labels.get(key)
-            if value is not None:
-                row_domains[row] = known.setdefault(value, len(known) + 1)
-        self.of_row = np.array(row_domains, dtype=np.int64)
-        self.domains = len(known) + 1
+        numbers: dict[str | None, int] = {None: NOWHERE}
+        domains = [numbers.setdefault(node.labels.get(key), len(numbers)) for node in columns.rows]
+        self.of_row = np.array(domains, dtype=np.int64)
+        self.domains = len(numbers)
 
 
 class View:
@@ -61,8 +57,8 @@ class View:
 
     def add(self, node: Node, change: int) -> None:
         """So much more on this node."""
-        domain = self.topology.of_row[node.row]
-        if domain != NOWHERE and (self.among is None or self.among[node.row]):
+        domain = self.domain_of(node)
+        if domain != NOWHERE:
             self.counts[domain] += change
 
     def domain_of(self, node: Node) -> int:

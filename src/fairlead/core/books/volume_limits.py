@@ -14,6 +14,7 @@ import numpy as np
 
 from fairlead.core.model.constraints import VOLUME_LIMIT
 from fairlead.core.model.matching import whole_number
+from fairlead.core.model.resources import Book, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,16 +31,14 @@ class VolumeLimits:
     """What is attached to the nodes of one table."""
 
     def __init__(self) -> None:
-        self.attached: dict[tuple[str, Node], dict[str, int]] = {}
+        self.attached: dict[tuple[str, Node], Book] = {}
         """By driver and node: how many works use each volume."""
 
     def claimed(self, volumes: Volumes, node: Node, change: int) -> None:
         """Work with these volumes is on the node from now on (1), or no longer (-1)."""
         for volume in dict.fromkeys(volumes):
             here = self.attached.setdefault((driver_of(volume), node), {})
-            here[volume] = here.get(volume, 0) + change
-            if not here[volume]:
-                del here[volume]
+            take_from(here, ((volume, -change),))  # That drops zeros.
             if not here:
                 del self.attached[driver_of(volume), node]
 

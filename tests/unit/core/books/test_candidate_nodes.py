@@ -27,7 +27,8 @@ def test_a_node_that_lost_its_room_counts_no_more() -> None:
     there = node("n", vcore=2)
     narrow.room_on[shape] = {there: None}
     assert narrow.lost(there) == []
-    there.set_foreign("x", (AskSpec(application="", key="x", resources=Resources({"vcore": 1})), 0))
+    there.foreign["x"] = (AskSpec(application="", key="x", resources=Resources({"vcore": 1})), 0)
+    there.recount_foreign()
     assert narrow.lost(there) == [shape]
     assert narrow.room_on == {}
 

@@ -52,9 +52,11 @@ def test_what_is_kept_is_free_for_the_nominated_ask_alone() -> None:
 def test_work_of_others_occupies_what_it_reports_last() -> None:
     there = node(vcore=4)
     for key, amounts in (("x", {"vcore": 3}), ("x", {"vcore": 1}), ("y", {"gpu": 1})):
-        there.set_foreign(key, (AskSpec(application="", key=key, resources=Resources(amounts)), 0))
+        there.foreign[key] = (AskSpec(application="", key=key, resources=Resources(amounts)), 0)
+        there.recount_foreign()
     assert there.free == {"vcore": 3, "gpu": -1}
-    there.set_foreign("y", None)
+    del there.foreign["y"]
+    there.recount_foreign()
     assert there.occupied == {"vcore": 1}
 
 
