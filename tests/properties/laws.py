@@ -70,7 +70,7 @@ def _reserved_with_room(partition: Partition, ask: Ask) -> list[Node]:
     """As the product finds them, node by node."""
     nodes = partition.nodes
     found = [n for n in nodes.nodes.values() if n.schedulable and n.reservations and fits_in(ask.items, n.free)]
-    return sorted(found, key=lambda node: (nodes.score(node), node.id))
+    return sorted(found, key=lambda node: (node.score(), node.id))
 
 
 def evictions_pay_for_a_placement(partition: Partition, decisions: list[Decision]) -> None:

@@ -228,7 +228,7 @@ def test_a_volume_that_is_to_be_made_counts_for_its_provisioner() -> None:
     cluster.pod("waits", volumes=[CLAIM])
     assert cluster.acts()[0] == {}
     partition = cluster.driver.scheduler.cluster.partitions["default"]
-    assert set(partition.nodes.terrain.volumes.attached) == {"disk"}
+    assert {driver for driver, _ in partition.nodes.terrain.volumes.attached} == {"disk"}
 
 
 def test_volumes_are_not_looked_through_for_each_claim_that_waits(

@@ -23,14 +23,7 @@ class Narrow:
 
     def __init__(self) -> None:
         self.room_on: dict[Shape, dict[Node, None]] = {}
-
-    def begin(self, shape: Shape, node: Node) -> None:
-        """No node had room for the shape; now this one may."""
-        self.room_on[shape] = {node: None}
-
-    def forget(self, shape: Shape) -> None:
-        """Nothing is known any longer about where the shape may fit."""
-        self.room_on.pop(shape, None)
+        """A shape comes in when no node had room for it and one gained; when it is absent, nothing is known."""
 
     def gained(self, node: Node) -> None:
         """The node may have room for more."""
@@ -48,9 +41,8 @@ class Narrow:
     def lost(self, node: Node) -> list[Shape]:
         """The node has less room than before: the shapes that fit nowhere any longer."""
         gone = []
-        is_common, free = node.is_common, node.free
         for shape, nodes in list(self.room_on.items()):
-            if node in nodes and not (is_common and fits_in(shape.items, free)):
+            if node in nodes and not has_room(shape, node):
                 del nodes[node]
                 if not nodes:
                     del self.room_on[shape]

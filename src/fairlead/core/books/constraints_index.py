@@ -24,7 +24,7 @@ from fairlead.core.books.label_keys import LabelKeys
 from fairlead.core.books.node_filters import Grounds
 from fairlead.core.books.preferences import Company
 from fairlead.core.books.topology_counts import NOWHERE, Counts, Tally, TallyIndex, View
-from fairlead.core.books.volume_limits import VolumeLimits, wake_sharing
+from fairlead.core.books.volume_limits import VolumeLimits
 from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, SpreadTerm
 from fairlead.core.model.matching import (
     AFFINITY,
@@ -88,8 +88,8 @@ class Terrain:
         self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
         self._tidy_at = SPARE
         """When more selectors are counted than these, those that no waiting shape needs are dropped."""
-        self._grounds = Grounds(table.columns)
-        self.ground, self.topology = self._grounds.of, self._grounds.topology
+        grounds = Grounds(table.columns)
+        self.ground, self.topology = grounds.of, grounds.topology
 
     # -- asks -----------------------------------------------------------------------------------------------------
 
@@ -130,10 +130,14 @@ class Terrain:
         """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
         version = self._table.columns.version
         for term in dict.fromkeys(where.anti_affinity):
-            self._repel(term, node, change)
+            tally = self.repellers.count((term.selector, term.topology_key), term.selector, node, change, version)
+            if change < 0:
+                self._wake(tally)
+            if not tally.total or change > 0:
+                self.beware()
         for key, address in dict.fromkeys(map(port_of, where.ports)):
             users = self.ports.setdefault(key, {})
-            tally = users.get(address) or users.setdefault(address, Tally())
+            tally = users.setdefault(address, Tally())
             tally.add(node, change, version)
             if not tally.total:
                 del users[address]
@@ -141,16 +145,9 @@ class Terrain:
                 del self.ports[key]
         if where.volumes:
             self.volumes.claimed(where.volumes, node, change)
-            wake_sharing(self._table, where.volumes)
+            for shape in [s for s in self._table.unfit if any(volume in where.volumes for volume in s.where.volumes)]:
+                self._table.clear_unfit(shape)
         self._table.gains += 1
-
-    def _repel(self, term: AffinityTerm, node: Node, change: int) -> None:
-        key, version = (term.selector, term.topology_key), self._table.columns.version
-        tally = self.repellers.count(key, term.selector, node, change, version)
-        if change < 0:
-            self._wake(tally)
-        if not tally.total or change > 0:
-            self.beware()
 
     def beware(self) -> None:
         """Work without labels is watched as well if some terms are about it."""

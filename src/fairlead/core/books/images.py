@@ -9,6 +9,7 @@ is known as long as some node has it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,18 +34,16 @@ Wish = tuple[str, ...]
 """Names of images, one as often as it is wanted."""
 
 
+@dataclass(slots=True, eq=False)
 class Image:
     """One image by one of its names."""
 
-    __slots__ = ("_rows", "_version", "name", "nodes", "size")
-
-    def __init__(self, name: str, size: int) -> None:
-        self.name = name
-        self.size = size
-        """In bytes."""
-        self.nodes: dict[Node, None] = {}
-        self._rows: Mask | None = None
-        self._version = 0
+    name: str
+    size: int
+    """In bytes."""
+    nodes: dict[Node, None] = field(default_factory=dict)
+    _rows: Mask | None = None
+    _version: int = 0
 
     def turn(self, node: Node, has: bool, version: int) -> None:
         """The node has it from now on, or no longer."""
@@ -79,12 +78,7 @@ class Images:
     def report(self, node: Node, images: Mapping[str, int]) -> None:
         """The node has these images, by name and size in bytes, and no others."""
         before = self.of_node.get(node, ())
-        now: dict[Image, None] = {}
-        for name, size in images.items():
-            image = self.by_name.get(name)
-            if image is None:
-                image = self.by_name[name] = Image(name, size)
-            now[image] = None
+        now = {self.by_name.setdefault(name, Image(name, size)): None for name, size in images.items()}
         after = tuple(now)
         if after == before:
             return

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairlead.core.books.label_keys import terms_of
 from fairlead.core.books.topology_counts import NOWHERE
-from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import PROMISED, SELECTOR, WINDOW, all_of, drawn_by, is_selected, matches
 
 if TYPE_CHECKING:
@@ -54,14 +54,9 @@ def let_go(nodes: NodeTable, ask: Ask) -> None:
 
 def _wake_by_terms(nodes: NodeTable, ask: Ask, *, is_new: bool) -> None:
     """Work whose terms are about such an ask: what is spread may be allowed more where others are more, too."""
-    labels = ask.spec.labels
     for shape in list(nodes.unfit):
-        where = shape.where
-        if where is not ANYWHERE and any(
-            matches(term.selector, labels)
-            for terms in ((where.spread,) if is_new else (where.affinity, where.anti_affinity, where.spread))
-            for term in terms
-        ):
+        terms = shape.where.spread if is_new else terms_of(shape.where)
+        if any(matches(term.selector, ask.spec.labels) for term in terms):
             nodes.clear_unfit(shape)
 
 

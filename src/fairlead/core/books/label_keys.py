@@ -85,5 +85,9 @@ class LabelKeys:
 
 def keys_of(where: Constraints) -> dict[str, None]:
     """The labels of work that terms of these constraints look at."""
-    terms: tuple[AffinityTerm | SpreadTerm, ...] = (*where.affinity, *where.anti_affinity, *where.spread)
-    return {condition.key: None for term in terms for condition in term.selector}
+    return {condition.key: None for term in terms_of(where) for condition in term.selector}
+
+
+def terms_of(where: Constraints) -> tuple[AffinityTerm | SpreadTerm, ...]:
+    """What these constraints say about other work."""
+    return (*where.affinity, *where.anti_affinity, *where.spread)

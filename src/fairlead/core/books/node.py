@@ -7,10 +7,10 @@ of that is not kept for a nominated ask.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, NODE_NAME, PREFER_NO_SCHEDULE, Taint
+from fairlead.core.model.constraints import CORDONED, HOSTNAME, NODE_NAME, Taint
 from fairlead.core.model.matching import keeps_away
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, negative
 from fairlead.core.model.specs import AskSpec, NodeSortSpec, NodeSpec
@@ -21,61 +21,42 @@ if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """One node with its books."""
 
-    __slots__ = (
-        "allocations",
-        "available",
-        "discourages",
-        "foreign",
-        "free",
-        "held",
-        "id",
-        "keeps_away",
-        "labels",
-        "occupied",
-        "reservations",
-        "row",
-        "schedulable",
-        "score_terms",
-        "seq",
-        "spec",
-        "stamp",
-        "total",
-        "weight_sum",
-    )
+    spec: NodeSpec
+    seq: int
+    id: str = field(init=False)
+    labels: dict[str, str] = field(init=False)
+    """What selectors and topology keys look at: its attributes, and its id."""
+    keeps_away: bool = field(init=False)
+    """It has a taint that not all work tolerates."""
+    schedulable: bool = field(init=False)
+    total: Book = field(default_factory=dict)
+    occupied: Book = field(default_factory=dict)
+    """What others (not this scheduler) use here."""
+    available: Book = field(default_factory=dict)
+    free: Book = field(init=False)
+    held: dict[Ask, Items] = field(default_factory=dict)
+    """Space held for these asks while their victims leave."""
+    allocations: dict[Ask, None] = field(default_factory=dict)
+    foreign: dict[str, tuple[AskSpec, int]] = field(default_factory=dict)
+    """Work of other schedulers by key: what was reported of it, and when."""
+    reservations: dict[Ask, int] = field(default_factory=dict)
+    """Asks for which it is set aside, and since when."""
+    score_terms: tuple[tuple[str, int, float], ...] = ()
+    weight_sum: float = 0.0
+    emptiest_first: bool = True
+    """The smallest share in use is first; else the largest."""
+    stamp: int = 0
+    """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
+    row: int = -1
+    """Where it stands in the columns (`core.books.node_columns`)."""
 
-    def __init__(self, spec: NodeSpec, seq: int) -> None:
-        self.id = spec.id
-        self.spec = spec
-        self.seq = seq
-        self.labels: dict[str, str] = {}
-        """What selectors and topology keys look at: its attributes, and its id."""
-        self.keeps_away = False
-        """It has a taint that not all work tolerates."""
-        self.discourages = False
-        """It has a taint by which it would rather be left alone."""
-        self.describe(dict(spec.attributes), spec.taints)
-        self.schedulable = spec.schedulable
-        self.total: Book = {}
-        self.occupied: Book = {}
-        """What others (not this scheduler) use here."""
-        self.available: Book = {}
-        self.free: Book = self.available
-        self.held: dict[Ask, Items] = {}
-        """Space held for these asks while their victims leave."""
-        self.allocations: dict[Ask, None] = {}
-        self.foreign: dict[str, tuple[AskSpec, int]] = {}
-        """Work of other schedulers by key: what was reported of it, and when."""
-        self.reservations: dict[Ask, int] = {}
-        """Asks for which it is set aside, and since when."""
-        self.score_terms: tuple[tuple[str, int, float], ...] = ()
-        self.weight_sum = 0.0
-        # Kept orders (NodeTable).
-        self.stamp = 0
-        """Its entry in the orders that counts (`core.books.node_order`); 0: it stands in none."""
-        self.row = -1
+    def __post_init__(self) -> None:
+        self.id, self.schedulable, self.free = self.spec.id, self.spec.schedulable, self.available
+        self.describe(dict(self.spec.attributes), self.spec.taints)
 
     @property
     def takes_new(self) -> bool:
@@ -101,7 +82,6 @@ class Node:
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
         self.labels = {HOSTNAME: self.id, **attributes, NODE_NAME: self.id}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
-        self.discourages = any(taint.effect == PREFER_NO_SCHEDULE for taint in taints)
 
     def set_capacity(self, capacity: Resources) -> None:
         """Replace what the node has in total; amounts of 0 count as not there."""
@@ -116,22 +96,18 @@ class Node:
 
     def recompute(self, allocated: Book) -> None:
         """Work out `available` and `free` from the other books."""
-        available = dict(self.total)
+        self.available = dict(self.total)
         for book in (allocated, self.occupied):
-            for name, amount in book.items():
-                available[name] = available.get(name, 0) - amount
-        self.available = available
+            add_to(self.available, negative(tuple(book.items())))
         self._recompute_free()
 
     def _recompute_free(self) -> None:
-        if not self.held:
-            self.free = self.available
-            return
-        free = dict(self.available)
-        for items in self.held.values():
-            for name, amount in items:
-                free[name] = free.get(name, 0) - amount
-        self.free = free
+        self.free = self.available
+        if self.held:
+            free = self.free = dict(self.available)
+            for items in self.held.values():
+                for name, amount in items:
+                    free[name] = free.get(name, 0) - amount
 
     def take(self, ask: Ask) -> None:
         """`ask` is allocated here. No check: the caller made sure, or is forced to."""
@@ -156,8 +132,7 @@ class Node:
         """An allocation here changed its size while it runs."""
         add_to(self.available, old)
         add_to(self.available, negative(new))
-        if self.held:
-            self._recompute_free()
+        self._recompute_free()
 
     def hold(self, ask: Ask) -> None:
         """Keep space for `ask` while its victims leave."""
@@ -169,12 +144,8 @@ class Node:
         self.held.pop(ask, None)
         self._recompute_free()
 
-    def set_foreign(self, key: str, reported: tuple[AskSpec, int] | None) -> None:
-        """This was reported of work of another scheduler here, and then (None: it is here no longer)."""
-        if reported is None:
-            self.foreign.pop(key, None)
-        else:
-            self.foreign[key] = reported
+    def recount_foreign(self) -> None:
+        """Other work of other schedulers runs here than before."""
         allocated = self.allocated
         self.occupied = {}
         for spec, _ in self.foreign.values():
@@ -211,15 +182,19 @@ class Node:
         terms = [(n, t, float(sort.weights[n])) for n, t in sorted(self.total.items()) if sort.weights.get(n, 0) > 0]
         self.score_terms = tuple(terms)
         self.weight_sum = sum(w for _, _, w in terms)
+        self.emptiest_first = sort.policy == "fair"
 
-    def usage(self) -> float:
-        """Weighted share in use, 0 (empty) to 1 (full); more when over-committed."""
-        if not self.score_terms:
-            return 0.0
-        available, used = self.available, 0.0
-        for name, total, weight in self.score_terms:
-            used += (1.0 - available[name] / total) * weight
-        return used / self.weight_sum
+    def score(self) -> float:
+        """Its place among all, smaller first: the weighted share in use, from 0 (empty) to 1 (full; more when it is
+        over-committed), or 1 less that.
+        """
+        used = 0.0
+        if self.score_terms:
+            available = self.available
+            for name, total, weight in self.score_terms:
+                used += (1.0 - available[name] / total) * weight
+            used /= self.weight_sum
+        return used if self.emptiest_first else 1.0 - used
 
     def __repr__(self) -> str:
         return f"<Node {self.id}>"

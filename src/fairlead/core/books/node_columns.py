@@ -7,7 +7,7 @@ what its node says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +25,8 @@ Column = npt.NDArray[np.int64]
 class Columns:
     """The nodes in rows; changed ones are written again when somebody looks."""
 
-    def __init__(self, nodes: dict[str, Node], score: Callable[[Node], float]) -> None:
+    def __init__(self, nodes: dict[str, Node]) -> None:
         self._nodes = nodes
-        self._score = score
         self._valid = False
         self.version = 0
         """Grows whenever rows are to be put together anew; what was worked out for other rows is void."""
@@ -63,8 +62,8 @@ class Columns:
         """Bring the rows up to date."""
         if not self._valid:
             self._build()
-        for node in self.stale:
-            if node.row >= 0 and self._nodes.get(node.id) is node:
+        else:
+            for node in self.stale:
                 self._write(node)
         self.stale.clear()
 
@@ -109,8 +108,7 @@ class Columns:
         self.scores = np.zeros(size)
         self.open = np.zeros(size, dtype=np.bool_)
         self.common = np.zeros(size, dtype=np.bool_)
-        names = sorted({n: None for node in self.rows for n in node.free})
-        self.amounts = {n: np.zeros(size, dtype=np.int64) for n in names}
+        self.amounts = {}
         for i, node in enumerate(self.rows):
             node.row = i
             self._write(node)
@@ -118,15 +116,14 @@ class Columns:
         self._valid = True
 
     def _count_totals(self) -> None:
-        names = sorted({n: None for node in self.rows for n in node.total})
-        for name in names:
+        for name in {name: None for node in self.rows for name in node.total}:
             amounts = [min(node.total.get(name, 0), INT64_MAX) for node in self.rows]
             self._totals[name] = np.array(amounts, dtype=np.int64)
         self._names = np.array([len(node.total) for node in self.rows], dtype=np.float64)
 
     def _write(self, node: Node) -> None:
         row = node.row
-        self.scores[row] = self._score(node)
+        self.scores[row] = node.score()
         self.open[row] = node.is_open
         self.common[row] = node.is_common
         for name in node.free:

@@ -7,7 +7,6 @@ for the rows of now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,32 +28,24 @@ GroundKey = tuple[Selector, tuple[Selector, ...], tuple[Toleration, ...], str]
 class Ground:
     """The nodes that selectors and tolerations allow, which depends on nothing that runs."""
 
-    __slots__ = ("_discouraging", "_nodes", "_spread", "_tolerations", "named", "open", "tolerated", "version")
+    __slots__ = ("_spread", "discouraging", "named", "open", "tolerated")
 
-    def __init__(self, where: Constraints, nodes: list[Node], version: int) -> None:
-        self.version = version
-        count = len(nodes)
+    def __init__(self, where: Constraints, nodes: list[Node]) -> None:
+        count, tolerations = len(nodes), where.tolerations
         self.named: Mask = np.fromiter((is_selected(where, n.labels) for n in nodes), dtype=np.bool_, count=count)
         """Rows that the selectors name."""
-        tolerated = (not n.keeps_away or is_tolerated(n.spec.taints, where.tolerations) for n in nodes)
+        tolerated = (not n.keeps_away or is_tolerated(n.spec.taints, tolerations) for n in nodes)
         self.tolerated: Mask = np.fromiter(tolerated, dtype=np.bool_, count=count)
         self.open: Mask = self.named & self.tolerated
         if where.devices:
             self.open &= np.fromiter((has_devices(where, n.labels) for n in nodes), dtype=np.bool_, count=count)
-        self._spread: dict[tuple[bool, bool, tuple[str, ...]], Mask] = {}
-        self._nodes, self._tolerations = nodes, where.tolerations
-        self._discouraging: Counts | None = None
-
-    def discouraging(self) -> Counts:
+        alone = (discouraging(n.spec.taints, tolerations) if n.spec.taints else 0 for n in nodes)
+        self.discouraging: Counts = np.fromiter(alone, dtype=np.int64, count=count)
         """For each row, how many of its taints would rather have it left alone, and are not tolerated."""
-        if self._discouraging is None:
-            found = (discouraging(n.spec.taints, self._tolerations) if n.discourages else 0 for n in self._nodes)
-            self._discouraging = np.fromiter(found, dtype=np.int64, count=len(self._nodes))
-        return self._discouraging
+        self._spread: dict[tuple[bool, bool, tuple[str, ...]], Mask] = {}
 
-    def spread_over(self, topologies: Iterable[Topology], term: SpreadTerm) -> Mask:
+    def spread_over(self, topologies: list[Topology], term: SpreadTerm) -> Mask:
         """Rows that count for a spread term of an ask whose terms have these topologies: those with all the keys."""
-        topologies = tuple(topologies)
         key = (term.only_selected, term.only_tolerated, tuple(t.key for t in topologies))
         found = self._spread.get(key)
         if found is None:
@@ -72,28 +63,36 @@ class Grounds:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
+        self._version = -1
+        """The version of the columns for which these hold."""
         self._of: dict[GroundKey, Ground] = {}
         self._topologies: dict[str, Topology] = {}
 
+    def _begin_anew(self) -> None:
+        self._columns.sync()
+        self._version = self._columns.version
+        self._of.clear()
+        self._topologies.clear()
+
     def of(self, where: Constraints) -> Ground:
         """The ground of these constraints."""
-        columns = self._columns
-        columns.sync()
+        if self._version != self._columns.version:
+            self._begin_anew()
         key = (where.selector, where.node_terms, where.tolerations, where.devices)
         found = self._of.get(key)
-        if found is None or found.version != columns.version:
-            if found is None and len(self._of) >= GROUNDS_KEPT:
+        if found is None:
+            if len(self._of) >= GROUNDS_KEPT:
                 self._of.clear()
-            found = self._of[key] = Ground(where, columns.rows, columns.version)
+            found = self._of[key] = Ground(where, self._columns.rows)
         return found
 
     def topology(self, key: str) -> Topology:
         """The present domains of an attribute."""
-        columns = self._columns
-        columns.sync()
+        if self._version != self._columns.version:
+            self._begin_anew()
         found = self._topologies.get(key)
-        if found is None or found.version != columns.version:
-            if found is None and len(self._topologies) >= GROUNDS_KEPT:
+        if found is None:
+            if len(self._topologies) >= GROUNDS_KEPT:
                 self._topologies.clear()
-            found = self._topologies[key] = Topology(key, columns)
+            found = self._topologies[key] = Topology(key, self._columns)
         return found

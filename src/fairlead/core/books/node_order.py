@@ -1,6 +1,6 @@
 """The order of nodes: kept by (score, id), and for amounts that are asked for again and again also by what has room.
 
-Decides only which node comes first; what a score is and what may run there is the matter of `core.books.nodes`. Never
+Decides only which node comes first; a node knows its score, `core.books.nodes` what may run there. Never
 changes a node's books. Invariant: the answer is that of walking all common nodes by (score, id).
 
 One heap has all common nodes and answers while its first ones have room. Where those are full (as they are when the
@@ -12,6 +12,7 @@ nodes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ TRIES = 16
 """After so many full nodes, and a quarter of the heap, all of those in the heap are taken out at once."""
 NODES_TO_READ = 32
 """Reading one change costs as much as searching so many more nodes at once."""
+WORTH_KEEPING = 8
+"""An order that is there is kept until reading what changed would cost as much as so many searches of all nodes."""
 SPARE = 64
 """The log is cut when it has twice as many entries as there are nodes and this many more; heaps, four times."""
 
@@ -42,34 +45,26 @@ Entry = tuple[float, str, int, "Node"]
 """Score, id and stamp of a node, and the node; it counts as long as the stamp is the node's."""
 
 
+@dataclass(slots=True, eq=False)
 class RoomOrder:
     """The common nodes in order, but for those that were found without room for one amount and did not change since."""
 
-    __slots__ = ("heap", "is_kept", "items", "read", "searches")
-
-    def __init__(self, items: Items, searches: int) -> None:
-        self.items = items
-        self.heap: list[Entry] = []
-        self.is_kept = False
-        """The heap is true up to where the log was read."""
-        self.read = 0
-        self.searches = searches
-        """So often were all nodes searched for it, each time soon after the last."""
-
-    def forget(self) -> None:
-        """It is not worth keeping; it may be again."""
-        self.heap.clear()
-        self.is_kept, self.searches = False, 0
+    items: Items
+    searches: int
+    """So often were all nodes searched for it, each time soon after the last."""
+    read: int
+    """How much of the log."""
+    heap: list[Entry] = field(default_factory=list)
+    is_kept: bool = False
+    """The heap is true up to where the log was read."""
 
 
 class NodeOrder:
     """The common nodes of one table in order, and the orders for single amounts."""
 
-    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp", "changed", "emptiest_first")
+    __slots__ = ("_columns", "_heap", "_log", "_nodes", "_rooms", "_stamp", "changed")
 
-    def __init__(self, nodes: dict[str, Node], columns: Columns, emptiest_first: bool) -> None:
-        self.emptiest_first = emptiest_first
-        """The smallest share in use is first; else the largest."""
+    def __init__(self, nodes: dict[str, Node], columns: Columns) -> None:
         self.changed: dict[Node, None] = {}
         """Nodes whose score, room or openness changed since they were put in their place."""
         self._nodes = nodes
@@ -82,17 +77,16 @@ class NodeOrder:
 
     def _enter(self) -> None:
         """Each common node that changed stands where it belongs now, and nowhere else."""
-        heap, changed, emptiest_first = self._heap, self.changed, self.emptiest_first
+        heap, changed = self._heap, self.changed
         are_many, has_grown = len(changed) > len(heap), False
         while changed:
             node, _ = changed.popitem()
             if not node.schedulable or node.reservations or node.keeps_away:
                 node.stamp = 0
                 continue
-            usage = node.usage()
             self._stamp += 1
             node.stamp = self._stamp
-            entry = (usage if emptiest_first else 1.0 - usage, node.id, node.stamp, node)
+            entry = (node.score(), node.id, node.stamp, node)
             if self._rooms:
                 self._log.append(entry)
             if are_many:
@@ -133,9 +127,10 @@ class NodeOrder:
                 own = self._rooms.get(items) if self._rooms else None
                 tries = TOPS_TRIED if len(self._nodes) > FEW_NODES else FEW_NODES + 1
             if own is not None and own.is_kept:
-                if not self._is_forgotten(own):
+                if not self._is_behind(own, WORTH_KEEPING):
                     return self._first_of(own)
-                own.forget()
+                own.heap.clear()
+                own.is_kept, own.searches = False, 0
             aside.append(heappop(heap))
             if len(aside) >= tries:
                 found = self._search(items)
@@ -149,7 +144,7 @@ class NodeOrder:
         own = self._rooms.get(items)
         if own is None:
             own = self._follow(items)
-        elif not self._is_asked_often(own):
+        elif self._is_behind(own, 1):
             own.searches = 0
         if own is None or own.searches < SEARCHES:
             if own is not None:
@@ -167,21 +162,16 @@ class NodeOrder:
         is_dear = self._columns.behind() * ROW_COST > len(self._nodes)
         if len(self._rooms) >= ORDERS_KEPT:
             other = self._rooms.pop(next(iter(self._rooms)))
-            if self._is_asked_often(other) or (other.is_kept and not self._is_forgotten(other)):
+            if not self._is_behind(other, WORTH_KEEPING if other.is_kept else 1):
                 self._rooms[other.items] = other  # The next time another one is looked at.
                 return None
             is_dear = False
-        own = self._rooms[items] = RoomOrder(items, SEARCHES if is_dear else 0)
-        own.read = len(self._log)
+        own = self._rooms[items] = RoomOrder(items, SEARCHES if is_dear else 0, len(self._log))
         return own
 
-    def _is_asked_often(self, order: RoomOrder) -> bool:
-        """Whether so little changed since it was last asked that reading that costs less than a search of all nodes."""
-        return (len(self._log) - order.read - SPARE) * NODES_TO_READ <= len(self._nodes)
-
-    def _is_forgotten(self, order: RoomOrder) -> bool:
-        """Whether so much changed since then that even an order that is there is not worth keeping."""
-        return (len(self._log) - order.read - 8 * SPARE) * NODES_TO_READ > 8 * len(self._nodes)
+    def _is_behind(self, order: RoomOrder, times: int) -> bool:
+        """Whether so much changed since it was last asked that reading that costs more than so many searches of all."""
+        return (len(self._log) - order.read - times * SPARE) * NODES_TO_READ > times * len(self._nodes)
 
     def _first_of(self, order: RoomOrder) -> Node | None:
         """The first node that has room for the amount of the order."""
@@ -221,7 +211,7 @@ class NodeOrder:
     def _cut_log(self) -> None:
         """Orders that somebody asked lately read it to its end; the others are forgotten."""
         for order in list(self._rooms.values()):
-            if self._is_forgotten(order):
+            if self._is_behind(order, WORTH_KEEPING):
                 del self._rooms[order.items]
             elif order.is_kept:
                 self._read_on(order)

@@ -18,7 +18,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.node_columns import Columns
 from fairlead.core.books.node_order import NodeOrder
 from fairlead.core.books.preferences import best_of, first_fit
-from fairlead.core.model.constraints import Taint
+from fairlead.core.model.constraints import PREFER_NO_SCHEDULE, Taint
 from fairlead.core.model.resources import Book, Items, Resources, add_to, fits_in, take_from
 from fairlead.core.model.specs import AskSpec, NodeSortSpec
 
@@ -66,8 +66,8 @@ class NodeTable:
         """All nodes together lacked room for some shape when last looked: what starts may bring them back to that."""
         self.gains = 0
         """How often some node gained room."""
-        self.columns = Columns(self.nodes, self.score)
-        self.order = NodeOrder(self.nodes, self.columns, sort.policy == "fair")
+        self.columns = Columns(self.nodes)
+        self.order = NodeOrder(self.nodes, self.columns)
         self.discouraging: dict[Node, None] = {}
         """Nodes that would rather be left alone: while there are some, the order of nodes alone places nothing."""
         self.terrain = Terrain(self)
@@ -120,14 +120,16 @@ class NodeTable:
         self.gained(node)
 
     def _note_taints(self, node: Node) -> None:
-        self.discouraging.pop(node, None)
-        if node.discourages:
+        if any(taint.effect == PREFER_NO_SCHEDULE for taint in node.spec.taints):
             self.discouraging[node] = None
+        else:
+            self.discouraging.pop(node, None)
 
     def set_foreign(self, node: Node, spec: AskSpec, now_ms: int) -> None:
         """Work of another scheduler runs here from now on."""
         self.foreign_on[spec.key] = node
-        node.set_foreign(spec.key, (spec, now_ms))
+        node.foreign[spec.key] = (spec, now_ms)
+        node.recount_foreign()
         self.terrain.count(spec, node, 1)
         self.gained(node)
 
@@ -136,8 +138,8 @@ class NodeTable:
         node = self.foreign_on.pop(key, None)
         if node is None:
             return None
-        spec, _ = node.foreign[key]
-        node.set_foreign(key, None)
+        spec, _ = node.foreign.pop(key)
+        node.recount_foreign()
         self.terrain.count(spec, node, -1)
         self.gained(node)
         return spec
@@ -145,7 +147,6 @@ class NodeTable:
     def resort(self, sort: NodeSortSpec) -> None:
         """Order nodes by another policy or other weights from now on."""
         self.sort = sort
-        self.order.emptiest_first = sort.policy == "fair"
         for node in self.nodes.values():
             node.weigh(sort)
             self.touch(node)
@@ -185,7 +186,7 @@ class NodeTable:
                 self._seek(shape, shape.oldest_ms)
         elif self.only_room_counts(shape):
             if not shape.watched:
-                self.narrow.begin(shape, node)  # It has room on no node that does not gain from now on.
+                self.narrow.room_on[shape] = {node: None}  # It has room on no node that does not gain from now on.
             self.clear_unfit(shape)
         elif misfit(shape.where, node) is None:
             self.clear_unfit(shape)
@@ -231,7 +232,7 @@ class NodeTable:
             self.seekable.pop(shape, None)
         else:
             self._seek(shape, shape.oldest_ms if not shape.required_node else AT_ONCE)
-        self.narrow.forget(shape)
+        self.narrow.room_on.pop(shape, None)
         if not (by_root or shape.is_plain) or self.terrain.wary:
             self.terrain.watch(shape)
 
@@ -247,10 +248,6 @@ class NodeTable:
         for shape in short:
             self.mark_unfit(shape, by_root=True)
         return bool(short)
-
-    def cannot_reserve(self, shape: Shape) -> None:
-        """No node can be set aside for `shape`, until one changes."""
-        self.seekable.pop(shape, None)
 
     def seeks(self, demand: Demand, created_ms: int) -> None:
         """An ask of this demand and age may have a node set aside, if any may; one that requires its node, at once."""
@@ -278,26 +275,16 @@ class NodeTable:
             del own[shape]
             if not own:
                 del self.requiring[shape.required_node]
-        for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes):
+        for book in (self.fitting, self.unfit, self.seekable, self.oversize, self.reserved_shapes, self.narrow.room_on):
             book.pop(shape, None)
-        self.narrow.forget(shape)
 
     # -- search ---------------------------------------------------------------------------------------------------
-
-    def score(self, node: Node) -> float:
-        """Smaller comes first: usage for `fair`, 1 - usage for `binpacking`."""
-        usage = node.usage()
-        return usage if self.sort.policy == "fair" else 1.0 - usage
-
-    def in_order(self, node: Node) -> tuple[float, str]:
-        """The place of the node among all: by score, then by id."""
-        return (self.score(node), node.id)
 
     def first_in_order(self, nodes: list[Node]) -> Node | None:
         """The first of these nodes."""
         if len(nodes) < 2:
             return nodes[0] if nodes else None
-        return min(nodes, key=self.in_order)
+        return min(nodes, key=_place)
 
     def first_for(self, shape: Shape, ask: Ask | None = None) -> Node | None:
         """The first open node in order (score, then id) that suits the shape and has room for it; with one of its asks,
@@ -357,4 +344,8 @@ class NodeTable:
 
     def every(self) -> list[Node]:
         """Every node by (score, id), open or not."""
-        return sorted(self.nodes.values(), key=self.in_order)
+        return sorted(self.nodes.values(), key=_place)
+
+
+def _place(node: Node) -> tuple[float, str]:
+    return node.score(), node.id

@@ -21,7 +21,6 @@ from fairlead.core.model.matching import Selector, matches
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.core.books.constraints_index import Terrain
     from fairlead.core.books.demand import Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Mask
@@ -54,13 +53,6 @@ class Company:
     def awaits(self, labels: Mapping[str, str]) -> bool:
         """Whether anything that runs would rather have work with these labels near, or not near."""
         return any(True for _ in self.wishes.matching(labels))
-
-    def liking(self, labels: Mapping[str, str], terrain: Terrain, rows: int) -> Counts:
-        """For each of so many rows how much the work there would like to have work with these labels."""
-        liked: Counts = np.zeros(rows, dtype=np.int64)
-        for key, tally in self.wishes.matching(labels):
-            liked += key[2] * tally.view(terrain.topology(key[1])).by_row()
-        return liked
 
 
 def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bool) -> Node | None:
@@ -104,7 +96,7 @@ def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask
     terrain, rows = table.terrain, table.columns.rows
     found = []
     if table.discouraging:
-        found.append((OF_TAINTS, 100 - _part_of_most(terrain.ground(where).discouraging(), mask)))
+        found.append((OF_TAINTS, 100 - _part_of_most(terrain.ground(where).discouraging, mask)))
     if where.preferred_nodes:
         found.append((OF_NODES, nodes_liked(table, where, mask)))
     if where.preferred_work or terrain.company.wishes.tallies:
@@ -131,7 +123,9 @@ def nodes_liked(table: NodeTable, where: Constraints, mask: Mask) -> Points:
 def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> Points:
     """For each row how well work with these constraints and labels and what runs there go together."""
     terrain = table.terrain
-    liked = terrain.company.liking(labels, terrain, len(table.columns.rows))
+    liked: Points = np.zeros(len(table.columns.rows), dtype=np.int64)
+    for (_, topology_key, weight), tally in terrain.company.wishes.matching(labels):
+        liked += weight * tally.view(terrain.topology(topology_key)).by_row()
     for wish in where.preferred_work:
         view = terrain.standing_of(wish.term.selector).view(terrain.topology(wish.term.topology_key))
         liked += wish.weight * view.by_row()
@@ -148,7 +142,6 @@ def scaled(liked: Points, mask: Mask) -> Points:
     """From 0 for the least of the rows of the mask to 100 for the most."""
     here = liked[mask]
     if not len(here) or here.min() == here.max():
-        return np.zeros(len(liked), dtype=np.int64)
+        return np.zeros_like(liked)
     least, most = int(here.min()), int(here.max())
-    scaled: Points = (liked - least) * 100 // (most - least)
-    return scaled
+    return (liked - least) * 100 // (most - least)

@@ -8,6 +8,7 @@ version equals the sum over the nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -35,14 +36,10 @@ class Topology:
     def __init__(self, key: str, columns: Columns) -> None:
         self.key = key
         self.version = columns.version
-        known: dict[str, int] = {}
-        row_domains = [NOWHERE] * len(columns.rows)
-        for row, node in enumerate(columns.rows):
-            value = node.labels.get(key)
-            if value is not None:
-                row_domains[row] = known.setdefault(value, len(known) + 1)
-        self.of_row = np.array(row_domains, dtype=np.int64)
-        self.domains = len(known) + 1
+        numbers: dict[str | None, int] = {None: NOWHERE}
+        domains = [numbers.setdefault(node.labels.get(key), len(numbers)) for node in columns.rows]
+        self.of_row = np.array(domains, dtype=np.int64)
+        self.domains = len(numbers)
 
 
 class View:
@@ -60,8 +57,8 @@ class View:
 
     def add(self, node: Node, change: int) -> None:
         """So much more on this node."""
-        domain = self.topology.of_row[node.row]
-        if domain != NOWHERE and (self.among is None or self.among[node.row]):
+        domain = self.domain_of(node)
+        if domain != NOWHERE:
             self.counts[domain] += change
 
     def domain_of(self, node: Node) -> int:
@@ -78,17 +75,15 @@ class View:
         return int(self.counts[self.topology.of_row[node.row]])
 
 
+@dataclass(slots=True, eq=False)
 class Tally:
     """Running work of one kind, by node."""
 
-    __slots__ = ("_views", "on_node", "total", "watchers")
-
-    def __init__(self) -> None:
-        self.total = 0
-        self.on_node: dict[Node, int] = {}
-        self.watchers: dict[Shape, None] = {}
-        """Shapes that fit nowhere and depend on this."""
-        self._views: list[View] = []
+    total: int = 0
+    on_node: dict[Node, int] = field(default_factory=dict)
+    watchers: dict[Shape, None] = field(default_factory=dict)
+    """Shapes that fit nowhere and depend on this."""
+    _views: list[View] = field(default_factory=list)
 
     def add(self, node: Node, change: int, version: int) -> None:
         """So much more on this node; views of the columns' `version` follow, older ones are void."""

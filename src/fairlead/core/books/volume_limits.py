@@ -7,19 +7,20 @@ node; a partition in which nothing has such volumes keeps nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairlead.core.model.constraints import VOLUME_LIMIT
 from fairlead.core.model.matching import whole_number
+from fairlead.core.model.resources import Book, take_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairlead.core.books.node import Node
     from fairlead.core.books.node_columns import Mask
-    from fairlead.core.books.nodes import NodeTable
     from fairlead.core.model.constraints import Constraints
 
 Volumes = tuple[str, ...]
@@ -30,34 +31,25 @@ class VolumeLimits:
     """What is attached to the nodes of one table."""
 
     def __init__(self) -> None:
-        self.attached: dict[str, dict[Node, dict[str, int]]] = {}
+        self.attached: dict[tuple[str, Node], Book] = {}
         """By driver and node: how many works use each volume."""
 
     def claimed(self, volumes: Volumes, node: Node, change: int) -> None:
         """Work with these volumes is on the node from now on (1), or no longer (-1)."""
         for volume in dict.fromkeys(volumes):
-            driver = driver_of(volume)
-            of_driver = self.attached.setdefault(driver, {})
-            here = of_driver.setdefault(node, {})
-            here[volume] = here.get(volume, 0) + change
-            if not here[volume]:
-                del here[volume]
+            here = self.attached.setdefault((driver_of(volume), node), {})
+            take_from(here, ((volume, -change),))  # That drops zeros.
             if not here:
-                del of_driver[node]
-            if not of_driver:
-                del self.attached[driver]
+                del self.attached[driver_of(volume), node]
 
     def exceeded(self, where: Constraints, node: Node, gone: Iterable[Constraints] = ()) -> bool:
         """Whether some driver could not attach all its volumes to the node, if work with `gone` left it."""
-        leaving: dict[str, int] = {}
-        for other in gone:
-            for volume in dict.fromkeys(other.volumes):
-                leaving[volume] = leaving.get(volume, 0) + 1
+        leaving = Counter(volume for other in gone for volume in dict.fromkeys(other.volumes))
         for driver in dict.fromkeys(map(driver_of, where.volumes)):
-            limit = limit_of(node, driver)
+            limit = whole_number(node.labels.get(VOLUME_LIMIT + driver))
             if limit is None:
-                continue
-            users = self.attached.get(driver, {}).get(node, {})
+                continue  # Nobody said.
+            users = self.attached.get((driver, node), {})
             stay = {volume for volume, count in users.items() if count > leaving.get(volume, 0)}
             wanted = {volume for volume in where.volumes if driver_of(volume) == driver and volume not in stay}
             if wanted and len(stay) + len(wanted) > limit:
@@ -69,12 +61,6 @@ class VolumeLimits:
         return ~np.fromiter((self.exceeded(where, node) for node in nodes), dtype=np.bool_, count=len(nodes))
 
 
-def wake_sharing(table: NodeTable, volumes: Volumes) -> None:
-    """These are attached somewhere, or no longer: what fits nowhere and uses them too is looked at again."""
-    for shape in [s for s in table.unfit if any(volume in volumes for volume in s.where.volumes)]:
-        table.clear_unfit(shape)
-
-
 def is_beyond(where: Constraints, node: Node) -> bool:
     """Whether it has more volumes of some driver than the node takes, whatever leaves it."""
     return VolumeLimits().exceeded(where, node)
@@ -83,8 +69,3 @@ def is_beyond(where: Constraints, node: Node) -> bool:
 def driver_of(volume: str) -> str:
     """The driver that attaches the volume."""
     return volume.rpartition("@")[2]
-
-
-def limit_of(node: Node, driver: str) -> int | None:
-    """How many volumes of a driver the node takes; None: nobody said."""
-    return whole_number(node.labels.get(VOLUME_LIMIT + driver))

@@ -155,9 +155,8 @@ def _load_node(row: dict[str, Any]) -> Node:
     node = Node(from_plain(row["spec"]), row["seq"])
     node.schedulable = row["schedulable"]
     node.total = dict(row["total"])
-    node.recompute({})
-    for key, (spec, at_ms) in row["foreign_notes"].items():
-        node.set_foreign(key, (from_plain(spec), at_ms))
+    node.foreign = {key: (from_plain(spec), at_ms) for key, (spec, at_ms) in row["foreign_notes"].items()}
+    node.recount_foreign()
     return node
 
 

@@ -264,4 +264,4 @@ def _node_for(partition: Partition, ask: Ask) -> Node | None:
         return found.node
     nodes = partition.nodes
     suitable = [n for n in nodes.nodes.values() if _could_take(n, ask) and not n.reservations and nodes.suits(ask, n)]
-    return min(suitable, key=lambda n: (n.shortage(ask.items), nodes.score(n), n.id), default=None)
+    return min(suitable, key=lambda n: (n.shortage(ask.items), n.score(), n.id), default=None)

@@ -150,9 +150,9 @@ def node_to_reserve(partition: Partition, ask: Ask) -> Node | None:
         node = tightest(partition, ask)
         if node is None and not partition.nodes.columns.open.any():
             for other in [each for each in partition.nodes.seekable if not each.required_node]:
-                partition.nodes.cannot_reserve(other)
+                partition.nodes.seekable.pop(other)
     if node is None:
-        partition.nodes.cannot_reserve(shape)
+        partition.nodes.seekable.pop(shape, None)
     return node
 
 

@@ -185,8 +185,7 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
         if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
     avoided = {a.node: None for a in partition.disruption.overdue}
-    score = partition.nodes.score
-    return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), score(p.node), p.node.id), default=None)
+    return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), p.node.score(), p.node.id), default=None)
 
 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:

@@ -15,7 +15,7 @@ TWO = (("vcore", 2),)
 def test_a_shape_is_looked_for_where_room_was_made() -> None:
     narrow, shape = Narrow(), Shape((TWO, ""))
     gained, small = node("gained", vcore=4), node("small", vcore=1)
-    narrow.begin(shape, gained)
+    narrow.room_on[shape] = {gained: None}
     narrow.gained(small)
     assert narrow.room_on == {shape: {gained: None}}
     assert narrow.with_room(shape) == [gained]
@@ -25,16 +25,17 @@ def test_a_node_that_lost_its_room_counts_no_more() -> None:
     """The shapes that fit nowhere then are named."""
     narrow, shape = Narrow(), Shape((TWO, ""))
     there = node("n", vcore=2)
-    narrow.begin(shape, there)
+    narrow.room_on[shape] = {there: None}
     assert narrow.lost(there) == []
-    there.set_foreign("x", (AskSpec(application="", key="x", resources=Resources({"vcore": 1})), 0))
+    there.foreign["x"] = (AskSpec(application="", key="x", resources=Resources({"vcore": 1})), 0)
+    there.recount_foreign()
     assert narrow.lost(there) == [shape]
     assert narrow.room_on == {}
 
 
 def test_where_many_gained_it_is_searched_as_any_other() -> None:
     narrow, shape = Narrow(), Shape((TWO, ""))
-    narrow.begin(shape, node("n", vcore=2))
+    narrow.room_on[shape] = {node("n", vcore=2): None}
     for at in range(MANY):
         narrow.gained(node(f"n{at}", vcore=2))
     assert shape not in narrow.room_on
@@ -43,7 +44,7 @@ def test_where_many_gained_it_is_searched_as_any_other() -> None:
 def test_a_node_that_left_is_no_place() -> None:
     narrow, shape = Narrow(), Shape((TWO, ""))
     gone, stays = node("gone", vcore=2), node("stays", vcore=2)
-    narrow.begin(shape, gone)
+    narrow.room_on[shape] = {gone: None}
     narrow.gained(stays)
     narrow.removed(gone)
     assert narrow.with_room(shape) == [stays]

@@ -52,9 +52,11 @@ def test_what_is_kept_is_free_for_the_nominated_ask_alone() -> None:
 def test_work_of_others_occupies_what_it_reports_last() -> None:
     there = node(vcore=4)
     for key, amounts in (("x", {"vcore": 3}), ("x", {"vcore": 1}), ("y", {"gpu": 1})):
-        there.set_foreign(key, (AskSpec(application="", key=key, resources=Resources(amounts)), 0))
+        there.foreign[key] = (AskSpec(application="", key=key, resources=Resources(amounts)), 0)
+        there.recount_foreign()
     assert there.free == {"vcore": 3, "gpu": -1}
-    there.set_foreign("y", None)
+    del there.foreign["y"]
+    there.recount_foreign()
     assert there.occupied == {"vcore": 1}
 
 
@@ -67,17 +69,17 @@ def test_a_new_size_of_running_work_counts_at_once() -> None:
 
 
 @pytest.mark.parametrize(("used", "share"), [(0, 0.0), (2, 0.5), (6, 1.5)])
-def test_usage_is_the_weighted_share_in_use(used: int, share: float) -> None:
+def test_the_score_is_the_weighted_share_in_use(used: int, share: float) -> None:
     there = node(vcore=4, memory=100)
     there.weigh(NodeSortSpec(weights={"vcore": 2.0}))
     there.take(ask("k", vcore=used, memory=50))
-    assert there.usage() == share
+    assert there.score() == share
 
 
 def test_a_node_of_which_nothing_counts_is_empty() -> None:
     there = node(vcore=4)
     there.weigh(NodeSortSpec(weights={"gpu": 1.0}))
-    assert there.usage() == 0.0
+    assert there.score() == 0.0
 
 
 def test_a_taint_keeps_ordinary_work_away_unless_it_is_a_wish() -> None:

@@ -33,8 +33,8 @@ QUEUE_OTHER = """
     apps_heap resting changed_children changed_apps changed_leaves stamp stamps touched share_terms
 """
 NODE_OTHER = """
-    id spec seq labels keeps_away discourages schedulable total occupied available free held allocations foreign
-    reservations score_terms weight_sum stamp row
+    id spec seq labels keeps_away schedulable total occupied available free held allocations foreign
+    reservations score_terms weight_sum emptiest_first stamp row
 """
 PARTITION_OTHER = """
     admission name spec root timers out next_seq now_ms nodes applications ended rejected shapes trackers unseen
