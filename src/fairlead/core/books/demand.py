@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import ANYWHERE, Constraints
-from fairlead.core.model.resources import Items
+from fairlead.core.model.resources import Book, Items, lacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,9 +245,15 @@ class Demand:
 class Obstacle:
     """What may be in the way of demands above the nodes: a queue, or a limit of a user or group there."""
 
-    __slots__ = ("gated", "max_applications", "promised", "reserved", "waiting")
+    __slots__ = ("allocated", "full", "gated", "max", "max_applications", "promised", "reserved", "waiting")
 
     def __init__(self) -> None:
+        self.max: dict[str, int] | None = None
+        """What may be in use here; None: any amount."""
+        self.allocated: Book = {}
+        """What is in use here."""
+        self.full: dict[Shape, None] = {}
+        """Of a queue: shapes for which this maximum has no room, as far as is known; emptied whenever room is made."""
         self.max_applications = 0
         """So many applications may count here; 0: any number."""
         self.waiting: dict[Demand, None] = {}
@@ -261,7 +267,7 @@ class Obstacle:
 
     def lacks(self, items: Items) -> bool:
         """Whether the maximum has no room for this amount."""
-        raise NotImplementedError
+        return lacks(self.max, self.allocated, items)
 
     def count_applications(self) -> int:
         """How many applications count here, those apart that are kept a place."""
@@ -273,6 +279,7 @@ class Obstacle:
 
     def wake_waiting(self) -> None:
         """Room was made: wake every demand that would get past this maximum now."""
+        self.full.clear()
         self._try_reserved()
         for demand in list(self.waiting):
             if not self.lacks(demand.shape.items):

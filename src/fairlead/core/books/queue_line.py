@@ -39,7 +39,6 @@ class QueueLine(Obstacle):
         "demands",
         "due",
         "due_below",
-        "full",
         "heap",
         "improved",
         "is_leaf",
@@ -65,8 +64,6 @@ class QueueLine(Obstacle):
         """Of a leaf: what is asked for, by shape and key."""
         self.ready: dict[Shape, int] = {}
         """By shape how many demands here and below have something in line and no obstacle."""
-        self.full: dict[Shape, None] = {}
-        """Shapes for which this maximum has no room, as far as is known; emptied whenever room is made."""
         self.due: dict[Batch, None] = {}
         """Of a leaf: batches that may have others stopped by guarantee now."""
         self.due_below = 0
