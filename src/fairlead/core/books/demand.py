@@ -10,6 +10,7 @@ that moves. Decides only what is worth looking at; never the order, never a plac
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -33,55 +34,42 @@ Entry = tuple[tuple[object, ...], int, "Batch"]
 """Key, stamp and batch; it counts while the stamp is the batch's."""
 
 
+@dataclass(slots=True, eq=False)
 class Shape:
     """Resources and node constraints of an ask; one object for all that are equal in a partition."""
 
-    __slots__ = (
-        "blocked_by_root",
-        "demands",
-        "held_up",
-        "is_plain",
-        "items",
-        "key",
-        "labels",
-        "oldest_ms",
-        "pending",
-        "required_node",
-        "reserved",
-        "resting",
-        "unfit",
-        "watched",
-        "where",
-    )
+    key: ShapeKey
+    items: Items = field(init=False)
+    required_node: str = field(init=False)
+    is_plain: bool = field(init=False)
+    """It has no constraints, and no label that matters to anybody."""
+    where: Constraints = ANYWHERE
+    labels: Labels = ()
+    """Those of its labels that some term looks at, sorted."""
+    watched: tuple[Tally, ...] = ()
+    """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
+    pending: int = 0
+    """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
+    demands: dict[Demand, None] = field(default_factory=dict)
+    """What waits with it, leaf by leaf."""
+    oldest_ms: int = 2**62
+    """No ask that waits with it was created before this time."""
+    unfit: bool = False
+    """No node had room when last looked, and none that could take it gained room since."""
+    held_up: bool = False
+    """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
+    blocked_by_root: bool = False
+    """It was unfit because of the sum of all nodes, not because of each single one."""
+    reserved: dict[Ask, dict[Ask, None]] = field(default_factory=dict)
+    """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
+    resting: dict[Batch, None] = field(default_factory=dict)
+    """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
 
-    def __init__(self, key: ShapeKey) -> None:
-        self.key = key
-        self.items, self.required_node = key[:2]
-        self.is_plain = len(key) == 2
-        """It has no constraints, and no label that matters to anybody."""
-        self.where: Constraints = ANYWHERE
-        self.labels: Labels = ()
-        """Those of its labels that some term looks at, sorted."""
-        if len(key) == 4:
-            self.where, self.labels = key[2:]
-        self.watched: tuple[Tally, ...] = ()
-        """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
-        self.pending = 0
-        """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
-        self.demands: dict[Demand, None] = {}
-        """What waits with it, leaf by leaf."""
-        self.oldest_ms = 2**62
-        """No ask that waits with it was created before this time."""
-        self.unfit = False
-        """No node had room when last looked, and none that could take it gained room since."""
-        self.held_up = False
-        """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
-        self.blocked_by_root = False
-        """It was unfit because of the sum of all nodes, not because of each single one."""
-        self.reserved: dict[Ask, dict[Ask, None]] = {}
-        """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
-        self.resting: dict[Batch, None] = {}
-        """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
+    def __post_init__(self) -> None:
+        self.items, self.required_node = self.key[:2]
+        self.is_plain = len(self.key) == 2
+        if len(self.key) == 4:
+            self.where, self.labels = self.key[2:]
 
     def demands_in_line(self) -> list[Demand]:
         """Every demand that waits with it and may be looked at."""

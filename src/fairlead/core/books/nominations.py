@@ -54,7 +54,7 @@ class Nominations:
     def __init__(self) -> None:
         self.of: dict[Ask, Nomination] = {}
         self.kept: dict[Queue | Ceiling, Book] = {}
-        """Room under maxima and limits that nominated asks will need: the sum over `of`. Of the root see `kept_under`."""
+        """Room under maxima and limits that nominated asks will need: the sum over `of`. For the root: `kept_under`."""
 
     def __bool__(self) -> bool:
         return bool(self.of)

@@ -135,9 +135,7 @@ class Queue(QueueLine):
     # -- configuration --------------------------------------------------------------------------------------------
 
     def configure(self, spec: QueueSpec) -> None:
-        """Everything that the file says of this queue (not its children), and what it has from its parent. The root
-        never has limits of its own.
-        """
+        """What the file says of this queue, and what it has from its parent. The root never has limits of its own."""
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
