@@ -141,7 +141,7 @@ def check_limits(partition: Partition) -> None:
         for app in under:
             add_to(used, tuple(app.allocated.items()))
             add_to(used, tuple(app.placeholders.items()))
-        _same(ceiling.used, used, "use", str(key))
+        _same(ceiling.allocated, used, "use", str(key))
         tracked = sorted(app.id for app in under if app.tracked)
         assert sorted(ceiling.applications) == tracked, f"{key} tracks {sorted(ceiling.applications)}, not {tracked}"
 

@@ -287,7 +287,7 @@ class View:
                 return False
         own = self.less.app.allowance
         for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
-            used = dict(ceiling.used)
+            used = dict(ceiling.allocated)
             if own is not None and ceiling in own.ceilings:
                 _add(used, self.less.items, -1)
             for holder, _ in binding:

@@ -9,7 +9,7 @@ from properties.break_list import ROOT, Break, DoesNotFit, broken_text, read_bre
 from properties.breaks import Check, main, run
 from properties.left_out import NEEDLESS, WAKING, left_out
 
-A_BREAK = Break("a break", "src/fairlead/core/books/user_limits.py", "lacks(self.max, self.used, items)", "False")
+A_BREAK = Break("a break", "src/fairlead/core/books/demand.py", "lacks(self.max, self.allocated, items)", "False")
 QUICK = Check("limits", ("tests/unit/policy/eligibility/test_limits.py",))
 BLIND = Check("plain", ("tests/unit/core/model/test_plain.py",))
 
@@ -28,7 +28,7 @@ def test_each_break_fits_the_code(each: Break) -> None:
     [
         (Break("gone", A_BREAK.file, "no such text", "x"), "gone: .* has the old text 0 times"),
         (
-            Break("often", A_BREAK.file, "Ceiling", "x"),
+            Break("often", A_BREAK.file, "Obstacle", "x"),
             r"often: .* has the old text \d+ times",
         ),
         (Break("nowhere", "src/fairlead/no.py", "a", "b"), "nowhere: there is no file src/fairlead/no.py"),

@@ -250,7 +250,7 @@ def _levels(ask: Ask) -> Iterator[Level]:
             yield _level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
     for ceiling in app.ceilings:
         who = f"{ceiling.kind} {ceiling.name}"
-        yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.used, ask)
+        yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.allocated, ask)
         if ceiling.max_applications and app.state is State.ACCEPTED and not ceiling.counts(app):
             yield _level(ceiling.queue, who, "applications", 1, begun(ceiling, app), ceiling.max_applications)
 

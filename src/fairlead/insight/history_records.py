@@ -169,7 +169,7 @@ def obstacle_of(ask: Ask) -> Obstacle | None:
     ceiling = full_ceiling(app, ask.items)
     if ceiling is not None:
         limit = ceiling.max or {}
-        left = tuple((name, limit[name] - ceiling.used.get(name, 0)) for name in sorted(limit))
+        left = tuple((name, limit[name] - ceiling.allocated.get(name, 0)) for name in sorted(limit))
         text = f"exceeds the available user quota (requested {amounts(ask.items)}, available {amounts(left)})"
         return Obstacle(
             False, text=f"Request '{ask.key}' {text}", after="Request '{}' fits in the available user quota"

@@ -102,7 +102,7 @@ def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
     for ceiling in ask.app.ceilings:
         who = _entry(partition, ceiling)
         for name, most in (ceiling.max or {}).items():
-            widened(Part(What.LIMIT, ceiling.queue, most, 0, name, who), ceiling.used.get(name, 0))
+            widened(Part(What.LIMIT, ceiling.queue, most, 0, name, who), ceiling.allocated.get(name, 0))
         if ceiling.max_applications:
             part = Part(What.LIMIT_APPLICATIONS, ceiling.queue, ceiling.max_applications, 0, who=who)
             widened(part, begun(ceiling, ask.app))
@@ -129,7 +129,7 @@ def _ceiling_parts(partition: Partition, ceiling: Ceiling, ask: Ask, waits: Book
     most = ceiling.max or {}
     who = _entry(partition, ceiling)
     for name, amount in ask.items:
-        used = ceiling.used.get(name, 0)
+        used = ceiling.allocated.get(name, 0)
         if name in most and amount > 0 and used + amount > most[name]:
             value = used + amount
             high = value + waits.get(name, 0)
@@ -346,7 +346,7 @@ def smaller_requests(partition: Partition, ask: Ask) -> Iterator[Lever]:
     room = ask.app.queue.headroom() or {}
     for ceiling in ask.app.ceilings:
         for name, most in (ceiling.max or {}).items():
-            room[name] = min(room.get(name, most), most - ceiling.used.get(name, 0))
+            room[name] = min(room.get(name, most), most - ceiling.allocated.get(name, 0))
     seen: set[tuple[tuple[str, int], ...]] = set()
     for place in [p for p in places(partition, ask) if p.is_open]:
         fits = {name: min(amount, place.node.free.get(name, 0), room.get(name, amount)) for name, amount in ask.items}

@@ -229,7 +229,7 @@ def _excess(queue: Queue) -> Excess:
 
 
 def _ceiling_excess(ceiling: Ceiling) -> Excess:
-    return _beyond(ceiling.used, ceiling.max or {}, len(ceiling.applications), ceiling.max_applications)
+    return _beyond(ceiling.allocated, ceiling.max or {}, len(ceiling.applications), ceiling.max_applications)
 
 
 def _beyond(used: Mapping[str, int], most: Mapping[str, int], running: int, at_most: int) -> Excess:

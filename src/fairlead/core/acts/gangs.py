@@ -11,7 +11,7 @@ from __future__ import annotations
 from fairlead.core.acts import allocations, application_steps, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, creation_ms
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.retries import GAVE_WAY
@@ -34,11 +34,7 @@ def timeout_ms(spec: ApplicationSpec, now_ms: int) -> int:
     A creation time in the tags (Unix seconds) counts as the begin, so that a restart does not start it anew.
     """
     own = spec.placeholder_timeout_ms if spec.placeholder_timeout_ms > 0 else DEFAULT_TIMEOUT_MS
-    try:
-        created_ms = int(spec.tags[TAG_APP_CREATION_TIME]) * 1000
-    except (KeyError, ValueError):
-        return own
-    return max(created_ms + own - now_ms, 1)
+    return max(creation_ms(spec.tags.get(TAG_APP_CREATION_TIME), now_ms) + own - now_ms, 1)
 
 
 # -- placeholders -------------------------------------------------------------------------------------------------

@@ -63,7 +63,6 @@ def withdraw(partition: Partition, ask: Ask) -> None:
     kept_constraints.let_go(partition.nodes, ask)
     partition.nominations.give_room_back(nomination)
     look_again(ask.app)
-    partition.root.wake_waiting()
     partition.nodes.gained(node)
     partition.books_version += 1
     partition.out.append(Unreserved(ask.app.id, ask.key, node.id, partition.name))

@@ -32,9 +32,7 @@ STATE_LOG_MAX = 64
 
 @dataclass(slots=True, eq=False)
 class TaskGroup:
-    """The placeholders of one name in an application, and what became of them: replaced and timed out ones never come
-    back.
-    """
+    """The placeholders of one name in an application; replaced and timed out ones never come back."""
 
     name: str
     count: int = 0

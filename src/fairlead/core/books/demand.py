@@ -10,11 +10,12 @@ that moves. Decides only what is worth looking at; never the order, never a plac
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.constraints import ANYWHERE, Constraints
-from fairlead.core.model.resources import Items
+from fairlead.core.model.resources import Book, Items, lacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,55 +34,42 @@ Entry = tuple[tuple[object, ...], int, "Batch"]
 """Key, stamp and batch; it counts while the stamp is the batch's."""
 
 
+@dataclass(slots=True, eq=False)
 class Shape:
     """Resources and node constraints of an ask; one object for all that are equal in a partition."""
 
-    __slots__ = (
-        "blocked_by_root",
-        "demands",
-        "held_up",
-        "is_plain",
-        "items",
-        "key",
-        "labels",
-        "oldest_ms",
-        "pending",
-        "required_node",
-        "reserved",
-        "resting",
-        "unfit",
-        "watched",
-        "where",
-    )
+    key: ShapeKey
+    items: Items = field(init=False)
+    required_node: str = field(init=False)
+    is_plain: bool = field(init=False)
+    """It has no constraints, and no label that matters to anybody."""
+    where: Constraints = ANYWHERE
+    labels: Labels = ()
+    """Those of its labels that some term looks at, sorted."""
+    watched: tuple[Tally, ...] = ()
+    """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
+    pending: int = 0
+    """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
+    demands: dict[Demand, None] = field(default_factory=dict)
+    """What waits with it, leaf by leaf."""
+    oldest_ms: int = 2**62
+    """No ask that waits with it was created before this time."""
+    unfit: bool = False
+    """No node had room when last looked, and none that could take it gained room since."""
+    held_up: bool = False
+    """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
+    blocked_by_root: bool = False
+    """It was unfit because of the sum of all nodes, not because of each single one."""
+    reserved: dict[Ask, dict[Ask, None]] = field(default_factory=dict)
+    """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
+    resting: dict[Batch, None] = field(default_factory=dict)
+    """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
 
-    def __init__(self, key: ShapeKey) -> None:
-        self.key = key
-        self.items, self.required_node = key[:2]
-        self.is_plain = len(key) == 2
-        """It has no constraints, and no label that matters to anybody."""
-        self.where: Constraints = ANYWHERE
-        self.labels: Labels = ()
-        """Those of its labels that some term looks at, sorted."""
-        if len(key) == 4:
-            self.where, self.labels = key[2:]
-        self.watched: tuple[Tally, ...] = ()
-        """While it is unfit: the running work whose start or end may change that (`core.books.constraints_index`)."""
-        self.pending = 0
-        """Waiting asks of this shape, over all applications; the partition drops the shape at 0."""
-        self.demands: dict[Demand, None] = {}
-        """What waits with it, leaf by leaf."""
-        self.oldest_ms = 2**62
-        """No ask that waits with it was created before this time."""
-        self.unfit = False
-        """No node had room when last looked, and none that could take it gained room since."""
-        self.held_up = False
-        """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
-        self.blocked_by_root = False
-        """It was unfit because of the sum of all nodes, not because of each single one."""
-        self.reserved: dict[Ask, dict[Ask, None]] = {}
-        """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
-        self.resting: dict[Batch, None] = {}
-        """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
+    def __post_init__(self) -> None:
+        self.items, self.required_node = self.key[:2]
+        self.is_plain = len(self.key) == 2
+        if len(self.key) == 4:
+            self.where, self.labels = self.key[2:]
 
     def demands_in_line(self) -> list[Demand]:
         """Every demand that waits with it and may be looked at."""
@@ -245,9 +233,15 @@ class Demand:
 class Obstacle:
     """What may be in the way of demands above the nodes: a queue, or a limit of a user or group there."""
 
-    __slots__ = ("gated", "max_applications", "promised", "reserved", "waiting")
+    __slots__ = ("allocated", "full", "gated", "max", "max_applications", "promised", "reserved", "waiting")
 
     def __init__(self) -> None:
+        self.max: dict[str, int] | None = None
+        """What may be in use here; None: any amount."""
+        self.allocated: Book = {}
+        """What is in use here."""
+        self.full: dict[Shape, None] = {}
+        """Of a queue: shapes for which this maximum has no room, as far as is known; emptied whenever room is made."""
         self.max_applications = 0
         """So many applications may count here; 0: any number."""
         self.waiting: dict[Demand, None] = {}
@@ -261,7 +255,7 @@ class Obstacle:
 
     def lacks(self, items: Items) -> bool:
         """Whether the maximum has no room for this amount."""
-        raise NotImplementedError
+        return lacks(self.max, self.allocated, items)
 
     def count_applications(self) -> int:
         """How many applications count here, those apart that are kept a place."""
@@ -273,6 +267,7 @@ class Obstacle:
 
     def wake_waiting(self) -> None:
         """Room was made: wake every demand that would get past this maximum now."""
+        self.full.clear()
         self._try_reserved()
         for demand in list(self.waiting):
             if not self.lacks(demand.shape.items):

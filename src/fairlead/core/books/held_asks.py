@@ -141,9 +141,7 @@ class HeldAsks:
         return None
 
     def take_due(self, application: str, now_ms: int) -> list[HeldAsk]:
-        """Those whose time has come since this, or `next_due_ms`, was asked last, in the order in which they were held.
-        They stay until they are taken.
-        """
+        """Those whose time has come since this, or `next_due_ms`, was asked last, as they were held; none is taken."""
         found: dict[str, HeldAsk] = {}
         times = self._due.get(application)
         while times and times[0][0] <= now_ms:
@@ -178,14 +176,14 @@ class HeldAsks:
     def take(self, application: str, key: str) -> HeldAsk | None:
         """That of this key, which is held no more (it enters now, or was withdrawn)."""
         self.version += 1
-        own = self._of.get(application)
-        found = own.pop(key, None) if own is not None else None
+        own = self._of.get(application, {})
+        found = own.pop(key, None)
         if found is not None:
             self._await_no_more((application, key), found.conditions)
-        if own is not None and not own:
-            del self._of[application]
-            self._turns.pop(application, None)
-            self._due.pop(application, None)
+            if not own:
+                del self._of[application]
+                self._turns.pop(application, None)
+                self._due.pop(application, None)
         return found
 
     def drop(self, application: str) -> None:

@@ -100,7 +100,6 @@ def count_use(ask: Ask, sign: int) -> None:
     """Of work in use that enters the books of queues (-1: leaves them): what part of theirs it is, where it counts.
     Before that changes it is taken out, and put in again afterwards.
     """
-    if counts_as_gone(ask):
-        payer(ask).add_preempting(ask.items, sign)
-    elif ask.spec.idle:
-        payer(ask).add_idle(ask.items, sign)
+    is_leaving = counts_as_gone(ask)
+    if is_leaving or ask.spec.idle:
+        payer(ask).add_part(ask.items, sign, is_leaving)

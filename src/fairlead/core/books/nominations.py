@@ -35,7 +35,7 @@ class Nomination:
     gathers: bool
     """Room gathers there because it waited too long (`wait.max`): room is all that is kept of the node."""
     places: tuple[Queue | Ceiling, ...] = ()
-    """The queues below the root, and the limits, under which room is kept for it."""
+    """The queues, and the limits, under which room and a place to run are kept for it."""
 
     @property
     def is_coming(self) -> bool:
@@ -54,7 +54,7 @@ class Nominations:
     def __init__(self) -> None:
         self.of: dict[Ask, Nomination] = {}
         self.kept: dict[Queue | Ceiling, Book] = {}
-        """Room under maxima and limits that nominated asks will need: the sum over `of`."""
+        """Room under maxima and limits that nominated asks will need: the sum over `of`. For the root: `kept_under`."""
 
     def __bool__(self) -> bool:
         return bool(self.of)
@@ -66,10 +66,10 @@ class Nominations:
     def keep_room(self, nomination: Nomination) -> None:
         """Keep room for it where its application is now."""
         ask = nomination.ask
-        nomination.places = (*ask.app.queue.lineage[:-1], *ask.app.ceilings)
+        nomination.places = (*ask.app.queue.lineage, *ask.app.ceilings)
         for place in nomination.places:
             add_to(self.kept.setdefault(place, {}), ask.items)
-        keep_place(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))
+        keep_place(ask.app, nomination.places)
 
     def give_room_back(self, nomination: Nomination) -> None:
         """Keep it no longer: what waits for that room is looked at again."""
@@ -80,12 +80,12 @@ class Nominations:
             if not any(book.values()):
                 del self.kept[place]
             place.wake_waiting()
-        give_place_back(ask.app, (*nomination.places, ask.app.queue.lineage[-1]))
+        give_place_back(ask.app, nomination.places)
 
     def keep_anew(self) -> None:
         """The configuration changed: the same asks keep room where they are under now."""
         for nomination in self.of.values():
-            give_place_back(nomination.ask.app, (*nomination.places, nomination.ask.app.queue.lineage[-1]))
+            give_place_back(nomination.ask.app, nomination.places)
         self.kept.clear()
         for nomination in self.of.values():
             self.keep_room(nomination)
@@ -160,10 +160,9 @@ def something_leaves(partition: Partition, ask: Ask) -> bool:
 
 def limit_short_of_kept(partition: Partition, ask: Ask, but: tuple[Ask, ...] = ()) -> Ceiling | None:
     """The first limit of its user or group without room for this ask beside other asks that are nominated, but some."""
-    allowance = ask.app.allowance
-    for ceiling in allowance.ceilings if allowance is not None and partition.nominations.of else ():
+    for ceiling in ask.app.ceilings if partition.nominations.of else ():
         if ceiling.max is not None and (book := dict(kept_under(partition, ceiling, (ask, *but)))):
-            add_to(book, tuple(ceiling.used.items()))
+            add_to(book, tuple(ceiling.allocated.items()))
             if lacks(ceiling.max, book, ask.items):
                 return ceiling
     return None

@@ -96,9 +96,7 @@ class Partition:
 
     @property
     def room_stamp(self) -> int:
-        """A number that changes whenever room is made, or work comes that others may take room from: not when ordinary
-        work starts, which only makes things tighter.
-        """
+        """Changes when room is made, or work comes that others may take room from, not when ordinary work starts."""
         return self.books_version - self.tightened
 
     def note_change(self) -> None:

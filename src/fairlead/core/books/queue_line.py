@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 ChildEntry = tuple[object, object, int, int, int, "Queue"]
-"""The four parts of a queue's key (`policy.order.keys.queue_key`), stamp and queue: one tuple is compared once, a key
-inside it would be compared twice.
-"""
+"""A queue's key (`policy.order.keys.queue_key`), stamp and queue: a key inside the tuple would be compared twice."""
 
 
 class QueueLine(Obstacle):
@@ -39,7 +37,6 @@ class QueueLine(Obstacle):
         "demands",
         "due",
         "due_below",
-        "full",
         "heap",
         "improved",
         "is_leaf",
@@ -65,8 +62,6 @@ class QueueLine(Obstacle):
         """Of a leaf: what is asked for, by shape and key."""
         self.ready: dict[Shape, int] = {}
         """By shape how many demands here and below have something in line and no obstacle."""
-        self.full: dict[Shape, None] = {}
-        """Shapes for which this maximum has no room, as far as is known; emptied whenever room is made."""
         self.due: dict[Batch, None] = {}
         """Of a leaf: batches that may have others stopped by guarantee now."""
         self.due_below = 0
@@ -76,13 +71,11 @@ class QueueLine(Obstacle):
         self.heap: list[tuple[tuple[object, ...], int, Demand]] = []
         """Of a leaf: its demands that are ready."""
         self.tidy_at = 64
-        """When this has more entries those that do not count are taken out; then it is as many again and some more."""
+        """When this has more entries those that do not count are taken out."""
         self.improved: dict[Demand, None] = {}
         """Of a leaf: demands with batches that come earlier than their entries say."""
         self.apps_heap: list[tuple[Any, ...]] = []
-        """Of a leaf, where applications are in order as a whole: those with something in line; key, stamp, application
-        in one tuple.
-        """
+        """Of a leaf that orders applications as a whole: what is in line, as key, stamp and application."""
         self.changed_children: list[Queue] = []
         self.changed_apps: list[Application] = []
         self.changed_leaves: list[Queue] = []

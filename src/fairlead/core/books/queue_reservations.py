@@ -52,8 +52,7 @@ class Reserving:
 
     def get(self, ask: Ask) -> Reservation | None:
         """The reservation of this ask."""
-        own = self.of.get(ask.app.queue)
-        return own.get(ask) if own is not None else None
+        return self.of.get(ask.app.queue, {}).get(ask)
 
     def holder(self, ask: Ask) -> Ask | None:
         """The first ask with a reservation that holds this one back."""
@@ -81,11 +80,9 @@ class Reserving:
 
     def take(self, ask: Ask) -> Reservation | None:
         """`ask` has none any longer."""
-        own = self.of.get(ask.app.queue)
-        if own is None or ask not in own:
-            return None
-        reservation = own.pop(ask)
-        if not own:
+        own = self.of.get(ask.app.queue, {})
+        reservation = own.pop(ask, None)
+        if reservation is not None and not own:
             del self.of[ask.app.queue]
         return reservation
 

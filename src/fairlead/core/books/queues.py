@@ -39,13 +39,11 @@ class Queue(QueueLine):
 
     __slots__ = (
         "admin_acl",
-        "allocated",
         "allocating_accepted",
         "by_rank",
         "guaranteed",
         "idle",
         "managed",
-        "max",
         "name",
         "order_moves",
         "owed_below",
@@ -77,14 +75,12 @@ class Queue(QueueLine):
         self.managed = managed
         self.state = QueueState.ACTIVE
         # What it may use.
-        self.max: dict[str, int] | None = None
         self.guaranteed: dict[str, int] | None = None
         self.set_properties({})
         self.template: TemplateSpec | None = None
         self.admin_acl = ""
         self.submit_acl = ""
-        # What it uses.
-        self.allocated: Book = {}
+        # What it uses, besides `allocated`.
         self.pending_sum = 0
         """What waits here and below, summed up over all resources: by that it counts for the order among siblings."""
         self.preempting: Book = {}
@@ -104,7 +100,7 @@ class Queue(QueueLine):
         self.by_rank: bool = parent.by_rank if parent is not None else False
         """Whether asks have their turn by rank (`preemption.rule` is `priority` or `both`), not by YuniKorn's walk."""
         self.shifts_priority = False
-        """Here or below priorities are fenced or get an offset, or did: elsewhere they do not count as they are."""
+        """Of the root: somewhere priorities are fenced or get an offset, or did, and do not count as they are."""
         self.owes = False
         """A queue here or below has a guarantee, or had one, and guarantees count for the rank (rule `both`)."""
         self.under_guarantee = False
@@ -139,9 +135,7 @@ class Queue(QueueLine):
     # -- configuration --------------------------------------------------------------------------------------------
 
     def configure(self, spec: QueueSpec) -> None:
-        """Everything that the file says of this queue (not its children), and what it has from its parent. The root
-        never has limits of its own.
-        """
+        """What the file says of this queue, and what it has from its parent. The root never has limits of its own."""
         self.managed = True
         own = {k: str(v) for k, v in spec.properties.items()}
         raw = inherited(self.parent.properties.raw, own) if self.parent is not None else own
@@ -172,8 +166,7 @@ class Queue(QueueLine):
         """Its properties are these from now on."""
         self.properties = QueueProperties.of(raw, self.is_leaf)
         if self.properties.priority_fence or self.properties.priority_offset:
-            for queue in self.lineage:
-                queue.shifts_priority = True
+            self.lineage[-1].shifts_priority = True
         self.order_moves = self.properties.sort_policy == "fair" or self.properties.backoff_threshold > 0
         """Of a leaf: what its applications use counts for their order, or they may have to rest."""
 
@@ -256,24 +249,15 @@ class Queue(QueueLine):
                 note_owed(queue)
         self.loosened()
 
-    def add_preempting(self, items: Items, sign: int = 1) -> None:
-        """This much of what is in use was told to stop (sign -1: it is gone, or no longer told to)."""
+    def add_part(self, items: Items, sign: int, is_leaving: bool) -> None:
+        """This much of what is in use counts for no guarantee (sign -1: it is gone, or does again): it was told to stop
+        (`is_leaving`), or is idle work that was not.
+        """
+        less = negative(items) if sign > 0 else items
         for queue in self.lineage:
-            queue._add_part(queue.preempting, items, sign)
-
-    def add_idle(self, items: Items, sign: int = 1) -> None:
-        """This much of what is in use is idle work (sign -1: it is gone, or was told to stop for others)."""
-        for queue in self.lineage:
-            queue._add_part(queue.idle, items, sign)
-
-    def _add_part(self, book: Book, items: Items, sign: int) -> None:
-        take_from(book, negative(items) if sign > 0 else items)
-        if self.owes and self.guaranteed is not None:
-            note_owed(self)
-
-    def lacks(self, items: Items) -> bool:
-        """Whether this maximum has no room for the amount."""
-        return lacks(self.max, self.allocated, items)
+            take_from(queue.preempting if is_leaving else queue.idle, less)
+            if queue.owes and queue.guaranteed is not None:
+                note_owed(queue)
 
     def count_applications(self) -> int:
         """How many applications run here and below, or have a place for their placeholders."""
@@ -288,11 +272,6 @@ class Queue(QueueLine):
         for queue in self.lineage:
             if queue.full or queue.waiting or queue.reserved:
                 queue.wake_waiting()
-
-    def wake_waiting(self) -> None:
-        """Look again at what waits for room under this maximum."""
-        self.full.clear()
-        super().wake_waiting()
 
     def count_running(self, change: int) -> None:
         """One application more (1) or less (-1) runs here and above."""

@@ -11,12 +11,12 @@ application that no limit names pays nothing. Trackers belong to one partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.demand import Obstacle
-from fairlead.core.model.resources import Book, Items, add_to, lacks, negative
+from fairlead.core.model.resources import Items, add_to, negative
 
 if TYPE_CHECKING:
     from fairlead.core.books import Application, Queue
@@ -39,7 +39,7 @@ class QueueLimits:
 class Ceiling(Obstacle):
     """What one user, or one group, may use of one queue and all below it, and what of that is in use."""
 
-    __slots__ = ("applications", "holders", "kind", "max", "name", "queue", "used")
+    __slots__ = ("applications", "holders", "kind", "name", "queue")
 
     def __init__(self, kind: str, name: str, queue: str, limit: LimitSpec) -> None:
         super().__init__()
@@ -50,17 +50,12 @@ class Ceiling(Obstacle):
         self.queue = queue
         """Full path."""
         most = limit.max_resources
-        self.max: Mapping[str, int] | None = most.as_dict() if most is not None and most.is_set else None
+        self.max = most.as_dict() if most is not None and most.is_set else None
         self.max_applications = limit.max_applications
-        self.used: Book = {}
         self.applications: dict[str, None] = {}
         """Applications that count against `max_applications`."""
         self.holders = 0
         """Allowances that refer to it; the trackers drop it at 0."""
-
-    def lacks(self, items: Items) -> bool:
-        """Whether this amount does not fit under the maximum any more."""
-        return lacks(self.max, self.used, items)
 
     def count_applications(self) -> int:
         """How many applications of the user or group have something that runs."""
@@ -93,14 +88,14 @@ class Allowance:
     def add(self, app: str, items: Items) -> None:
         """This much more is in use by `app`. No check: the caller made sure, or is forced to."""
         for ceiling in self.ceilings:
-            add_to(ceiling.used, items)
+            add_to(ceiling.allocated, items)
             ceiling.applications[app] = None
 
     def take(self, items: Items) -> None:
         """This much is free again; what waits for it is woken."""
         less = negative(items)
         for ceiling in self.ceilings:
-            add_to(ceiling.used, less)
+            add_to(ceiling.allocated, less)
             ceiling.wake_waiting()
 
     def strike_off(self, app: str) -> None:

@@ -103,7 +103,7 @@ def queue_full(queue: Queue, items: Items) -> Reason:
 
 def limit_reached(ceiling: Ceiling, items: Items) -> Reason:
     """Why an ask of this size waits for room under a ceiling: the resources that are short, with their numbers."""
-    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, *_short(ceiling.max or {}, ceiling.used, items))
+    return LimitReached(ceiling.kind, ceiling.name, ceiling.queue, *_short(ceiling.max or {}, ceiling.allocated, items))
 
 
 def _short(most: Mapping[str, int], used: Book, items: Items) -> tuple[Book, Book, Book]:

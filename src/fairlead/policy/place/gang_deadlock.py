@@ -159,7 +159,7 @@ class AsItIs:
 
     def used_of(self, place: Queue | Ceiling) -> Book:
         """What is in use of a queue or limit."""
-        book = dict(place.used if isinstance(place, Ceiling) else place.allocated)
+        book = dict(place.allocated)
         for app in self._giving:
             if place in _places(app):
                 take_from(book, tuple(app.placeholders.items()))

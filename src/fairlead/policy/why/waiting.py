@@ -149,7 +149,7 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
     kept = partition.nominations.of.values()
     holders = tuple(f"{n.ask.app.id}/{n.ask.key}" for n in kept if ceiling in n.places)
-    needed, free = under(ceiling.max, ceiling.used, ask.items)
+    needed, free = under(ceiling.max, ceiling.allocated, ask.items)
     return reasons.LimitPromised(ceiling.kind, ceiling.name, ceiling.queue, needed, free, holders)
 
 

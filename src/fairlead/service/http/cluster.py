@@ -198,7 +198,9 @@ def _limit_rows(partition: Partition) -> Iterator[declared.Limit]:
             for name, limit in named.items():
                 most, anybody = limit.max_resources, kind == "user" and name == ANYBODY
                 using = [
-                    declared.LimitUse(name=each.name, used=with_cpu(pruned(each.used)), running=len(each.applications))
+                    declared.LimitUse(
+                        name=each.name, used=with_cpu(pruned(each.allocated)), running=len(each.applications)
+                    )
                     for each in in_use
                     if (each.kind, each.queue) == (kind, path)
                     and (each.name == name or (anybody and each.name not in named))

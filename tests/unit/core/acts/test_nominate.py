@@ -33,7 +33,7 @@ def test_room_is_kept_on_the_node_and_under_every_maximum(gathers: bool) -> None
     part, ask, node = waiting()
     nominate(part, ask, node, (), gathers=gathers)
     assert node.free == {"vcore": -2000}
-    assert part.nominations.kept == {ask.app.queue: {"vcore": 2000}}
+    assert part.nominations.kept == {queue: {"vcore": 2000} for queue in ask.app.queue.lineage}
     assert (ask.batch is not None) is gathers
     assert part.out == [Reserved("w", "w", "n1")]
 

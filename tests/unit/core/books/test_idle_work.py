@@ -81,7 +81,7 @@ def test_another_queue_file_moves_what_runs_to_the_books_of_its_group_of_then(le
     group.add_allocated(borrowed.items)
     if leaves:
         borrowed.evict_cause = Cause.PREEMPTED_BY_SCHEDULER
-        group.add_preempting(borrowed.items)
+        group.add_part(borrowed.items, 1, is_leaving=True)
     work.count(-1)
     group.set_properties({})
     work.count(1)

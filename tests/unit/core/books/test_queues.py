@@ -80,9 +80,9 @@ def test_the_highest_priority_that_waits_is_reported_up_and_falls_again() -> Non
 
 def test_what_was_told_to_stop_is_counted_up_to_the_root_until_it_is_gone() -> None:
     root, _, leaf = queues()
-    leaf.add_preempting(TWO)
+    leaf.add_part(TWO, 1, is_leaving=True)
     assert root.preempting == {"vcore": 2}
-    leaf.add_preempting(TWO, -1)
+    leaf.add_part(TWO, -1, is_leaving=True)
     assert root.preempting == {}
 
 

@@ -123,4 +123,4 @@ def test_what_joins_brings_along_what_it_uses() -> None:
     app.tracked, app.allocated, app.placeholders = True, {"vcore": 2}, {"vcore": 3}
     known.join(app)
     [ceiling] = known.ceilings.values()
-    assert (ceiling.used, list(ceiling.applications)) == ({"vcore": 5}, ["app"])
+    assert (ceiling.allocated, list(ceiling.applications)) == ({"vcore": 5}, ["app"])

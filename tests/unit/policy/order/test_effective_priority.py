@@ -103,7 +103,7 @@ def test_what_was_told_to_stop_counts_as_gone() -> None:
     q["a"].guaranteed = {"vcore": 1}
     q["a"].add_allocated(ONE)
     assert not is_owed(q["a"], ONE)
-    q["a"].add_preempting(ONE)
+    q["a"].add_part(ONE, 1, is_leaving=True)
     assert is_owed(q["a"], ONE)
 
 

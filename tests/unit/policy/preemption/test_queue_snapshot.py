@@ -26,7 +26,7 @@ def test_without_a_guarantee_nothing_is_said() -> None:
 def test_what_was_told_to_stop_counts_as_gone() -> None:
     q = queues(c=3)
     q["c"].add_allocated((("vcore", 2),))
-    q["c"].add_preempting(ONE)
+    q["c"].add_part(ONE, 1, is_leaving=True)
     assert QueueSnapshots(q["a"]).of(q["c"]).remaining() == {"vcore": 2}
 
 
