@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reconfigure import in_the_way
-from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
+from fairlead.core.model.names import QUEUE_NAME, QUEUE_NAME_RULE
 from fairlead.core.model.reasons import Refused
 from fairlead.policy.queue_choice.acl import access_list_problem
 from fairlead.policy.queue_choice.rules import RuleError, build_rules
@@ -48,7 +48,7 @@ def _queue_problems(queue: QueueSpec, path: str) -> Iterator[str]:
             yield f"queue {path}: {problem}"
     seen: set[str] = set()
     for child in queue.queues:
-        if not is_queue_name(child.name):
+        if not QUEUE_NAME.fullmatch(child.name):
             yield f"queue {path}: '{child.name}': {QUEUE_NAME_RULE}"
         elif child.name.lower() in seen:
             yield f"queue {path}: duplicate child name found with name '{child.name}'"
