@@ -26,7 +26,6 @@ from fairlead.core.model.reason import Refused as Refused
 from fairlead.core.model.reason import SubmitDenied as SubmitDenied
 from fairlead.core.model.reason import UnknownPriorityClass as UnknownPriorityClass
 from fairlead.core.model.reason import amounts_of, short, short_of
-from fairlead.core.model.resources import pruned
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +341,8 @@ class GangsHoldEachOther(Reason):
     """Whether it is its own gang that gives way."""
 
     def _sentence(self) -> str:
-        holds, other_holds = (format_amounts(pruned(held)) for held in (self.holds, self.other_holds))
-        needs, other_needs = (format_amounts(pruned(n), up=True) for n in (self.needs, self.other_needs))
+        holds, other_holds = format_amounts(self.holds), format_amounts(self.other_holds)
+        needs, other_needs = format_amounts(self.needs, up=True), format_amounts(self.other_needs, up=True)
         theirs = f"gang {self.other} holds {other_holds} and still needs {other_needs}"
         both = f"its gang holds {holds} and still needs {needs}, {theirs}"
         if self.gives_way:
