@@ -88,9 +88,7 @@ class NoNodeSuits(Reason):
 
     needed: Mapping[str, int]
     excluded: Mapping[str, int]
-    """How many open nodes each filter keeps it off, the first filter counts: `selector`, `taint`, `ports`, `affinity`,
-    `anti-affinity`, `repelled` (by the anti-affinity of running work), `spread`, `promised` (a port, or the distance of
-    either, is kept for work that is to start there)."""
+    """How many open nodes each filter (of `core.model.matching`) keeps it off; the first filter counts."""
     nodes: int
 
     def _sentence(self) -> str:
