@@ -22,7 +22,7 @@ from fairlead.core.model import reasons
 from fairlead.core.model.decisions import DECISIONS
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.properties import RULES, PropertyRule, QueueProperties, inherited
+from fairlead.core.model.properties import KNOWN, PropertyRule, QueueProperties, inherited
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 TO_DO = "TO DO"
@@ -97,12 +97,12 @@ def inheritance(rule: PropertyRule) -> str:
 
 def place_of(rule: PropertyRule) -> str:
     """On which queues it means something."""
-    return "leaf" if rule.leaf_only else "parent" if rule.parent_only else "any"
+    return {True: "leaf", False: "parent", None: "any"}[rule.leaf]
 
 
 def properties() -> Table:
     """The queue properties."""
-    rows = tuple((code(r.key), r.allowed, default_text(r), place_of(r), inheritance(r)) for r in RULES)
+    rows = tuple((code(r.key), r.allowed, default_text(r), place_of(r), inheritance(r)) for r in KNOWN.values())
     return Table(("property", "values", "default", "on", "inherited", "meaning"), rows)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairlead.config import decode
 from fairlead.config.yamltree import Node
-from fairlead.core.model.properties import RULES
+from fairlead.core.model.properties import KNOWN
 
 Schema = dict[str, Any]
 
@@ -58,7 +58,7 @@ PROPERTIES = Kind(
     decode.read_text_map,
     _also_null(
         "object",
-        properties={rule.key: {**TEXT.schema, "description": rule.allowed} for rule in RULES},
+        properties={rule.key: {**TEXT.schema, "description": rule.allowed} for rule in KNOWN.values()},
         additionalProperties=TEXT.schema,
     ),
 )

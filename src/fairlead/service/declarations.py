@@ -17,7 +17,7 @@ from fairlead.core.books.class_quotas import SCOPE_KEY
 from fairlead.core.books.classes import BUILT_IN
 from fairlead.core.model import events
 from fairlead.core.model.constraints import Requirement
-from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
+from fairlead.core.model.names import SUBDOMAIN, SUBDOMAIN_RULE
 from fairlead.core.model.resources import Limits, pruned
 from fairlead.core.model.specs import BudgetSpec, PriorityClassSpec, QuotaSpec
 from fairlead.runtime import Refusal, Turn
@@ -134,7 +134,7 @@ _Remove = events.RemovePriorityClass | events.RemoveQuota | events.RemoveBudget
 
 async def _set(place: MachinePlace, kind: str, name: str, event: _Set, shape: type[T]) -> T:
     def act(turn: Turn) -> None:
-        if kind == BUDGET and not is_subdomain(name):
+        if kind == BUDGET and not SUBDOMAIN.fullmatch(name):
             raise Refusal("invalid", f"{name[:60]!r} is no name for a disruption budget; {SUBDOMAIN_RULE}")
         reason = turn.scheduler.cluster.admission.of(kind).why_not_set(event.spec)
         if reason is not None:

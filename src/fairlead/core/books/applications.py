@@ -162,7 +162,7 @@ class Application:
         return self.spec.user
 
     def advance(self, step: Step, now_ms: int) -> State:
-        """Take one step of the life cycle; `IllegalTransition` changes nothing. Returns the state before."""
+        """Take one step of the life cycle. Returns the state before; raises ValueError for a step it does not know."""
         before = self.state
         after = next_state(self.id, before, step)
         if after is before:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.declared import Declared, Problem
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
-from fairlead.core.model.names import SUBDOMAIN_RULE, is_queue_name, is_subdomain
+from fairlead.core.model.names import QUEUE_NAME, SUBDOMAIN, SUBDOMAIN_RULE
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
 from fairlead.core.model.resources import Book, Items, add_to, negative
@@ -43,10 +43,10 @@ def _holds(scope: Requirement, priority_class: str) -> bool:
 
 def quota_problem(spec: QuotaSpec) -> Problem:
     """What is wrong with a quota."""
-    if not is_subdomain(spec.name):
+    if not SUBDOMAIN.fullmatch(spec.name):
         return "name", f"'{spec.name[:60]}' is no name for a quota; {SUBDOMAIN_RULE}"
     levels = spec.queue.split(".")
-    if levels[0].lower() != "root" or not all(map(is_queue_name, levels)):
+    if levels[0].lower() != "root" or not all(map(QUEUE_NAME.fullmatch, levels)):
         return "queue", f"'{spec.queue[:60]}' is no path of a queue; give the whole path, such as root.team"
     if not spec.resources and not spec.scopes:
         return "resources", f"quota {spec.name} limits nothing; give amounts, or scopes that allow a limited class"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fairlead.core.books.declared import Declared, Problem
-from fairlead.core.model.names import SUBDOMAIN_RULE, is_subdomain
+from fairlead.core.model.names import SUBDOMAIN, SUBDOMAIN_RULE
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import PRIORITY_MIN, PriorityClassSpec
@@ -37,7 +37,7 @@ BUILT_IN = (
 
 def class_problem(spec: PriorityClassSpec) -> Problem:
     """What is wrong with a class."""
-    if not is_subdomain(spec.name):
+    if not SUBDOMAIN.fullmatch(spec.name):
         return "name", f"'{spec.name[:60]}' is no name for a priority class; {SUBDOMAIN_RULE}"
     if spec.name.startswith(RESERVED_PREFIX):
         return "name", f"{spec.name} begins with {RESERVED_PREFIX}, which is for the built-in classes; choose another"

@@ -96,8 +96,7 @@ class Conditions:
         if self.held_by:
             return OnHold(self.held_by)
         if self.after:
-            by = {kind: tuple(each.application for each in self.after if each.awaited == kind) for kind in Awaited}
-            return WaitsForOthers(by[Awaited.STARTED], by[Awaited.OK], by[Awaited.ANY], by[Awaited.NOT_OK])
+            return WaitsForOthers(*(tuple(d.application for d in self.after if d.awaited == kind) for kind in Awaited))
         return BeginsAt(self.begin_ms)
 
 

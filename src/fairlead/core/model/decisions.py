@@ -41,11 +41,26 @@ class Allocated(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Evict(Decision):
-    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: for none)."""
+class _OfAsk(Decision):
+    """What is ordered or reported of an ask or allocation of an application."""
 
     application: str
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejected(Decision):
+    """An application or a node is as it was."""
+
+    id: str
+    reason: Reason
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Evict(_OfAsk):
+    """Stop this and confirm with `Release`; `on_behalf_of` is the key it makes room for (empty: for none)."""
+
     node: str
     cause: Cause
     on_behalf_of: str = ""
@@ -70,11 +85,9 @@ class Released(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Retried(Decision):
+class Retried(_OfAsk):
     """An allocation ends and is tried again: the attempt `new_key` enters at `due_ms`, after its back-off."""
 
-    application: str
-    key: str
     new_key: str
     attempt: int
     due_ms: int
@@ -82,31 +95,25 @@ class Retried(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved(Decision):
+class Reserved(_OfAsk):
     """A node (or the space that victims leave) is held for this ask."""
 
-    application: str
-    key: str
     node: str
     partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
-class Unreserved(Decision):
+class Unreserved(_OfAsk):
     """It is no longer held."""
 
-    application: str
-    key: str
     node: str
     partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue(Decision):
+class Overdue(_OfAsk):
     """Work that was told to stop for other work has not left in its time: its room is counted on no more."""
 
-    application: str
-    key: str
     node: str
     on_behalf_of: str
     """`application/key` of the ask it should have made room for (the key alone where both are equal); or empty."""
@@ -114,7 +121,7 @@ class Overdue(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class LoopBroken(Decision):
+class LoopBroken(_OfAsk):
     """A waiting ask would have stopped work again without anything being gained by it: that was not done.
 
     Either the same `victim` (`application/key`) a second time although nothing new has come, or, with no victim, any
@@ -122,8 +129,6 @@ class LoopBroken(Decision):
     its time (last on `node`), after it had others stopped for that reason `times` times.
     """
 
-    application: str
-    key: str
     node: str
     victim: str
     times: int
@@ -140,12 +145,8 @@ class ApplicationAccepted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationRejected(Decision):
+class ApplicationRejected(_Rejected):
     """The application was not taken in."""
-
-    id: str
-    reason: Reason
-    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,8 @@ class ApplicationMoved(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRejected(Decision):
+class MoveRejected(_Rejected):
     """The application stays where it is."""
-
-    id: str
-    reason: Reason
-    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +195,17 @@ class QuotaEnforced(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class AskRejected(Decision):
+class AskRejected(_OfAsk):
     """The ask was not taken in."""
 
-    application: str
-    key: str
     reason: Reason
     partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityChanged(Decision):
+class PriorityChanged(_OfAsk):
     """A waiting ask, or a placeholder, has a new priority."""
 
-    application: str
-    key: str
     old: int
     new: int
     who: str
@@ -233,11 +226,9 @@ class AtOnceChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class AskChanged(Decision):
+class AskChanged(_OfAsk):
     """An ask has another size or another time limit."""
 
-    application: str
-    key: str
     resources: Resources
     time_limit_ms: int | None
     who: str
@@ -246,11 +237,9 @@ class AskChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionsChanged(Decision):
+class ConditionsChanged(_OfAsk):
     """What has to come about before a waiting ask is in line is something else now."""
 
-    application: str
-    key: str
     old: Conditions
     new: Conditions
     who: str
@@ -260,14 +249,12 @@ class ConditionsChanged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationSwitched(Decision):
+class ReservationSwitched(_OfAsk):
     """The turn of a waiting ask is kept from now on (`on`), so that those behind it wait; or no longer.
 
     `who` is empty where it was not ordered: it waited as long as its queue allows, or it waits no longer.
     """
 
-    application: str
-    key: str
     on: bool
     who: str
     why: str
@@ -283,12 +270,8 @@ class NodeAccepted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRejected(Decision):
+class NodeRejected(_Rejected):
     """The node was not taken in (or an order about it made no sense)."""
-
-    id: str
-    reason: Reason
-    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,5 +331,5 @@ class DeclarationRejected(Decision):
 
 
 _kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, Decision)]
-DECISIONS: tuple[type[Decision], ...] = tuple(kind for kind in _kinds if kind is not Decision)
+DECISIONS: tuple[type[Decision], ...] = tuple(kind for kind in _kinds if kind not in (Decision, _OfAsk, _Rejected))
 """Every kind of them."""

@@ -48,6 +48,30 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class _OfAsk(Event):
+    """What happens to an ask or allocation of an application. Where an empty `key` may be: to all of them."""
+
+    application: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OfOne(Event):
+    """What happens to a node or an application."""
+
+    id: str
+    partition: str = DEFAULT_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal(Event):
+    """An administrator takes back what was declared under this name."""
+
+    name: str
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Configure(Event):
     """The queue file is (re)placed as one step."""
 
@@ -95,27 +119,18 @@ class ReportImages(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class DrainNode(Event):
+class DrainNode(_OfOne):
     """No new work for this node; what runs goes on."""
 
-    id: str
-    partition: str = DEFAULT_PARTITION
-
 
 @dataclass(frozen=True, slots=True)
-class UndrainNode(Event):
+class UndrainNode(_OfOne):
     """The node takes new work again."""
 
-    id: str
-    partition: str = DEFAULT_PARTITION
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveNode(Event):
+class RemoveNode(_OfOne):
     """The node is gone; its allocations are lost."""
-
-    id: str
-    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +141,8 @@ class AddApplication(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveApplication(Event):
+class RemoveApplication(_OfOne):
     """An application is taken out with all it has."""
-
-    id: str
-    partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +154,12 @@ class AddAsks(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Event):
+class Release(_OfAsk):
     """An allocation or ask is no more: the resource manager stopped it, or confirms what it was told to stop.
 
     An empty `key` means everything of the application.
     """
 
-    application: str
-    key: str
     cause: Cause = Cause.STOPPED_BY_RM
     partition: str = DEFAULT_PARTITION
     exit_code: int | None = None
@@ -157,20 +167,16 @@ class Release(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint(Event):
+class Checkpoint(_OfAsk):
     """A running allocation has saved its work: what it did before would not be lost if it were stopped now."""
 
-    application: str
-    key: str
     partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
-class SetPriority(Event):
+class SetPriority(_OfAsk):
     """An administrator or the owner changes the priority of a waiting ask. An empty `key`: all of the application."""
 
-    application: str
-    key: str
     priority: int
     who: str = ""
     partition: str = DEFAULT_PARTITION
@@ -178,11 +184,9 @@ class SetPriority(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeAsk(Event):
+class ChangeAsk(_OfAsk):
     """An ask that waits asks for something else, or is to end at another time; of what runs only the latter changes."""
 
-    application: str
-    key: str
     resources: Resources
     time_limit_ms: int | None = None
     """None: it has none any more, or nobody knows how it goes on."""
@@ -192,11 +196,9 @@ class ChangeAsk(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelAsk(Event):
+class LabelAsk(_OfAsk):
     """The labels and constraints of an ask that waits or runs are replaced, all of them."""
 
-    application: str
-    key: str
     labels: Mapping[str, str] = field(default_factory=dict)
     where: Constraints = ANYWHERE
     partition: str = DEFAULT_PARTITION
@@ -205,13 +207,11 @@ class LabelAsk(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SetConditions(Event):
+class SetConditions(_OfAsk):
     """What has to come about before a waiting ask is in line is this from now on: it is held, released, or
     what it waited for came about.
     """
 
-    application: str
-    key: str
     conditions: Conditions
     who: str = ""
     """Empty: it follows from what became of others."""
@@ -241,11 +241,9 @@ class MoveApplication(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveAsk(Event):
+class ReserveAsk(_OfAsk):
     """An administrator has room kept for a waiting ask (`on`), or no longer."""
 
-    application: str
-    key: str
     on: bool
     who: str = ""
     why: str = ""
@@ -261,11 +259,8 @@ class SetPriorityClass(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePriorityClass(Event):
+class RemovePriorityClass(_Removal):
     """New work cannot use this priority class any more; work that has it keeps its priority."""
-
-    name: str
-    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +272,8 @@ class SetQuota(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveQuota(Event):
+class RemoveQuota(_Removal):
     """The quota holds no longer."""
-
-    name: str
-    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +285,8 @@ class SetBudget(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveBudget(Event):
+class RemoveBudget(_Removal):
     """The disruption budget protects nothing any more."""
-
-    name: str
-    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,36 +298,29 @@ class SetWindow(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveWindow(Event):
+class RemoveWindow(_Removal):
     """That time is over, or does not come."""
-
-    name: str
-    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving(Event):
+class Leaving(_OfAsk):
     """An allocation was told to stop by another program, or before a restart that we know nothing of; it will end soon.
 
     `cause` is `PREEMPTED_BY_SCHEDULER` when it makes room for other work.
     """
 
-    application: str
-    key: str
     cause: Cause = Cause.STOPPED_BY_RM
     partition: str = DEFAULT_PARTITION
 
 
 @dataclass(frozen=True, slots=True)
-class Nominated(Event):
+class Nominated(_OfAsk):
     """Before a restart, space on this node was held for a waiting ask; it is held again if it still makes sense."""
 
-    application: str
-    key: str
     node: str
     partition: str = DEFAULT_PARTITION
 
 
 _kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, Event)]
-EVENTS: tuple[type[Event], ...] = tuple(kind for kind in _kinds if kind is not Event)
+EVENTS: tuple[type[Event], ...] = tuple(kind for kind in _kinds if kind not in (Event, _OfAsk, _OfOne, _Removal))
 """Every kind of them."""

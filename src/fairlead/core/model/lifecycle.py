@@ -41,31 +41,23 @@ class Step(StrEnum):
 
 
 TRANSITIONS: dict[tuple[State, Step], State] = {
-    (State.NEW, Step.RUN): State.ACCEPTED,
-    (State.RESUMING, Step.RUN): State.ACCEPTED,
-    (State.ACCEPTED, Step.RUN): State.RUNNING,
-    (State.ACCEPTED, Step.START): State.STARTING,
-    (State.STARTING, Step.RUN): State.RUNNING,
-    (State.RUNNING, Step.RUN): State.RUNNING,
-    (State.COMPLETING, Step.RUN): State.RUNNING,
-    (State.ACCEPTED, Step.COMPLETE): State.COMPLETING,
-    (State.STARTING, Step.COMPLETE): State.COMPLETING,
-    (State.RUNNING, Step.COMPLETE): State.COMPLETING,
-    (State.COMPLETING, Step.COMPLETE): State.COMPLETED,
-    (State.NEW, Step.FAIL): State.FAILING,
-    (State.ACCEPTED, Step.FAIL): State.FAILING,
-    (State.STARTING, Step.FAIL): State.FAILING,
-    (State.RUNNING, Step.FAIL): State.FAILING,
-    (State.FAILING, Step.FAIL): State.FAILED,
-    (State.NEW, Step.REJECT): State.REJECTED,
-    (State.NEW, Step.RESUME): State.RESUMING,
-    (State.ACCEPTED, Step.RESUME): State.RESUMING,
-    (State.STARTING, Step.REQUEUE): State.ACCEPTED,
-    (State.RUNNING, Step.REQUEUE): State.ACCEPTED,
-    (State.COMPLETED, Step.EXPIRE): State.EXPIRED,
-    (State.FAILED, Step.EXPIRE): State.EXPIRED,
-    (State.REJECTED, Step.EXPIRE): State.EXPIRED,
+    (before, step): after
+    for step, after, befores in (
+        (Step.RUN, State.ACCEPTED, (State.NEW, State.RESUMING)),
+        (Step.RUN, State.RUNNING, (State.ACCEPTED, State.STARTING, State.RUNNING, State.COMPLETING)),
+        (Step.START, State.STARTING, (State.ACCEPTED,)),
+        (Step.COMPLETE, State.COMPLETING, (State.ACCEPTED, State.STARTING, State.RUNNING)),
+        (Step.COMPLETE, State.COMPLETED, (State.COMPLETING,)),
+        (Step.FAIL, State.FAILING, (State.NEW, State.ACCEPTED, State.STARTING, State.RUNNING)),
+        (Step.FAIL, State.FAILED, (State.FAILING,)),
+        (Step.REJECT, State.REJECTED, (State.NEW,)),
+        (Step.RESUME, State.RESUMING, (State.NEW, State.ACCEPTED)),
+        (Step.REQUEUE, State.ACCEPTED, (State.STARTING, State.RUNNING)),
+        (Step.EXPIRE, State.EXPIRED, (State.COMPLETED, State.FAILED, State.REJECTED)),
+    )
+    for before in befores
 }
+"""What a step leads to, and from which states it is taken."""
 
 LIVE = frozenset({State.STARTING, State.RUNNING})
 """States that count as running against `maxapplications`."""
@@ -74,17 +66,9 @@ ENDED = frozenset({State.COMPLETED, State.FAILED, State.REJECTED, State.EXPIRED}
 """States that an application does not come back from."""
 
 
-class IllegalTransition(ValueError):
-    """An event that this state does not know; nothing was changed."""
-
-    def __init__(self, application: str, state: State, step: Step) -> None:
-        super().__init__(f"application {application} is {state}: {step} is not possible")
-        self.application, self.state, self.step = application, state, step
-
-
 def next_state(application: str, state: State, step: Step) -> State:
-    """The state that follows, or `IllegalTransition`."""
-    try:
-        return TRANSITIONS[state, step]
-    except KeyError:
-        raise IllegalTransition(application, state, step) from None
+    """The state that follows. Raises ValueError for a step that this state does not know."""
+    after = TRANSITIONS.get((state, step))
+    if after is None:
+        raise ValueError(f"application {application} is {state}: {step} is not possible")
+    return after

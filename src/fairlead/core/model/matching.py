@@ -14,6 +14,7 @@ from typing import Any
 from fairlead.core.model.constraints import (
     DEVICES,
     DOES_NOT_EXIST,
+    EFFECTS,
     EXISTS,
     GT,
     IN,
@@ -21,6 +22,7 @@ from fairlead.core.model.constraints import (
     NO_EXECUTE,
     NO_SCHEDULE,
     NOT_IN,
+    OPERATORS,
     PREFER_NO_SCHEDULE,
     WEIGHT_MAX,
     WEIGHT_MIN,
@@ -85,9 +87,8 @@ def _integer(text: str | None) -> int | None:
 
 def is_selected(where: Constraints, labels: Labels) -> bool:
     """Whether a node with these labels is one that the selector and the node terms name."""
-    if not matches(where.selector, labels):
-        return False
-    return not where.node_terms or any(matches(term, labels) for term in where.node_terms)
+    terms = where.node_terms
+    return matches(where.selector, labels) and (not terms or any(matches(term, labels) for term in terms))
 
 
 def has_devices(where: Constraints, labels: Labels) -> bool:
@@ -102,13 +103,9 @@ def keeps_away(taint: Taint) -> bool:
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether one toleration puts up with a taint."""
-    if toleration.effect and toleration.effect != taint.effect:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
-    if not toleration.key:
-        return toleration.operator == EXISTS
-    if toleration.key != taint.key:
-        return False
-    return toleration.operator == EXISTS or toleration.value == taint.value
+    return toleration.operator == EXISTS or (toleration.key != "" and toleration.value == taint.value)
 
 
 def is_tolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
@@ -178,10 +175,8 @@ def all_of(terms: tuple[AffinityTerm, ...]) -> Selector:
 
 def drawn_by(where: Constraints) -> dict[Selector, None]:
     """The work that these constraints want to be with, or are spread among."""
-    found: dict[Selector, None] = {}
-    if where.affinity:
-        found[all_of(where.affinity)] = None
-    return found | dict.fromkeys(term.selector for term in where.spread)
+    company = {all_of(where.affinity): None} if where.affinity else {}
+    return company | dict.fromkeys(term.selector for term in where.spread)
 
 
 def counted_for(where: Constraints) -> dict[Selector, None]:
@@ -228,8 +223,7 @@ def taint_flaw(taint: Taint) -> str:
 
 
 def _effect_flaw(effect: str) -> str:
-    known = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
-    return "" if effect in known else f"{effect!r} is not an effect; known: {', '.join(known)}"
+    return "" if effect in EFFECTS else f"{effect!r} is not an effect; known: {', '.join(EFFECTS)}"
 
 
 def _conditions_flaw(conditions: Selector) -> str:
@@ -237,18 +231,14 @@ def _conditions_flaw(conditions: Selector) -> str:
         many, operator = len(condition.values), condition.operator
         if not condition.key:
             return "a condition has no key"
-        if operator in (IN, NOT_IN):
-            if not many:
-                return f"{condition.key} {operator} needs at least one value"
-        elif operator in (EXISTS, DOES_NOT_EXIST):
-            if many:
-                return f"{condition.key} {operator} takes no value"
-        elif operator in (GT, LT):
-            if many != 1 or _integer(condition.values[0]) is None:
-                return f"{condition.key} {operator} needs exactly one integer"
-        else:
-            known = ", ".join((IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT))
-            return f"{operator!r} is not an operator; known: {known}"
+        if operator not in OPERATORS:
+            return f"{operator!r} is not an operator; known: {', '.join(OPERATORS)}"
+        if operator in (IN, NOT_IN) and not many:
+            return f"{condition.key} {operator} needs at least one value"
+        if operator in (EXISTS, DOES_NOT_EXIST) and many:
+            return f"{condition.key} {operator} takes no value"
+        if operator in (GT, LT) and (many != 1 or _integer(condition.values[0]) is None):
+            return f"{condition.key} {operator} needs exactly one integer"
     return ""
 
 

@@ -1,8 +1,8 @@
 """Names: what queues, users, groups and declared things may be called.
 
-Decides which texts are names, nothing else; every reader of names asks here. The rules are YuniKorn's (and Kubernetes'
-for what comes from there): access lists take fewer characters than limits and filters do, so that a user such as `a:b`
-can have a limit but is on no access list.
+Decides which texts are names (those that a pattern here matches as a whole), nothing else; every reader of names asks
+here. The rules are YuniKorn's (and Kubernetes' for what comes from there): access lists take fewer characters than
+limits and filters do, so that a user such as `a:b` can have a limit but is on no access list.
 """
 
 from __future__ import annotations
@@ -22,23 +22,9 @@ QUEUE_NAME_RULE = (
 )
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+"""What priority classes, quotas and budgets may be called, by Kubernetes' rule."""
 SUBDOMAIN_RULE = (
     "use lower-case letters, digits, - and . (a DNS subdomain, at most 253 characters), such as high-priority"
 )
 EXPRESSION_SIGNS = frozenset("^$*+?()[{}|")
 """A single entry of a filter's list that has one of these is an expression, not a name."""
-
-
-def is_queue_name(text: str) -> bool:
-    """Whether one level of a queue's path may be called this."""
-    return QUEUE_NAME.fullmatch(text) is not None
-
-
-def is_queue_path(text: str) -> bool:
-    """Whether each level of a path may be called as it is there."""
-    return QUEUE_PATH.fullmatch(text) is not None
-
-
-def is_subdomain(text: str) -> bool:
-    """Whether priority classes, quotas and budgets may be called this, by Kubernetes' rule."""
-    return SUBDOMAIN.fullmatch(text) is not None

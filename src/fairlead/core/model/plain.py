@@ -26,6 +26,7 @@ _CLASSES: dict[str, type[Any]] = {
     for name, cls in sorted(vars(module).items())
     if isinstance(cls, type) and is_dataclass(cls)
 }
+_AMOUNTS: dict[str, type[Resources | Limits]] = {"Resources": Resources, "Limits": Limits}
 _ATOMS = frozenset({type(None), bool, int, float, str})
 """Exactly these are plain as they are."""
 
@@ -43,7 +44,7 @@ def to_brief(value: Any) -> dict[str, Any]:
     """A declared value as `to_plain` writes it, without the fields that hold their defaults."""
     row: dict[str, Any] = to_plain(value)
     defaults = _DEFAULTS[value.__class__]
-    return {name: part for name, part in row.items() if part != defaults.get(name, _REQUIRED)}
+    return {name: part for name, part in row.items() if name not in defaults or part != defaults[name]}
 
 
 def from_plain(plain: Any) -> Any:
@@ -54,10 +55,8 @@ def from_plain(plain: Any) -> Any:
     if kind is not dict:
         return plain
     tag = plain.get(TAG)
-    if tag == "Resources":
-        return Resources(plain["of"])
-    if tag == "Limits":
-        return Limits(plain["of"])
+    if tag in _AMOUNTS:
+        return _AMOUNTS[tag](plain["of"])
     if tag == "map":
         return {k: v if v.__class__ in _ATOMS else from_plain(v) for k, v in plain["of"].items()}
     cls = _CLASSES.get(str(tag))
@@ -115,18 +114,12 @@ _WRITERS: dict[type[Any], Callable[[Any], Any]] = {
     dict: _mapping,
     **{cls: _declared(cls) for cls in _CLASSES.values()},
 }
-_REQUIRED = object()
-
-
-def _defaults_of(cls: type[Any]) -> dict[str, Any]:
-    """The fields that need not be given, with the plain form of what they are then."""
-    found: dict[str, Any] = {}
-    for field in fields(cls):
-        if field.default is not MISSING:
-            found[field.name] = to_plain(field.default)
-        elif field.default_factory is not MISSING:
-            found[field.name] = to_plain(field.default_factory())
-    return found
-
-
-_DEFAULTS = {cls: _defaults_of(cls) for cls in _CLASSES.values()}
+_DEFAULTS = {
+    cls: {
+        field.name: to_plain(field.default if field.default_factory is MISSING else field.default_factory())
+        for field in fields(cls)
+        if field.default is not MISSING or field.default_factory is not MISSING
+    }
+    for cls in _CLASSES.values()
+}
+"""The fields of each class that need not be given, with the plain form of what they are then."""

@@ -26,7 +26,6 @@ QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 """How YuniKorn 1.8 writes it; the newer name wins where both are given."""
 RESOURCE_GROUP = "resource.group"
 WAIT_MAX = "wait.max"
-BACKFILL = "backfill"
 JOB_TIME_DEFAULT = "job.time.default"
 JOB_TIME_MAX = "job.time.max"
 JOB_MEMORY_DEFAULT = "job.memory.default"
@@ -43,7 +42,7 @@ DEFAULT_DELAY_MS = 30_000
 _UINT64_MAX = 2**64 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
-_DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
@@ -63,16 +62,11 @@ def parse_duration_ms(text: str) -> int | None:
     """
     if len(text) > 100:
         return None
-    body = text[1:] if text[:1] == "+" else text
-    at, total = 0, 0
-    while at < len(body):
-        part = _DURATION_PART.match(body, at)
-        if not part or not (part[1] or part[2]):
-            return None
-        unit, fraction = _NANOSECONDS[part[3]], part[2] or ""
-        total += int(part[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
-        at = part.end()
-    if total <= 0 or total > INT64_MAX:
+    body, total = text.removeprefix("+"), 0
+    for whole, fraction, unit in _DURATION_PART.findall(body):
+        each = _NANOSECONDS[unit]
+        total += int(whole or "0") * each + int(fraction or "0") * each // 10 ** len(fraction)
+    if _DURATION_PART.sub("", body) or not 0 < total <= INT64_MAX:
         return None
     return -(-total // 10**6)
 
@@ -112,8 +106,8 @@ class PropertyRule:
     read: Callable[[str], object | None]
     allowed: str
     """What may be written, for people."""
-    leaf_only: bool = False
-    parent_only: bool = False
+    leaf: bool | None = None
+    """Whether it means something on leaves alone (True), or on parents alone (False); None: on both."""
 
 
 _DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 500ms or 1h30m")
@@ -128,17 +122,16 @@ _SORT = _words({"fifo": "fifo", "fair": "fair", "stateaware": "fifo"}, any_case=
 _PREEMPTION = _words({"default": "default", "fence": "fence", "disabled": "disabled"})
 
 
-def _read(*keys: str, how: Reading, default: T, leaf_only: bool = False, parent_only: bool = False) -> T:
+def _read(*keys: str, how: Reading, default: T, leaf: bool | None = None) -> T:
     """A field that is read from the text of this key (one of these); where that cannot be read the default counts."""
-    where = {"leaf_only": leaf_only, "parent_only": parent_only}
-    return field(default=default, metadata={"keys": keys, "how": how, "where": where})
+    return field(default=default, metadata={"keys": keys, "rule": (*how, leaf)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """The typed reading of one queue's merged property map; times in milliseconds."""
 
-    sort_policy: str = _read("application.sort.policy", how=_SORT, default="fifo", leaf_only=True)
+    sort_policy: str = _read("application.sort.policy", how=_SORT, default="fifo", leaf=True)
     """Order of the applications of a leaf, `fifo` or `fair`; the children of a parent are always `fair`."""
     priority_sorting: bool = _read(
         "application.sort.priority", how=_words({"enabled": True, "disabled": False}), default=True
@@ -149,25 +142,23 @@ class QueueProperties:
     priority_offset: int = _read(PRIORITY_OFFSET, how=_OFFSET, default=0)
     preemption_policy: str = _read(PREEMPTION_POLICY, how=_PREEMPTION, default="default")
     """`default`, `fence` (victims for work inside are looked for inside) or `disabled` (no victims from here)."""
-    preemption_delay_ms: int = _read("preemption.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf_only=True)
+    preemption_delay_ms: int = _read("preemption.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf=True)
     preemption_min_runtime_ms: int = _read("preemption.min.runtime", how=_DURATION, default=0)
     """Work that has run for less is no victim."""
     preemption_evictions_max: int | None = _read("preemption.evictions.max", how=_WHOLE, default=None)
     """So much work of the queue and below is stopped for other work within an hour at most; None: no bound."""
     quota_preemption_delay_ms: int = _read(QUOTA_PREEMPTION_DELAY, QUOTA_PREEMPTION_DELAY_1_8, how=_DURATION, default=0)
     """0 is off."""
-    backoff_threshold: int = _read("application.unschedasks.backoff", how=_WHOLE, default=0, leaf_only=True)
+    backoff_threshold: int = _read("application.unschedasks.backoff", how=_WHOLE, default=0, leaf=True)
     """After so many asks in a row that fit nowhere the application rests; 0 is off."""
     backoff_delay_ms: int = _read(
-        "application.unschedasks.backoff.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf_only=True
+        "application.unschedasks.backoff.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf=True
     )
-    resource_group: bool = _read(
-        RESOURCE_GROUP, how=_words({"true": True, "false": False}), default=False, parent_only=True
-    )
+    resource_group: bool = _read(RESOURCE_GROUP, how=_words({"true": True, "false": False}), default=False, leaf=False)
     """Idle work of the leaves below borrows in this queue; it is not passed on to parents below."""
-    wait_max_ms: int = _read(WAIT_MAX, how=_DURATION, default=0, leaf_only=True)
+    wait_max_ms: int = _read(WAIT_MAX, how=_DURATION, default=0, leaf=True)
     """Work that waited so long has its turn kept; 0 is off."""
-    easy_backfill: bool = _read(BACKFILL, how=_words({"free": False, "easy": True}), default=False, leaf_only=True)
+    easy_backfill: bool = _read("backfill", how=_words({"free": False, "easy": True}), default=False, leaf=True)
     """Work that is held back by a kept turn may start where it cannot delay it."""
     job_time_default_ms: int | None = _read(JOB_TIME_DEFAULT, how=_DURATION, default=None)
     """For jobs that say none. This and all below are about jobs submitted to a machine; None: it is not set."""
@@ -195,7 +186,7 @@ class QueueProperties:
         values: dict[str, object] = {} if leaf else {"sort_policy": "fair"}
         for key, text in mapping.items():
             rule = KNOWN.get(key)
-            if rule is None or (rule.leaf_only and not leaf) or (rule.parent_only and leaf):
+            if rule is None or rule.leaf not in (None, leaf):
                 continue
             if key == QUOTA_PREEMPTION_DELAY_1_8 and QUOTA_PREEMPTION_DELAY in mapping:
                 continue
@@ -205,21 +196,18 @@ class QueueProperties:
         return cls(**values, raw=dict(mapping))  # type: ignore[arg-type]
 
 
-RULES: tuple[PropertyRule, ...] = tuple(
-    PropertyRule(key, each.name, *each.metadata["how"], **each.metadata["where"])
+KNOWN: Mapping[str, PropertyRule] = {
+    key: PropertyRule(key, each.name, *each.metadata["rule"])
     for each in fields(QueueProperties)
     for key in each.metadata.get("keys", ())
-)
-"""Every known key, in the order of the fields that are read from them."""
-KNOWN: Mapping[str, PropertyRule] = {rule.key: rule for rule in RULES}
+}
+"""The rule of every known key, in the order of the fields that are read from them."""
 
 
 def unreadable(mapping: Mapping[str, str]) -> Iterator[PropertyRule]:
     """The rules of the known keys whose value cannot be read, so that the default counts, in the order of the map."""
-    for key, text in mapping.items():
-        rule = KNOWN.get(key)
-        if rule is not None and rule.read(text) is None:
-            yield rule
+    known = ((KNOWN[key], text) for key, text in mapping.items() if key in KNOWN)
+    return (rule for rule, text in known if rule.read(text) is None)
 
 
 def inherited(parent: Mapping[str, str], child: Mapping[str, str]) -> dict[str, str]:
@@ -228,17 +216,7 @@ def inherited(parent: Mapping[str, str], child: Mapping[str, str]) -> dict[str, 
     A priority policy and offset of the parent are not passed on (the keys are, with their defaults); of the
     preemption policy only `disabled` is. A queue made by placement inherits nothing this way.
     """
-    merged: dict[str, str] = {}
-    for key, text in parent.items():
-        if key == PRIORITY_POLICY:
-            merged[key] = "default"
-        elif key == PRIORITY_OFFSET:
-            merged[key] = "0"
-        elif key == PREEMPTION_POLICY:
-            merged[key] = "disabled" if text.lower() == "disabled" else "default"
-        elif key == RESOURCE_GROUP:
-            continue
-        else:
-            merged[key] = text
-    merged.update(child)
-    return merged
+    policy = "disabled" if parent.get(PREEMPTION_POLICY, "").lower() == "disabled" else "default"
+    reset = {PRIORITY_POLICY: "default", PRIORITY_OFFSET: "0", PREEMPTION_POLICY: policy}
+    passed = {key: reset.get(key, text) for key, text in parent.items() if key != RESOURCE_GROUP}
+    return {**passed, **child}

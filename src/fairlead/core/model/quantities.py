@@ -17,7 +17,7 @@ _DIGITS_MAX = 40
 """More digits than any 64-bit amount needs with any suffix; longer texts are not read at all."""
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-_FACTOR = _DECIMAL | _BINARY
+_FACTOR = {"": 1} | _DECIMAL | _BINARY
 
 VCORE = "vcore"
 
@@ -42,17 +42,12 @@ def parse_quantity(name: str, text: str) -> int:
         raise QuantityError(
             "invalid quantity", name, text, "write digits and an optional suffix, such as 500m, 2 or 10Gi"
         )
-    digits, suffix = match[1], match[2] or ""
-    is_vcore = name == VCORE
-    if suffix == "m":
-        if not is_vcore:
-            raise QuantityError("invalid suffix", name, text, "m (thousandths) is for vcore only")
-        factor = 1
-    elif suffix and suffix not in _FACTOR:
+    digits, suffix = match[1].lstrip("0"), match[2] or ""
+    if suffix == "m" and name != VCORE:
+        raise QuantityError("invalid suffix", name, text, "m (thousandths) is for vcore only")
+    if suffix != "m" and suffix not in _FACTOR:
         raise QuantityError("invalid suffix", name, text, "use one of k M G T P E or Ki Mi Gi Ti Pi Ei")
-    else:
-        factor = _FACTOR.get(suffix, 1) * (1000 if is_vcore else 1)
-    digits = digits.lstrip("0")
+    factor = 1 if suffix == "m" else _FACTOR[suffix] * (1000 if name == VCORE else 1)
     value = int(digits or "0") * factor if len(digits) <= _DIGITS_MAX else INT64_MAX + 1
     if value > INT64_MAX:
         raise QuantityError("invalid quantity: overflow", name, text, f"the largest is {INT64_MAX}")

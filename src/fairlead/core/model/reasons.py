@@ -26,7 +26,6 @@ from fairlead.core.model.reason import Refused as Refused
 from fairlead.core.model.reason import SubmitDenied as SubmitDenied
 from fairlead.core.model.reason import UnknownPriorityClass as UnknownPriorityClass
 from fairlead.core.model.reason import amounts_of, short, short_of
-from fairlead.core.model.resources import pruned
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,7 @@ class NoNodeSuits(Reason):
 
     needed: Mapping[str, int]
     excluded: Mapping[str, int]
-    """How many open nodes each filter keeps it off, the first filter counts: `selector`, `taint`, `ports`, `affinity`,
-    `anti-affinity`, `repelled` (by the anti-affinity of running work), `spread`, `promised` (a port, or the distance of
-    either, is kept for work that is to start there)."""
+    """How many open nodes each filter (of `core.model.matching`) keeps it off; the first filter counts."""
     nodes: int
 
     def _sentence(self) -> str:
@@ -342,8 +339,8 @@ class GangsHoldEachOther(Reason):
     """Whether it is its own gang that gives way."""
 
     def _sentence(self) -> str:
-        holds, other_holds = (format_amounts(pruned(held)) for held in (self.holds, self.other_holds))
-        needs, other_needs = (format_amounts(pruned(n), up=True) for n in (self.needs, self.other_needs))
+        holds, other_holds = format_amounts(self.holds), format_amounts(self.other_holds)
+        needs, other_needs = format_amounts(self.needs, up=True), format_amounts(self.other_needs, up=True)
         theirs = f"gang {self.other} holds {other_holds} and still needs {other_needs}"
         both = f"its gang holds {holds} and still needs {needs}, {theirs}"
         if self.gives_way:

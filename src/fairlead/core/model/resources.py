@@ -59,10 +59,7 @@ class Resources(_Named):
         self.items = tuple(sorted((n, v) for n, v in pairs if v))
 
     def __getitem__(self, name: str) -> int:
-        for n, v in self.items:
-            if n == name:
-                return v
-        return 0
+        return dict(self.items).get(name, 0)
 
     def __add__(self, other: Resources) -> Resources:
         total = dict(self.items)
@@ -88,9 +85,6 @@ class Limits(_Named):
     def get(self, name: str) -> int | None:
         """The limit for `name`, or None where it is unlimited."""
         return dict(self.items).get(name)
-
-    def __contains__(self, name: object) -> bool:
-        return any(n == name for n, _ in self.items)
 
     @property
     def is_set(self) -> bool:

@@ -40,7 +40,7 @@ from fairlead.core.snapshot.dump import (
 )
 
 READ = (2, 3, VERSION)
-"""Versions 2 and 3 say more than is needed; version 2 holds back further attempts only."""
+"""Versions 2 and 3 say more than is needed."""
 
 
 def load_cluster(state: dict[str, Any]) -> Cluster:
@@ -61,13 +61,13 @@ def load_cluster(state: dict[str, Any]) -> Cluster:
 
 
 def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
+    spec = from_plain(state["spec"])
     queues: dict[str, Queue] = {}
     for row in state["queues"]:
         queue = _load_queue(row, queues)
-        queues[queue.path] = queue
-    root, spec = next(iter(queues.values())), from_plain(state["spec"])
-    for queue in queues.values():
         queue.by_rank = spec.preemption.rule != "guarantee"
+        queues[queue.path] = queue
+    root = next(iter(queues.values()))
     find_guarantees(root, spec.preemption.rule == "both")
     partition = Partition(spec, root, cluster.timers, cluster.out, cluster.next_seq, cluster.now_ms)
     partition.admission = cluster.admission
@@ -97,7 +97,9 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
     _restore(partition, PARTITION_STATE, {"started_seq": 0, "changed_seq": cluster.last_seq} | state)
     partition.disruption = Disruption.load(state["disruption"], asks)
-    held = state["held_asks"] if "held_asks" in state else map(_held_attempt, state["retries"])
+    held = state.get("held_asks")
+    if held is None:  # Version 2 wrote further attempts in their back-off alone.
+        held = [[app, to_plain(Conditions(begin_ms=due_ms)), attempt] for app, due_ms, attempt in state["retries"]]
     partition.held_asks = HeldAsks.load(held, partition.now_ms)
     reserve_turn.load(partition, state["reserving"])
     recount_priorities(partition)
@@ -130,12 +132,6 @@ def _batches(rows: list[Any], asks: dict[tuple[str, str], Ask]) -> Iterator[Batc
         batch = asks[app, key].batch
         assert batch is not None, f"{app}/{key} is in no line"
         yield batch
-
-
-def _held_attempt(row: list[Any]) -> list[Any]:
-    """A further attempt in its back-off, as version 2 wrote it."""
-    application, due_ms, spec = row
-    return [application, to_plain(Conditions(begin_ms=due_ms)), spec]
 
 
 def _load_queue(row: dict[str, Any], queues: dict[str, Queue]) -> Queue:

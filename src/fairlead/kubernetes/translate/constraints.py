@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairlead.core.model.constraints import (
     ANYWHERE,
-    DOES_NOT_EXIST,
     EXISTS,
     IN,
     NODE_NAME,
-    NOT_IN,
+    OPERATORS,
     WEIGHT_OF_REQUIRED,
     AffinityTerm,
     Constraints,
@@ -38,7 +37,6 @@ CLUSTER = "fairlead.io/cluster"
 NOTHING = (Requirement("fairlead.io/nothing", EXISTS),)
 """Selects nothing."""
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
-KNOWN = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "Gt", "Lt")
 
 NamespacesOf = Callable[[objects.LabelSelector], tuple[str, ...]]
 """The names of the namespaces whose labels a selector selects."""
@@ -136,8 +134,10 @@ def label_conditions(selector: objects.LabelSelector) -> tuple[Requirement, ...]
 
 
 def _requirement(expression: objects.Expression, key: str | None = None) -> Requirement:
-    if expression.operator not in KNOWN:
-        raise ConstraintError(f"{expression.operator!r} is not an operator of a selector; known: {', '.join(KNOWN)}")
+    if expression.operator not in OPERATORS:
+        raise ConstraintError(
+            f"{expression.operator!r} is not an operator of a selector; known: {', '.join(OPERATORS)}"
+        )
     return Requirement(key or expression.key, expression.operator, tuple(expression.values or ()))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from fairlead.core.acts.reconfigure import in_the_way
 from fairlead.core.books.cluster import Cluster
-from fairlead.core.model.names import QUEUE_NAME_RULE, is_queue_name
+from fairlead.core.model.names import QUEUE_NAME, QUEUE_NAME_RULE
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.specs import ClusterSpec, QueueSpec
 from fairlead.policy.queue_choice.acl import access_list_problem
@@ -44,7 +44,7 @@ def _queue_problems(queue: QueueSpec, path: str) -> Iterator[str]:
             yield f"queue {path}: {problem}"
     seen: set[str] = set()
     for child in queue.queues:
-        if not is_queue_name(child.name):
+        if not QUEUE_NAME.fullmatch(child.name):
             yield f"queue {path}: '{child.name}': {QUEUE_NAME_RULE}"
         elif child.name.lower() in seen:
             yield f"queue {path}: duplicate child name found with name '{child.name}'"

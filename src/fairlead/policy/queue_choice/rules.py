@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.names import (
     EXPRESSION_SIGNS,
     GROUP_NAME,
+    QUEUE_NAME,
     QUEUE_NAME_RULE,
+    QUEUE_PATH,
     USER_NAME,
-    is_queue_name,
-    is_queue_path,
 )
 from fairlead.core.model.specs import FilterSpec, RuleSpec
 
@@ -155,13 +155,13 @@ class Rule:
 def _one_name(text: str) -> str:
     """One level of a path: dots are replaced; the name that results must be one."""
     name = text.replace(".", DOT)
-    if not is_queue_name(name):
+    if not QUEUE_NAME.fullmatch(name):
         raise RuleError(QUEUE_NAME_RULE)
     return name
 
 
 def _check_parts(path: str) -> None:
-    if not is_queue_path(path):
+    if not QUEUE_PATH.fullmatch(path):
         raise RuleError(QUEUE_NAME_RULE)
 
 

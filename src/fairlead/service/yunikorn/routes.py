@@ -20,7 +20,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, USER_NAME, is_queue_path
+from fairlead.core.model.names import GROUP_NAME, QUEUE_NAME_RULE, QUEUE_PATH, USER_NAME
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight.usage import usage_groups, usage_users
 from fairlead.service.place import Moment, PlaceOf, ReaderOf
@@ -63,7 +63,7 @@ def placement_rules(moment: Moment, partition: str) -> list[Plain]:
 def queue_path(given: str) -> str:
     """The path of a queue as it stands in a URL. Raises `Refusal` when it cannot be one."""
     path = transport.unescaped(given)
-    if not is_queue_path(path):
+    if not QUEUE_PATH.fullmatch(path):
         raise transport.wrong(QUEUE_NAME_RULE)
     return path
 

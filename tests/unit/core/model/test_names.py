@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, USER_NAME, is_queue_name, is_subdomain
+from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, SUBDOMAIN, USER_NAME
 
 
 @pytest.mark.parametrize("text", ["a", "Team-1", "a_b:c#d/e@f", "x" * 64, "@recovery@"])
 def test_a_level_of_a_path(text: str) -> None:
     """Letters, digits and a few signs, up to 64."""
-    assert is_queue_name(text)
+    assert QUEUE_NAME.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 65, "a.b", "a b", "ä", "a\n"])
 def test_no_level_of_a_path(text: str) -> None:
     """A dot parts levels; a line's end is no part of a name."""
-    assert not is_queue_name(text)
+    assert not QUEUE_NAME.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", ["a", "high-priority", "a.b-c.9", "x" * 63, ".".join(["a" * 63] * 3)])
 def test_a_dns_subdomain(text: str) -> None:
     """Labels of at most 63 signs, 253 in all."""
-    assert is_subdomain(text)
+    assert SUBDOMAIN.fullmatch(text)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_dns_subdomain(text: str) -> None:
 )
 def test_no_dns_subdomain(text: str) -> None:
     """Lower case only; a label begins and ends with a letter or digit."""
-    assert not is_subdomain(text)
+    assert not SUBDOMAIN.fullmatch(text)
 
 
 def test_access_lists_take_fewer_users_than_limits() -> None:

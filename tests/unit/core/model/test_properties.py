@@ -96,7 +96,7 @@ def test_unknown_properties_are_kept() -> None:
 def test_what_cannot_be_read_means_the_default_of_its_field() -> None:
     """For every known key; so each names a field that is there."""
     for rule in KNOWN.values():
-        read = QueueProperties.of({rule.key: "?"}, leaf=not rule.parent_only)
+        read = QueueProperties.of({rule.key: "?"}, leaf=rule.leaf is not False)
         assert getattr(read, rule.field) == getattr(QueueProperties(), rule.field), rule.key
 
 
