@@ -70,6 +70,28 @@ def test_snapshots_of_an_older_version_may_say_less(path: Path) -> None:
     assert (result.ok, result.snapshots_equal) == (True, (17, 33))
 
 
+def test_snapshots_of_an_older_version_may_say_more(tmp_path: Path) -> None:
+    """And have its number: what this version writes down no more is no difference, if it leads to the same state."""
+
+    class Older(FirstComeFirstServed):
+        def dump(self) -> Mapping[str, object]:
+            return {**super().dump(), "version": 1, "started": 7}
+
+    class Present(FirstComeFirstServed):
+        def dump(self) -> Mapping[str, object]:
+            return {**super().dump(), "version": 2}
+
+    path = tmp_path / "journal.db"
+    with Journal(path) as journal:
+        session = Session(journal, Older())
+        session.event(0, node())
+        session.rounds(1, 4)
+        session.snapshot()
+    with Journal.read(path) as reader:
+        result = replay(reader, Present)
+    assert (result.ok, result.snapshots_equal) == (True, (17,))
+
+
 def test_what_an_older_snapshot_does_not_lead_to_is_a_difference(path: Path) -> None:
     """A scheduler that starts from it would not be where the replayed one is."""
 

@@ -18,7 +18,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.plain import to_brief, to_plain
 
-VERSION = 4
+VERSION = 5
 
 # For each class: the attributes that are written as they are. All others are made again, or have a form of their own.
 ASK_STATE: dict[str, Any] = {
@@ -54,16 +54,7 @@ APP_STATE = (
 GROUP_STATE = ("name", "count", "replaced", "timed_out")
 QUEUE_STATE = ("seq", "is_leaf", "managed", "max_applications", "admin_acl", "submit_acl", "quota_due_ms")
 QUEUE_BOOKS = ("max", "guaranteed")
-PARTITION_STATE = (
-    "reservations",
-    "allocation_count",
-    "released_count",
-    "books_version",
-    "tightened",
-    "news",
-    "started_seq",
-    "changed_seq",
-)
+PARTITION_STATE = ("reservations", "allocation_count", "released_count", "started_seq", "changed_seq")
 
 
 def dump_cluster(cluster: Cluster) -> dict[str, Any]:

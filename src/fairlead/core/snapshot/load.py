@@ -39,8 +39,8 @@ from fairlead.core.snapshot.dump import (
     VERSION,
 )
 
-READ = (2, 3, VERSION)
-"""Versions 2 and 3 say more than is needed."""
+READ = (2, 3, 4, VERSION)
+"""The older ones say more than is needed."""
 
 
 def load_cluster(state: dict[str, Any]) -> Cluster:
