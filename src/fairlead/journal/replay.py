@@ -210,7 +210,7 @@ def _compare_state(
 
 
 def _becomes(stored: Mapping[str, object], here: Mapping[str, object], make_scheduler: Make) -> bool:
-    """Whether nothing that both say differs, but the version, and a scheduler that starts from what was stored is here."""
+    """Whether nothing that both say differs, but the version, and a scheduler that starts from it is here."""
     now = dict(_leaves(here))
     if any(now.get(path, leaf) != leaf for path, leaf in _leaves(stored) if path != "version"):
         return False

@@ -7,9 +7,8 @@ ask. There are two orders of turns: YuniKorn's walk of the tree (`preemption.rul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts.limit_groups import decide_groups
+from fairlead.core.books.partition import Partition
 from fairlead.policy.eligibility.backoff import rest_all
 from fairlead.policy.eligibility.max_wait import keep_turns
 from fairlead.policy.order.pick import Lines
@@ -21,10 +20,6 @@ from fairlead.policy.place.gang_deadlock import resolve_one
 from fairlead.policy.place.idle import place_idle
 from fairlead.policy.place.nominated import place_nominated
 from fairlead.policy.place.reserved import place_reserved
-
-if TYPE_CHECKING:
-    from fairlead.core.books.partition import Partition
-
 
 MOVES_MAX = 1_000
 """So often work is stopped, or a nomination moves, in one run at most; then the next one goes on."""

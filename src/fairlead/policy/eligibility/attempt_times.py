@@ -7,15 +7,11 @@ for it; one that may try now is on its leaf's list, or on its demand's while a l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import ATTEMPT
-
-if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.partition import Partition
 
 TIMER = ATTEMPT
 NEVER_MS = 2**62

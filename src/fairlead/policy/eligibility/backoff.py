@@ -7,17 +7,15 @@ Never looks at nodes; it counts the asks whose shape fits on none. Invariant: a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Batch, LineKey
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import BACKOFF
+from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import waits_for_turn
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Batch, Partition
-    from fairlead.core.books.asks import LineKey
-    from fairlead.core.books.demand import Shape
-    from fairlead.core.model.resources import Items
 
 TIMER = BACKOFF
 

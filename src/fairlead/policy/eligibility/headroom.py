@@ -7,17 +7,13 @@ it is not looked at again until that moves. Never looks at single nodes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Demand
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, is_at_closed_gate, is_over_limit
-
-if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Demand
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Ceiling
 
 
 def is_held_back(partition: Partition, demand: Demand, ask: Ask) -> bool:

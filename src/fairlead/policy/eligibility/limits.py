@@ -7,9 +7,14 @@ evicts, and nothing is evicted for work that a limit holds back. Keeps nothing b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_place
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Demand
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import (
@@ -19,17 +24,9 @@ from fairlead.core.model.reasons import (
     LimitReached,
     QueueFull,
     QueuePromised,
+    Reason,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from fairlead.core.books import Ask, Partition
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.demand import Demand
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.reasons import Reason
-    from fairlead.core.model.resources import Book, Items
+from fairlead.core.model.resources import Book, Items
 
 
 def may_run(app: Application, yielding: Yielding = NONE_YIELDS) -> bool:

@@ -10,11 +10,14 @@ of all nodes the one where it can start first. While something of a higher prior
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
-from fairlead.core.books.asks import line_group
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch, line_group
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
@@ -23,9 +26,6 @@ from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.headroom import obstacle_above
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Application, Ask, Batch, Ceiling, Node, Partition, Queue
 
 
 def waits_for_turn(partition: Partition, ask: Ask) -> bool:

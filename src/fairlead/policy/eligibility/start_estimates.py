@@ -7,24 +7,21 @@ Invariant: while limits are honoured and nothing else takes the room, the ask ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fairlead.core.books.asks import line_group
+from fairlead.core.books.asks import Ask, line_group
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fairlead.core.books import Ask, Partition, Queue
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,14 @@ Priorities are compared in the lowest queue that both are in, after the offsets 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.nominations import kept_under
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book, Items
 from fairlead.policy.order.keys import application_key, queue_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books import Ask, Partition, Queue
-    from fairlead.core.model.resources import Book, Items
 
 NOTHING: Book = {}
 NOBODY = -(2**62)

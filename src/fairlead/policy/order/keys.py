@@ -6,17 +6,13 @@ key is completed by its user with a sequence number, so that every order is tota
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.queue_line import ChildEntry
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Book
-
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.queue_line import ChildEntry
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book
 
 NOT_AHEAD = 0
 """Greater than what a key with a retried ask begins with, whatever its priority (`Ask.line_key`)."""

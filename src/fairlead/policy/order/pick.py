@@ -8,28 +8,25 @@ head of a line is what sorting everything afresh would put first among what is w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead.core.books.application_limits import has_to_enter
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Batch
+from fairlead.core.books.demand import Demand, Entry, Shape
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queue_line import ChildEntry
+from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
 from fairlead.policy.order.effective_priority import NOT_OWED, owed_by
 from fairlead.policy.order.keys import application_key, batch_key, child_entry
 from fairlead.policy.order.victim_index import Stoppable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Batch
-    from fairlead.core.books.demand import Demand, Entry, Shape
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queue_line import ChildEntry
-    from fairlead.core.books.queues import Queue
 
 _by_arrival = attrgetter("seq")
 FEW_APPLICATIONS = 3

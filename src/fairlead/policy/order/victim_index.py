@@ -11,24 +11,19 @@ that changed since the last search are written anew; their old rows are crossed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.model.resources import add_to
-from fairlead.policy.order.effective_priority import EVERYBODY, rank
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fairlead.core.books import Ask, Node, Partition, Queue
-    from fairlead.core.model.resources import Items
-    from fairlead.policy.order.effective_priority import Rank, Reach
+from fairlead.core.books.asks import Ask, counts_as_gone
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Items, add_to
+from fairlead.policy.order.effective_priority import EVERYBODY, Rank, Reach, rank
 
 Numbers = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

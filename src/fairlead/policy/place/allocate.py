@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from enum import Enum
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.headroom import is_full_above, is_short
 from fairlead.policy.order.keys import batch_key
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.reserved import (
     clear_for,
     first_seeker,
@@ -27,13 +30,6 @@ from fairlead.policy.place.reserved import (
 )
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
 from fairlead.policy.preemption.when import Attempts
-
-if TYPE_CHECKING:
-    from fairlead.core.books.asks import Batch
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.policy.order.pick import Lines
 
 
 class Moved(Enum):

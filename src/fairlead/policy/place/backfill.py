@@ -8,23 +8,22 @@ start, as long as limits are honoured.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
+from fairlead.core.model.resources import Book, Items, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of, next_end_ms
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books import Ask, Ceiling, Node, Partition, Queue
-    from fairlead.core.model.resources import Book, Items
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,27 +15,24 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import allocations
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import something_leaves
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import child_entry
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import MOVED, Outcome, node_for
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import make_room_before
-
-if TYPE_CHECKING:
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Items
-    from fairlead.policy.order.pick import Lines
 
 FEW = 8
 """Where no more than one child in so many may be owed something, those are looked at by themselves."""

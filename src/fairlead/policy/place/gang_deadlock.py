@@ -13,20 +13,20 @@ Whether a gang would be whole is worked out placeholder by placeholder, on the f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from fairlead.core.acts import gangs, nominate, reserve_node
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.victims import by_node
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fairlead.core.books import Application, Ask, Node, Partition, Queue
 
 
 def resolve_one(partition: Partition) -> bool:

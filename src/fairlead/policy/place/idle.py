@@ -8,17 +8,15 @@ be placed, so whatever it takes, nothing that is not idle could have used now.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import allocations
-from fairlead.core.books.idle_work import group_of, idle_key
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.idle_work import IdleKey, group_of, idle_key
+from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.user_limits import Allowance
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition, Shape
-    from fairlead.core.books.idle_work import IdleKey
-    from fairlead.core.books.user_limits import Allowance
 
 
 def place_idle(partition: Partition) -> Ask | None:

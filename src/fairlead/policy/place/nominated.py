@@ -5,24 +5,19 @@ Decides for nominated asks only. Never takes other space than what an ordinary p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import allocations, nominate
 from fairlead.core.books import nominations
-from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.books.asks import Ask, counts_as_gone
 from fairlead.core.books.eviction_history import FRUITLESS_MAX
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import LoopBroken
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import is_stronger, weaker_than
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.reserved import where_it_stays
-
-if TYPE_CHECKING:
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.pick import Lines
 
 
 def place_nominated(partition: Partition, lines: Lines) -> Ask | None:

@@ -10,27 +10,23 @@ So it is in YuniKorn's walk. Where rank decides, room is kept for single asks on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.demand import Demand, Shape
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, obstacle_above
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
 from fairlead.policy.order.keys import batch_key, first_in_walk
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption.required_node import preempt_on_required_node, take_kept_room, would_stop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlead.core.books.applications import Application
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.demand import Demand, Shape
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.pick import Lines
 
 Key = tuple[object, ...]
 

@@ -6,16 +6,14 @@ Invariant: what is `left` follows each ask that gives its room back or takes it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fairlead.core.books import Ask, Node, Queue
-    from fairlead.core.model.resources import Book
+from fairlead.core.books.node import Node
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book
 
 
 @dataclass(slots=True, eq=False)

@@ -13,35 +13,30 @@ looked at, and what is not worth a search says `floors`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator
 from heapq import merge
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate, reserve_node
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import path_of, strength, weaker_than
+from fairlead.policy.order.effective_priority import Path, path_of, strength, weaker_than
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
-from fairlead.policy.preemption.plan import Search
+from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.policy.preemption.protection import may_stop_others
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fairlead.core.books.asks import Ask, Batch
-    from fairlead.core.books.demand import Demand
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.policy.order.effective_priority import Path
-    from fairlead.policy.order.pick import Lines
-    from fairlead.policy.preemption.plan import Plan
-
-    Found = tuple[Path, Plan | reclaim_idle.Plan]
+Found = tuple[Path, Plan | reclaim_idle.Plan]
+"""The place of an ask among all, and how room is made for it."""
 
 
 def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:

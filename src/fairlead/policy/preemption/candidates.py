@@ -10,23 +10,19 @@ more run time, 5. started earlier, 6. arrived earlier.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.budgets import violated
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book
 from fairlead.policy.order.effective_priority import Reach, rank
+from fairlead.policy.order.victim_index import Most
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import is_spared, least_above, overdrawn, within, within_guarantees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Book
-    from fairlead.policy.order.victim_index import Most
 
 NONE_LATER = 2**62
 

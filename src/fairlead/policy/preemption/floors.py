@@ -13,11 +13,16 @@ is gone that no guarantee protects.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
-from fairlead.core.model.resources import fits_in
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Items, fits_in
 from fairlead.policy.order.effective_priority import (
     EVERYBODY,
     NOBODY,
@@ -27,20 +32,10 @@ from fairlead.policy.order.effective_priority import (
     seen_from,
     standing_by_queue,
 )
+from fairlead.policy.order.pick import Lines
+from fairlead.policy.order.victim_index import Stoppable
 from fairlead.policy.preemption.protection import least_above
 from fairlead.policy.preemption.victims import by_node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairlead.core.books.asks import Ask
-    from fairlead.core.books.demand import Demand, Shape
-    from fairlead.core.books.node import Node
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Items
-    from fairlead.policy.order.pick import Lines
-    from fairlead.policy.order.victim_index import Stoppable
 
 ON_GROUND = NOBODY + 1
 NO_ROOF = EVERYBODY + 1

@@ -12,20 +12,23 @@ elsewhere; keep only as many as the ask is large.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
-from fairlead.core.model.resources import add_to, fits_in, lacks, take_from
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.preemption.protection import is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
+    Survey,
     by_node,
     candidates,
     fewest,
@@ -34,14 +37,6 @@ from fairlead.policy.preemption.victims import (
     preference,
     taint,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Book
-    from fairlead.policy.preemption.victims import Survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,27 +9,22 @@ nothing but the memory of loops that it reports.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.order.effective_priority import rank
-from fairlead.policy.order.victim_index import leaves_for_others
+from fairlead.policy.order.victim_index import Level, Stoppable, leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
 from fairlead.policy.preemption.protection import look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.books.queues import Queue
-    from fairlead.policy.order.victim_index import Level, Stoppable
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.eviction_history import work_name
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
 from fairlead.policy.preemption.bound import Bound
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from fairlead.core.books import Ask, Partition, Queue
 
 TIMER = "preempt-again"
 

@@ -7,15 +7,10 @@ mark restores exactly what was there at that mark.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from fairlead.core.model.resources import add_to, negative
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.model.resources import Book, Items
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.resources import Book, Items, add_to, negative
 
 
 class QueueSnapshot:

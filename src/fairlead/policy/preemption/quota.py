@@ -8,21 +8,18 @@ owes some.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from fairlead.core.acts import allocations, quota_clocks
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Resources, take_from
+from fairlead.core.model.resources import Book, Resources, take_from
 from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import may_be_told, reluctance
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fairlead.core.books import Ask, Partition, Queue
-    from fairlead.core.model.resources import Book
 
 ROUND_MS = 1_000
 """A queue below one that is at work has its turn in the next round, so long after this one."""

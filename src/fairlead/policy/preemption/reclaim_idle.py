@@ -12,32 +12,30 @@ by guarantee, so that fences and all that spares work from preemption count ther
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book, fits_in
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
+from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import is_spared, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fairlead.core.books import Demand, Partition, Queue
-    from fairlead.policy.order.pick import Lines
 
 Need = tuple[Book, dict["Ask", None]]
 """So much is missing, and the work whose end would free some of it."""

@@ -7,18 +7,15 @@ anything unless the ask then fits. Invariant: nothing is stopped that the ask co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from fairlead.core.acts import nominate
-from fairlead.core.model.resources import add_to, fits_in, take_from
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.model.resources import Book, add_to, fits_in, take_from
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.victims import reluctance, stop_for
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fairlead.core.books import Ask, Node, Partition
-    from fairlead.core.model.resources import Book
 
 
 def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None:

@@ -7,16 +7,14 @@ Invariant: one ask moves on at most `FRUITLESS_MAX` times within an hour, as far
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.acts import reserve_node, terminating, waiting_asks
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import LoopBroken, Overdue
 from fairlead.policy.eligibility.attempt_times import NEVER_MS
 from fairlead.policy.preemption.protection import look_again
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Node, Partition
 
 
 def on_timer(partition: Partition, _: str) -> None:

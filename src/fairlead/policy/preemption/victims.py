@@ -8,21 +8,19 @@ is), nor is anything that leaves already.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from fairlead.core.acts import allocations
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import lacks
+from fairlead.core.model.resources import Book, lacks
 from fairlead.policy.order.effective_priority import below, standing_by_queue
 from fairlead.policy.order.effective_priority import search_root as below_fence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fairlead.core.books import Ask, Node, Partition, Queue
-    from fairlead.core.model.resources import Book
-    from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
+from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 
 
 class Survey:

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from fairlead.core.books.queues import RECOVERY_QUEUE
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue
 from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import ACL_GROUP, ACL_USER
-
-if TYPE_CHECKING:
-    from fairlead.core.books.queues import Queue
 
 EVERYBODY = "*"
 

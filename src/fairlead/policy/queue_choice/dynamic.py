@@ -7,18 +7,15 @@ in its queue. Never touches a queue of the file. Invariant: the last queue of a 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from fairlead.core.acts import infeasible, queue_removal, room_changes
 from fairlead.core.books.guarantees import find_guarantees, forget_owed
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairlead.core.books.partition import Partition
-    from fairlead.core.model.specs import TemplateSpec
+from fairlead.core.model.specs import TemplateSpec
 
 TAG_QUOTA = "namespace.resourcequota"
 TAG_GUARANTEED = "namespace.resourceguaranteed"

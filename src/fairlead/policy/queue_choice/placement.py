@@ -7,11 +7,11 @@ the user may submit to it (or the application was forced into the recovery queue
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from fairlead.core.acts import queue_removal
+from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
 from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import USER_NAME
@@ -29,11 +29,6 @@ from fairlead.policy.queue_choice.dynamic import (
     stated_limits,
 )
 from fairlead.policy.queue_choice.rules import Applicant, RuleError, build_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fairlead.core.books.partition import Partition
 
 DEFAULT_QUEUE = "root.default"
 AS_ASKED, AS_DEFAULT, AS_FORCED = "the request", "the default", "force"

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.names import (
     EXPRESSION_SIGNS,
     GROUP_NAME,
@@ -24,9 +24,6 @@ from fairlead.core.model.names import (
     USER_NAME,
 )
 from fairlead.core.model.specs import FilterSpec, RuleSpec
-
-if TYPE_CHECKING:
-    from fairlead.core.books.queues import Queue
 
 Matches = Callable[[str], object]
 ROOT = "root"

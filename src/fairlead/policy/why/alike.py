@@ -7,15 +7,12 @@ pause, a reservation in its queue) is like no other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead.core.books.application_limits import IS_PROMISED, has_to_enter
-
-if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition
-    from fairlead.core.books.demand import Shape
-    from fairlead.core.books.queues import Queue
-    from fairlead.core.books.user_limits import Allowance
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Allowance
 
 Alike = tuple["Queue", "Shape", "Allowance | None", int]
 

@@ -7,17 +7,23 @@ is. Never reads what the kept orders remember.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairlead.core.books import nominations
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.kept_constraints import filter_on
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.matching import TAINT, is_selected
+from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import (
     applications_at_max,
@@ -29,13 +35,7 @@ from fairlead.policy.eligibility.limits import (
     under,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
-
-    from fairlead.core.books import Application, Ask, Ceiling, Node, Partition
-    from fairlead.core.model.reasons import Reason
-
-    LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
+LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
 
 
 def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
