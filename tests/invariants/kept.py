@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairlead.core.acts import gangs, quota_clocks, reserve_node, reserve_turn, terminating
+from fairlead.core.acts import quota_clocks, reserve_node, reserve_turn, terminating
 from fairlead.core.books.applications import Application
 from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_kept
-from fairlead.core.books.timers import OF_APPLICATIONS
+from fairlead.core.books.timers import ATTEMPT, BACKOFF, HELD, OF_APPLICATIONS, PLACEHOLDERS, RESERVATION
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import fits_in
-from fairlead.policy.eligibility import attempt_times, backoff
+from fairlead.policy.eligibility import attempt_times
 from fairlead.policy.eligibility.limits import may_run
-from fairlead.policy.events import held
 from fairlead.policy.order import pick
 from fairlead.policy.order.keys import batch_key, queue_key
 from fairlead.policy.order.victim_index import Stoppable
@@ -136,7 +135,7 @@ def _check_attempt(partition: Partition, demand: Demand, app: Application) -> No
         if batch in demand.deferred:
             assert demand.obstacle is not None, f"{batch.head} waits to try for what is in its way, and nothing is"
             continue
-        due_ms = partition.timers.due_ms(partition.name, app.id, attempt_times.TIMER)
+        due_ms = partition.timers.due_ms(partition.name, app.id, ATTEMPT)
         assert due_ms is not None, f"{batch.head} may try from {batch.attempt_ms} on, and would not"
         assert due_ms <= max(batch.attempt_ms, partition.now_ms), f"{batch.head} would try late, at {due_ms}"
 
@@ -215,9 +214,9 @@ def _check_timers_of_applications(partition: Partition) -> None:
     now, name = partition.now_ms, partition.name
     for app in partition.applications.values():
         wanted = {
-            backoff.TIMER: app.backoff_until_ms,
-            held.TIMER: partition.held_asks.next_due_ms(app.id, now),
-            reserve_node.TIMER: min(
+            BACKOFF: app.backoff_until_ms,
+            HELD: partition.held_asks.next_due_ms(app.id, now),
+            RESERVATION: min(
                 (
                     ask.reserved_on.reservations[ask] + reserve_node.RESERVATION_MS
                     for ask in app.asks.values()
@@ -232,7 +231,7 @@ def _check_timers_of_applications(partition: Partition) -> None:
             set_ms = partition.timers.due_ms(name, app.id, kind)
             assert set_ms is not None, f"{app.id}: {kind} is due at {at_ms}, and has no timer"
             assert set_ms <= at_ms, f"{app.id}: {kind} is due at {at_ms}, and set for {set_ms}"
-        gang_ms = partition.timers.due_ms(name, app.id, gangs.TIMER)
+        gang_ms = partition.timers.due_ms(name, app.id, PLACEHOLDERS)
         assert gang_ms is not None or not app.standing(), f"{app.id}: its placeholders wait for ever"
         assert gang_ms is None or app.placeholder_count, f"{app.id} waits for placeholders it has not"
         if app.state in ("Completing", "Starting") and not app.closing:

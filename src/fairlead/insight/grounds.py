@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fairlead.core.books.timers import ATTEMPT
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
@@ -166,7 +167,7 @@ def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
     if due_ms <= partition.now_ms or due_ms - partition.now_ms > DAY_MS:
         return found
     # Until then it stops nobody, whatever its queue is guaranteed.
-    then = together(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[attempt_times.TIMER]))
+    then = together(Part(What.TIME, "", partition.now_ms, due_ms, text=_OVER[ATTEMPT]))
     return [lever + then for lever in found]
 
 

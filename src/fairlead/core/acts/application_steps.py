@@ -11,12 +11,12 @@ from fairlead.core.acts import gangs, queue_removal, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.timers import APPLICATION, OF_APPLICATIONS
+from fairlead.core.books.timers import APPLICATION, OF_APPLICATIONS, PLACEHOLDERS
 from fairlead.core.model.decisions import ApplicationChanged
 from fairlead.core.model.lifecycle import ENDED, LIVE, State, Step
 from fairlead.core.model.specs import TAG_STATE_AWARE_DISABLE
 
-TIMER, ENDED_TIMER = APPLICATION, "ended"
+ENDED_TIMER = "ended"
 STAYS_MS = {State.COMPLETING: 30_000, State.STARTING: 5 * 60_000}
 """How long an application is in a state that it leaves by itself."""
 ENDED_KEPT_MS = 72 * 3_600_000
@@ -42,10 +42,10 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         app.queue.count_running(change)
     if after in LIVE or after is State.COMPLETING:
         leave_accepted(app)
-    partition.timers.cancel(partition.name, app.id, TIMER)
+    partition.timers.cancel(partition.name, app.id, APPLICATION)
     gangs.part_ways(app)
     if after in STAYS_MS:
-        partition.timers.set(partition.now_ms + STAYS_MS[after], partition.name, app.id, TIMER)
+        partition.timers.set(partition.now_ms + STAYS_MS[after], partition.name, app.id, APPLICATION)
     partition.out.append(ApplicationChanged(app.id, str(after), cause or str(step), partition.name))
     if after in ENDED:
         _end(partition, app)
@@ -144,7 +144,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
     """
     app.untrack_if_empty()
     if not app.placeholder_count:
-        partition.timers.cancel(partition.name, app.id, gangs.TIMER)
+        partition.timers.cancel(partition.name, app.id, PLACEHOLDERS)
     after = _awaited(app)
     if after is not None:
         if not app.allocations:

@@ -24,7 +24,6 @@ from fairlead.core.model.specs import TAG_APP_CREATION_TIME, ApplicationSpec
 
 DEFAULT_TIMEOUT_MS = 15 * 60_000
 """How long placeholders wait for their gang unless the application says otherwise."""
-TIMER = PLACEHOLDERS
 TIMED_OUT = "ResourceReservationTimeout"
 
 
@@ -55,8 +54,8 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
     look_again(partition, app)
     if app.gives_way_to is not None:
         part_ways(app)  # It was reported: the gang holds room again.
-    if partition.timers.due_ms(partition.name, app.id, TIMER) is None:
-        partition.timers.set(partition.now_ms + app.placeholder_timeout_ms, partition.name, app.id, TIMER)
+    if partition.timers.due_ms(partition.name, app.id, PLACEHOLDERS) is None:
+        partition.timers.set(partition.now_ms + app.placeholder_timeout_ms, partition.name, app.id, PLACEHOLDERS)
     if app.state is State.ACCEPTED:
         if is_whole(app):
             application_steps.begin(partition, app)

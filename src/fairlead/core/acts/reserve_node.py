@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 RESERVATION_MS = 60 * 60_000
 """A reserved node that its ask has had no use for since then (its queue or user is full) is given up."""
-TIMER = RESERVATION
 
 
 def reserve(partition: Partition, ask: Ask, node: Node) -> None:
@@ -26,7 +25,7 @@ def reserve(partition: Partition, ask: Ask, node: Node) -> None:
     node.reservations[ask] = partition.now_ms
     ask.reserved_on = node
     partition.nodes.reserved_again[ask] = None
-    partition.timers.set_earlier(partition.now_ms + RESERVATION_MS, partition.name, ask.app.id, TIMER)
+    partition.timers.set_earlier(partition.now_ms + RESERVATION_MS, partition.name, ask.app.id, RESERVATION)
     partition.reservations += 1
     partition.books_version += 1
     partition.nodes.touch(node)

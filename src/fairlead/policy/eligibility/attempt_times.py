@@ -13,7 +13,6 @@ from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import ATTEMPT
 
-TIMER = ATTEMPT
 NEVER_MS = 2**62
 RESERVE_AFTER_MS = 2_000
 """An ordinary ask that waits so long may have a node set aside (`reserve`)."""
@@ -55,7 +54,7 @@ def note_attempt(partition: Partition, batch: Batch) -> None:
     if batch.attempt_ms <= partition.now_ms:
         batch.demand.leaf.note_due(batch)
     else:
-        partition.timers.set_earlier(batch.attempt_ms, partition.name, batch.app.id, TIMER)
+        partition.timers.set_earlier(batch.attempt_ms, partition.name, batch.app.id, ATTEMPT)
 
 
 def on_timer(partition: Partition, app: Application) -> None:

@@ -17,8 +17,6 @@ from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 
-TIMER = BACKOFF
-
 
 def rests_before(partition: Partition, batch: Batch, nearest: Callable[[Items], int] = lambda _: 0) -> bool:
     """Whether the application rests because of what had its turn before this batch in it; it does from now on.
@@ -77,7 +75,7 @@ def _back_off(partition: Partition, app: Application, missed: int) -> None:
     """Let the application rest from now on."""
     app.unschedulable = missed
     app.backoff_until_ms = partition.now_ms + app.queue.properties.backoff_delay_ms
-    partition.timers.set(app.backoff_until_ms, partition.name, app.id, TIMER)
+    partition.timers.set(app.backoff_until_ms, partition.name, app.id, BACKOFF)
     app.queue.touch_app(app)
     # No room is kept for what rests, and what left a node to it may have that: the next run sees to both.
     if app.queue in partition.reserving.of or _had_nodes_left_to_it(partition, app):

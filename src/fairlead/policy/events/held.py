@@ -23,8 +23,6 @@ from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import AskSpec
 from fairlead.policy.events.admission import why_beyond_quota
 
-TIMER = HELD
-
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:
     """Keep an ask out of the line until its conditions are met. Call `enter_if_met` when the books are in order."""
@@ -109,9 +107,9 @@ def withdraw_all(partition: Partition, app: Application) -> None:
 def _set_timer(partition: Partition, app: Application) -> None:
     due_ms = partition.held_asks.next_due_ms(app.id, partition.now_ms)
     if due_ms is None:
-        partition.timers.cancel(partition.name, app.id, TIMER)
-    elif partition.timers.due_ms(partition.name, app.id, TIMER) != due_ms:
-        partition.timers.set(due_ms, partition.name, app.id, TIMER)
+        partition.timers.cancel(partition.name, app.id, HELD)
+    elif partition.timers.due_ms(partition.name, app.id, HELD) != due_ms:
+        partition.timers.set(due_ms, partition.name, app.id, HELD)
 
 
 def set_conditions(partition: Partition, event: SetConditions) -> None:

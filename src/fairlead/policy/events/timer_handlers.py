@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_node, reserve_turn, terminating, windows
+from fairlead.core.acts import application_steps, gangs, quota_clocks, reserve_turn, terminating, windows
 from fairlead.core.acts.reconfigure import clean_queues
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.timers import OF_APPLICATIONS
+from fairlead.core.books.timers import (
+    APPLICATION,
+    ATTEMPT,
+    BACKOFF,
+    HELD,
+    OF_APPLICATIONS,
+    PLACEHOLDERS,
+    RESERVATION,
+)
 from fairlead.core.books.windows import TIMER as WINDOW_TIMER
 from fairlead.policy.eligibility import attempt_times, backoff
 from fairlead.policy.events import held
@@ -24,13 +32,13 @@ from fairlead.policy.preemption import protection, quota, termination_timeouts
 ON_DUE: dict[str, Callable[[Partition, Any], None]] = {
     "queues": lambda partition, _: clean_queues(partition),
     application_steps.ENDED_TIMER: lambda partition, _: application_steps.drop_old(partition),
-    application_steps.TIMER: application_steps.on_timer,
-    gangs.TIMER: gangs.time_out,
-    backoff.TIMER: backoff.on_timer,
-    held.TIMER: held.enter_due,
-    attempt_times.TIMER: attempt_times.on_timer,
+    APPLICATION: application_steps.on_timer,
+    PLACEHOLDERS: gangs.time_out,
+    BACKOFF: backoff.on_timer,
+    HELD: held.enter_due,
+    ATTEMPT: attempt_times.on_timer,
     quota_clocks.TIMER: quota.on_timer,
-    reserve_node.TIMER: reserved.on_expiry,
+    RESERVATION: reserved.on_expiry,
     protection.TIMER: termination_timeouts.on_look_again,
     terminating.TIMER: termination_timeouts.on_timer,
     reserve_turn.TIMER: reserve_turn.on_timer,

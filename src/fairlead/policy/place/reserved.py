@@ -19,6 +19,7 @@ from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, obstacle_above
@@ -193,7 +194,7 @@ def on_expiry(partition: Partition, app: Application) -> None:
     since = (a.reserved_on.reservations[a] for a in own if a.reserved_on is not None)
     later = [ms + RESERVATION_MS for ms in since if ms + RESERVATION_MS > partition.now_ms]
     if later:
-        partition.timers.set_earlier(min(later), partition.name, app.id, reserve_node.TIMER)
+        partition.timers.set_earlier(min(later), partition.name, app.id, RESERVATION)
 
 
 # -- using it -----------------------------------------------------------------------------------------------------

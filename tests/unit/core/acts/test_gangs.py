@@ -8,10 +8,11 @@ import pytest
 from invariants.books import check_books
 
 from fairlead.core.acts.allocations import evict
-from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS, TIMER, begin_swap, timeout_ms
+from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS, begin_swap, timeout_ms
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.lifecycle import State
@@ -146,10 +147,10 @@ def test_an_application_that_runs_goes_on_without_placeholders_that_nothing_repl
     for key in ("p1", "p2"):
         c.ask(app, key, group="g", placeholder=True)
     c.run()
-    assert c.part.timers.due_ms("default", "gang", TIMER) == 5_000
+    assert c.part.timers.due_ms("default", "gang", PLACEHOLDERS) == 5_000
     decided = c.s.schedule(5_000)
     assert [(d.key, d.cause) for d in decided if isinstance(d, Evict)] == [("p1", Cause.TIMEOUT), ("p2", Cause.TIMEOUT)]
-    assert c.part.timers.due_ms("default", "gang", TIMER) is None
+    assert c.part.timers.due_ms("default", "gang", PLACEHOLDERS) is None
 
 
 @pytest.mark.parametrize(("style", "state"), [("Soft", "Resuming"), ("Hard", "Failing")])

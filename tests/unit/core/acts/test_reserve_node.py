@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from priority_clusters import PriorityCluster
 
-from fairlead.core.acts.reserve_node import RESERVATION_MS, TIMER, reserve, unreserve, watch
+from fairlead.core.acts.reserve_node import RESERVATION_MS, reserve, unreserve, watch
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.decisions import Reserved, Unreserved
 from fairlead.core.model.events import Cause, Release
 
@@ -51,7 +52,7 @@ def test_to_end_what_is_not_changes_nothing() -> None:
 def test_a_node_that_is_set_aside_is_looked_at_again_after_an_hour() -> None:
     _, part, ask, node = waiting()
     reserve(part, ask, node)
-    assert part.timers.due_ms("default", "w", TIMER) == part.now_ms + RESERVATION_MS
+    assert part.timers.due_ms("default", "w", RESERVATION) == part.now_ms + RESERVATION_MS
 
 
 def test_an_ask_that_lost_its_node_may_get_another() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.books.timers import HELD
 from fairlead.core.model.conditions import MET, Awaited, BeginsAt, Conditions, Dependency, OnHold, Outcome
 from fairlead.core.model.decisions import Allocated, AskRejected, ConditionsChanged, Decision
 from fairlead.core.model.events import (
@@ -156,7 +157,7 @@ def test_with_all_of_an_application_its_timer_goes() -> None:
     p.ask("x", conditions=Conditions(begin_ms=5_000))
     p.do(Release("x", "", Cause.STOPPED_BY_RM), 1)
     assert "x" in p.part.applications
-    assert p.s.cluster.timers.due_ms("default", "x", held.TIMER) is None
+    assert p.s.cluster.timers.due_ms("default", "x", HELD) is None
 
 
 def test_it_waits_for_what_becomes_of_others() -> None:
