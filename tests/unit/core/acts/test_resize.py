@@ -96,6 +96,7 @@ def test_a_change_in_place_is_a_change_of_the_books_and_its_node_may_be_overfull
     c = PriorityCluster()
     c.fill("one", 2)
     part = c.s.cluster.partitions["default"]
+    resize(c, "one", 3)  # Nothing is young any more, which is a change by itself.
     part.nodes.suspects.clear()
     version = part.books_version
     resize(c, "one", 6)
