@@ -5,8 +5,8 @@ what is stopped: what it says of a node is the best that can be hoped for, and r
 leaves out has no plan, and none of a node is better than the level it is offered at.
 
 What runs and may be stopped (it was not told to yet, nor does its leaf forbid it) is kept as rows of one table: a node,
-a leaf, a priority, and how much all of it is together. Only the nodes
-that changed since the last search are written anew; their old rows are crossed out.
+a leaf, a priority, and how much all of it is together. Only the nodes that changed since the last search are written
+anew; their old rows are crossed out.
 """
 
 from __future__ import annotations

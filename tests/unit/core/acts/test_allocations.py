@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.acts.allocations import evict, place, release
@@ -91,6 +92,15 @@ def test_what_is_gone_is_in_no_book() -> None:
     assert (ask.app.allocations, ask.app.asks) == (0, {})
     assert (part.released_count, part.books_version > version) == (1, True)
     assert part.out[-1] == Released("w", "w", "n1", Cause.FINISHED)
+
+
+@pytest.mark.parametrize("cause", [Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED])
+def test_what_only_confirms_an_order_of_the_scheduler_is_not_said_again(cause: Cause) -> None:
+    _, part, ask, _ = running()
+    evict(part, ask, cause)
+    part.out.clear()
+    release(part, ask, cause)
+    assert (ask.node, [each for each in part.out if isinstance(each, Released)]) == (None, [])
 
 
 def test_what_runs_already_is_taken_over_beyond_every_bound() -> None:
