@@ -52,7 +52,12 @@ class Bound:
             if name in left:
                 left[name] += sign * amount
 
-    def lets(self, ask: Ask) -> bool:
-        """Whether the ask could take its room again without anything being missing."""
-        left = self.left
-        return all(amount <= left[name] for name, amount in ask.items if name in left)
+
+def all_let(bounds: Iterable[Bound], ask: Ask) -> bool:
+    """Whether the ask could take its room again from each of these without anything being missing."""
+    for bound in bounds:
+        left = bound.left
+        for name, amount in ask.items:
+            if name in left and amount > left[name]:
+                return False
+    return True

@@ -21,7 +21,7 @@ from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.order.victim_index import Level, Stoppable, leaves_for_others
-from fairlead.policy.preemption.bound import Bound
+from fairlead.policy.preemption.bound import Bound, all_let
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
 from fairlead.policy.preemption.protection import look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
@@ -235,7 +235,7 @@ class Search:
         for spared in candidates:
             held = [bound for bound in bounds if bound.holds(spared)]
             del chosen[spared]
-            if all(bound.lets(spared) for bound in held) and self._suits(node, (*leaving, *chosen)):
+            if all_let(held, spared) and self._suits(node, (*leaving, *chosen)):
                 for bound in held:
                     bound.add(spared, -1)
             else:
@@ -256,7 +256,7 @@ class Search:
             held = [b for b in bounds if b.holds(nominee) and (is_overdrawn or b.place is not self.partition.root)]
             del yielding[nominee]
             if (
-                all(bound.lets(nominee) for bound in held)
+                all_let(held, nominee)
                 and nominations.limit_short_of_kept(self.partition, self.ask, tuple(yielding)) is None
                 and may_run(self.ask.app, Counter(a.app for a in yielding))
                 and (self.plain or self.partition.nodes.suits(self.ask, node, (*gone, *yielding)))

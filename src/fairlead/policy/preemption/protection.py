@@ -17,7 +17,7 @@ from fairlead.core.books.eviction_history import work_name
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
-from fairlead.policy.preemption.bound import Bound
+from fairlead.policy.preemption.bound import Bound, all_let
 
 TIMER = "preempt-again"
 
@@ -82,15 +82,20 @@ def within_guarantees(
     What was told to stop counts as gone; idle work is within no guarantee. `known`: see `above_guarantee`.
     """
     bounds: dict[Queue, Bound] = {}
+    held: dict[Queue, list[Bound]] = {}
     kept: list[Ask] = []
     for victim in victims:
-        guarded = [q for q in victim.app.queue.lineage if q.guaranteed and q not in unguarded and not victim.spec.idle]
-        for queue in guarded:
-            if queue not in bounds:
-                bounds[queue] = Bound(queue, dict(above_guarantee(partition, queue, known)))
-        if all(bounds[queue].lets(victim) for queue in guarded):
-            for queue in guarded:
-                bounds[queue].add(victim, -1)
+        if victim.spec.idle:
+            kept.append(victim)
+            continue
+        leaf = victim.app.queue
+        if leaf not in held:
+            guarded = [queue for queue in leaf.lineage if queue.guaranteed and queue not in unguarded]
+            rooms = ((queue, dict(above_guarantee(partition, queue, known))) for queue in guarded)
+            held[leaf] = [bounds.setdefault(queue, Bound(queue, room)) for queue, room in rooms]
+        if all_let(held[leaf], victim):
+            for bound in held[leaf]:
+                bound.add(victim, -1)
             kept.append(victim)
     return kept
 

@@ -6,13 +6,16 @@ import math
 import random
 from collections.abc import Iterator
 
+import numpy as np
+import pytest
+from loose_books import tree
 from priority_clusters import PriorityCluster, on
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, Reach
-from fairlead.policy.order.victim_index import Level, Stoppable, leaves_for_others
+from fairlead.policy.order.victim_index import Level, Sorted, Stoppable, leaves_for_others
 
 Found = list[tuple[tuple[int, ...], list[str]]]
 
@@ -174,3 +177,14 @@ def test_no_leaf_gives_more_than_it_may() -> None:
     assert offered(math.inf) == [((1, 1), ["n1"]), ((3, 3), ["n2"])]
     assert offered(3) == [((3, 3), ["n2"])]
     assert offered(1) == []
+
+
+@pytest.mark.parametrize("many", [2**15 - 1, 2**15 + 1])
+def test_many_ranks_are_in_order(many: int) -> None:
+    """Also where there are more than small numbers can say."""
+    leaf = tree("root.a")["root.a"]
+    groups, ranks = [(leaf, priority) for priority in range(many)], [(priority, priority) for priority in range(many)]
+    rows = Sorted(groups, ranks, [1] * many, np.arange(many)[::-1]).within(None)
+    assert [place for place, _ in rows] == ranks
+    assert [each.tolist() for _, each in rows[:2]] == [[many - 1], [many - 2]]
+    assert rows[-1][1].tolist() == [0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loose_books import application, ask, node, tree
 
-from fairlead.policy.preemption.bound import Bound
+from fairlead.policy.preemption.bound import Bound, all_let
 
 
 def test_it_is_kept_when_nothing_is_missing() -> None:
@@ -20,18 +20,21 @@ def test_what_goes_gives_its_room_and_takes_it_again() -> None:
     bound = Bound(leaf, {"vcore": -1})
     bound.add(running, 1)
     assert (bound.left, bound.is_kept) == ({"vcore": 1}, True)
-    assert not bound.lets(running)
+    assert not all_let([bound], running)
     bound.add(running, -1)
     assert bound.left == {"vcore": -1}
 
 
 def test_what_fits_beside_may_stay() -> None:
+    """In each of them; what one of them does not bind there is enough of."""
     leaf = tree("root.a")["root.a"]
     app = application(leaf)
-    bound = Bound(leaf, {"vcore": 2})
-    assert bound.lets(ask(app, "two", {"vcore": 2}))
-    assert not bound.lets(ask(app, "three", {"vcore": 3}))
-    assert bound.lets(ask(app, "other", {"memory": 99}))
+    bounds = [Bound(leaf, {"vcore": 2}), Bound(node("n", vcore=4), {"vcore": 4, "memory": 9})]
+    assert all_let(bounds, ask(app, "two", {"vcore": 2}))
+    assert not all_let(bounds, ask(app, "three", {"vcore": 3}))
+    assert not all_let(reversed(bounds), ask(app, "also three", {"vcore": 3}))
+    assert all_let(bounds[:1], ask(app, "other", {"memory": 99}))
+    assert not all_let(bounds, ask(app, "too much of it", {"memory": 99}))
 
 
 def test_a_node_holds_what_runs_there_and_a_queue_what_is_below() -> None:
