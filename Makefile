@@ -64,10 +64,14 @@ run: $(READY)  ## Start the service with a sample workload and show it live; Ctr
 .PHONY: test
 test: $(READY)  ## Lint, types, import rules and the quick tests (PYTEST_ARGS="..." to narrow)
 	$(MAKE) -j 2 --output-sync=target types lint imports $(TESTS_READ)
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow and not kubernetes" $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow and not thorough and not kubernetes" $(PYTEST_ARGS)
 
 $(TESTS_READ): | $(READY)
 	@$(PYTEST) --collect-only -qq >/dev/null 2>&1 && touch $@ || true # what cannot be read the tests say
+
+.PHONY: test-thorough
+test-thorough: $(READY)  ## The tests that take seconds each and that `make test` leaves out: whole services, killed, flooded and replaced
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "thorough and not slow" $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: $(READY)  ## Every test, the slow ones and ten times the random steps included
@@ -132,7 +136,7 @@ $(COMPILED_READY): $(READY) $(shell find src -name '*.py') scripts/compiled_whee
 test-compiled: $(COMPILED_READY)  ## Compile, run the tests of what decides on that, and compare it with the plain one, byte by byte
 	$(COMPILED)/bin/python -m pytest -o pythonpath=tests -n $(JOBS) --dist worksteal -m "not slow and not plain" \
 		tests/unit/core tests/unit/policy tests/unit/insight tests/unit/library tests/unit/sim tests/scenarios \
-		tests/properties $(PYTEST_ARGS)
+		tests/properties tests/reference --ignore tests/unit/sim/importing $(PYTEST_ARGS)
 	FAIRLEAD_TEST_COMPILED=required $(PYTEST) tests/compiled -n $(JOBS) --dist worksteal --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: bench-compiled

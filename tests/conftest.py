@@ -14,7 +14,7 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from properties.portions import share
+from portions import share
 
 STEPS = share(10_000)
 STEPS_PER_EXAMPLE = 50

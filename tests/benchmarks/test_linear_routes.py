@@ -64,6 +64,7 @@ def test_what_may_be_long_is_found_wherever_it_stands() -> None:
     assert len(json.loads(described.filled(found["POST /new/{key} things"], said, 5))["things"]) == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 @pytest.mark.timeout(180)
 def test_every_long_thing_of_the_service_can_be_made() -> None:

@@ -17,6 +17,7 @@ def test_a_request_names_something_in_each_place() -> None:
     assert body.count(b"/bin/true") == 20
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 @pytest.mark.timeout(180)
 def test_a_route_is_flooded_while_another_user_reads(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,6 +37,7 @@ def test_waits_beyond_the_machines_part_are_too_long() -> None:
     assert (Waits(slow).ok, Waits(slow).figures) == (False, "no reads at all")
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 @pytest.mark.timeout(180)
 def test_a_route_that_made_others_wait_is_flooded_twice_more(

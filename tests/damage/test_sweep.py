@@ -25,6 +25,7 @@ def states() -> Iterator[list[Path]]:
     shutil.rmtree(directory)
 
 
+@pytest.mark.thorough
 def test_a_flipped_bit_is_found_or_harmless(states: list[Path]) -> None:
     """At some bytes of every file; `make damage` looks at every 64th."""
     said: list[str] = []

@@ -26,6 +26,7 @@ def shown(expected: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_the_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first block to the last, in an empty folder, as a reader would."""

@@ -466,6 +466,7 @@ def test_the_demo_says_when_its_port_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "demo").exists()
 
 
+@pytest.mark.thorough
 def test_the_service_of_a_demo_that_is_killed_ends_too(tmp_path: Path) -> None:
     """The kernel tells it; what ran on is stopped by the next demo."""
     with started_demo(tmp_path / "demo", free_port()) as demo:

@@ -250,7 +250,7 @@ class Load:
 
 @pytest.mark.real
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("seed", range(SHARDS))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, SHARDS))])
 def test_nothing_acknowledged_is_lost_or_run_twice_when_the_service_is_killed(service: Service, seed: int) -> None:
     dice = random.Random(seed)
     may_evict = seed == 0

@@ -120,6 +120,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         one.service.wait(50)
 
 
+@pytest.mark.thorough
 def test_an_upgrade_and_its_way_back(machine: Machine, tmp_path: Path) -> None:
     """Jobs run on over the upgrade; the older version refuses what it cannot know, and the backup leads back."""
     machine.up()

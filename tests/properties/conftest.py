@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from properties.portions import share
+from portions import share
 
 COURSES = share(6)
 STEPS_OF_ONE = 200

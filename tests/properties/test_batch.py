@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from invariants.books import check_books
+from portions import where_compiled
 from properties.laws import Before, every_wait_has_a_reason
 
 from fairlead.core.books.applications import Application
@@ -295,6 +296,7 @@ class Mix:
         self.promised[app, key] = holds[app, key]
 
 
+@where_compiled
 @pytest.mark.timeout(1800)
 def test_the_laws_of_batch_work_hold(fewer_steps: int) -> None:
     """The books, the reasons and the laws hold whatever happens, in whatever order."""

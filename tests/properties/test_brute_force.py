@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from portions import in_portions, where_compiled
 from properties.brute_force import FIRST, Tally, compared
-from properties.portions import in_portions
 
 
+@where_compiled
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("kind", "states"), [("plain", 18), ("mixed", 6)])
 def test_what_is_stated_holds_and_nothing_is_missed(kind: str, states: int) -> None:

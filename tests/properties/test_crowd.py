@@ -7,11 +7,11 @@ from sys import modules
 from typing import Any
 
 import pytest
+from portions import in_portions, share, where_compiled
 from properties.crowd import WAYS
 from properties.crowd_laws import CrowdedCourse
 from properties.crowd_memory import STEPS, TwoMemories, main
 from properties.crowd_wide import WIDE_FROM
-from properties.portions import in_portions, share
 from properties.rank_courses import command_line, rules_of_configuration
 
 from fairlead.core.model.events import AddNode, RemoveNode
@@ -40,6 +40,7 @@ def _ways() -> Iterator[None]:
         setattr(modules[module], name, value)
 
 
+@where_compiled
 @pytest.mark.timeout(14_400)
 def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
     """In every course; enough is started in them for that to mean something. Some have everything in them."""

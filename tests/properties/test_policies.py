@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from invariants.books import check_books
+from portions import where_compiled
 from properties.laws import Before, every_wait_has_a_reason
 from properties.policies import COURSES_OF_ONE, SettlingCourse, world
 from properties.price import is_paid
@@ -431,6 +432,7 @@ def test_the_laws_hold_with_all_policies_at_once(courses: int) -> None:
     assert courses < 50 or all(counts[name] > 10 for name in expected), counts
 
 
+@where_compiled
 def test_courses_do_not_depend_on_hashes() -> None:
     """Under two hash seeds a process of its own decides byte by byte the same."""
     root = Path(__file__).resolve().parents[2]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from portions import where_compiled
 
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Reserved, Unreserved
@@ -259,6 +260,7 @@ def test_nothing_is_stopped_in_vain_or_twice(fewer_steps: int) -> None:
     )
 
 
+@where_compiled
 def test_nominations_end_with_the_start_when_all_is_confirmed() -> None:
     """When the events stop and every victim goes, whoever is nominated starts or gives up the space, and it ends."""
     for number in range(20):

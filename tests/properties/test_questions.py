@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from portions import where_compiled
 from properties.course import Course
 from properties.mixed import Mixed, mixed
 from properties.policies import world as policy_world
@@ -283,6 +284,7 @@ def states(kind: str, numbers: range) -> Iterator[Course | Mixed]:
     return map(mixed, numbers) if kind == "mixed" else map(course_of, numbers)
 
 
+@where_compiled
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int, kind: str) -> None:

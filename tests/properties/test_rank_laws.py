@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from properties.portions import in_portions, share
+from portions import in_portions, share
 from properties.rank_courses import STEPS_OF_ONE, RankCourse, main, rules_of_configuration
 
 QUICK = share(10)

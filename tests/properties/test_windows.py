@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
-from properties.portions import in_portions
+from portions import in_portions
 
 from fairlead.core.books.windows import covers, is_for, occurrence
 from fairlead.core.model.decisions import Allocated, Decision, Evict
@@ -163,7 +163,7 @@ class Course:
         assert not [each for each in again if isinstance(each, Allocated)], "something that fits was left waiting"
 
 
-@pytest.mark.parametrize("seed", in_portions(SEEDS, 3))
+@pytest.mark.parametrize("seed", in_portions(SEEDS, 6))
 def test_the_law_of_windows_holds_in_random_courses(seed: int) -> None:
     course = Course(seed)
     for _ in range(STEPS):

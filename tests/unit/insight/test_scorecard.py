@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 import pytest
 from msgspec.structs import replace
+from portions import where_compiled
 
 from fairlead.insight.experience import WAYS, Experience, Outcome
 from fairlead.insight.forecast import About, Expected
@@ -38,6 +39,7 @@ def test_each_forecast_is_scored_once() -> None:
     assert shown["observed"] == pytest.approx(1 / 3)
 
 
+@where_compiled
 def test_intervals_learn_to_be_right_as_often_as_promised() -> None:
     """Waits that are three times as long as the futures have it, and scattered; later no longer than those have it."""
     for factor in (3.0, 0.4):

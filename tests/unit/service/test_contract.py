@@ -37,6 +37,7 @@ def operations(schema: Any) -> list[Any]:
     return [operation for operation in found if operation.path not in ENDLESS]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("default")
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["good", "bad"])

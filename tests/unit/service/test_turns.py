@@ -102,6 +102,7 @@ def test_each_route_asks_who_it_is(served: Any) -> None:
     assert {route.path for route in routes if not asks(route.dependant)} == {"/healthz", "/"} | MOVED
 
 
+@pytest.mark.thorough
 def test_a_flood_of_one_user_costs_others_one_turn(served: Any) -> None:
     """While the writer is busy alice sends thirty requests, and then bob one: his are among the first to be taken."""
     runtime, busy, go_on = served.place.runtime, threading.Event(), threading.Event()

@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from portions import where_compiled
 
 from fairlead.cli.simulator import sim_forecast
 from fairlead.cli.values import parse_duration
@@ -65,6 +66,7 @@ def test_a_gang_is_asked_about_as_one() -> None:
     assert asked <= named
 
 
+@where_compiled
 def test_what_was_stopped_waits_again_and_is_scored_again() -> None:
     """By another name: that wait has an end of its own, and the answers about it an outcome."""
     course = trial("preempting", "1", 120, Plan(moments=40, draws=2, every_ms=5 * MINUTE))

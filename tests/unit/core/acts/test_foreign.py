@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 from invariants.books import check_books
+from portions import where_compiled
 from priority_clusters import PriorityCluster, labelled
 
 from fairlead.core.acts import foreign
@@ -111,6 +112,7 @@ def test_an_end_that_is_told_twice_is_passed_over() -> None:
     assert part.books_version == version
 
 
+@where_compiled
 def test_at_random_the_books_hold_and_nothing_that_fits_waits() -> None:
     """Work of others and of ours comes, goes, moves, and gets other labels; a state that was read back agrees."""
     kinds = (ANYWHERE, PORT, NOT_WITH_WEB, WITH_WEB, SPREAD)

@@ -417,6 +417,7 @@ def test_what_does_not_fit_is_passed_over_only_as_long_as_that_is_shorter(monkey
     assert len(looks) < 20
 
 
+@pytest.mark.thorough
 @pytest.mark.plain
 @pytest.mark.parametrize(("sizes", "aside_cost", "most"), [(60, 1000, 300), (200, pick.ASIDE_COST, 600)])
 def test_many_sizes_that_find_no_node_are_put_in_order_once(

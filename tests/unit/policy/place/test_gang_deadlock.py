@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants.books import check_books
+from portions import where_compiled
 
 from fairlead.core.acts.gangs import give_way
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Retried
@@ -364,6 +365,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int, int]]]:
     return nodes, found
 
 
+@where_compiled
 @given(world=worlds(), order=st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=60)
 def test_random_gangs_on_small_clusters_always_come_through(

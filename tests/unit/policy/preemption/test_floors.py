@@ -293,6 +293,7 @@ def runs(c: PriorityCluster, key: str) -> bool:
     return app is not None and key in app.asks and app.asks[key].node is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.plain
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_looking_at_everything_decides_the_same(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:

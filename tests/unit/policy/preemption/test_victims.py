@@ -254,6 +254,7 @@ def test_those_that_may_try_are_put_in_order_once_for_each_visit(monkeypatch: py
     assert len(keyed) <= 40 + 30 + 20 + 10
 
 
+@pytest.mark.thorough
 @pytest.mark.plain
 def test_a_new_survey_for_each_attempt_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = (26, 175, 424)
