@@ -135,8 +135,8 @@ $(COMPILED_READY): $(READY) $(shell find src -name '*.py') scripts/compiled_whee
 .PHONY: test-compiled
 test-compiled: $(COMPILED_READY)  ## Compile, run the tests of what decides on that, and compare it with the plain one, byte by byte
 	$(COMPILED)/bin/python -m pytest -o pythonpath=tests -n $(JOBS) --dist worksteal -m "not slow and not plain" \
-		tests/unit/core tests/unit/policy tests/unit/insight tests/unit/library tests/unit/sim tests/scenarios \
-		tests/properties tests/reference --ignore tests/unit/sim/importing $(PYTEST_ARGS)
+		tests/unit/core tests/unit/policy tests/unit/insight tests/unit/library tests/scenarios tests/properties \
+		$(patsubst %,tests/unit/sim/test_%.py,engine figures forecasting periods scenario) $(PYTEST_ARGS)
 	FAIRLEAD_TEST_COMPILED=required $(PYTEST) tests/compiled -n $(JOBS) --dist worksteal --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: bench-compiled

@@ -42,10 +42,10 @@ class Aloud:
         say(encode_all(decisions))
 
 
-def scenarios(path: str) -> None:
-    """Each scenario of the file to its end."""
-    with Path(path).open("rb") as lines:
-        for scenario in read_scenarios(iter(lines), path):
+def scenarios(*paths: str) -> None:
+    """Each scenario of these files to its end."""
+    for path in paths:
+        for scenario in read_scenarios(iter(Path(path).read_bytes().splitlines(keepends=True)), path):
             say(scenario.name.encode())
             try:
                 course = Course(scenario.config)

@@ -19,7 +19,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import NodeSpec
 from fairlead.scheduler import Scheduler
 
-QUICK = share(20)
+QUICK = 12
 OF_EACH_RULE = (1, WIDE_FROM + 4, 2, WIDE_FROM + 9, 3, WIDE_FROM + 5)[: share(6)]
 """Courses in which the laws are watched: of those that do not take long."""
 ONCE_DIFFERENT = (84, 439, 554, 651, 661, 2036, 1094, 102358, 16, 31, 46, 49, 93, 99, 110)

@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 from invariants.books import check_books
-from portions import where_compiled
 from properties.worlds import ASKED, CAPACITY, LEAVES, PICK
 from reference.constrained import ConstrainedScheduler
 from reference.test_same_placements import START_MS, Both
@@ -195,7 +194,7 @@ class Constrained(Both):
                     assert why.sentence()
 
 
-@where_compiled
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_same_placements_in_the_same_order(fewer_step_settings: settings) -> None:
     """What is counted as work comes and goes is what is there."""

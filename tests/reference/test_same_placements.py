@@ -10,7 +10,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from portions import where_compiled
 from properties.worlds import ASKED, CAPACITY, LEAVES, PEACEFUL_CLUSTER, PICK, PRIORITY
 from reference.naive import NaiveScheduler
 
@@ -188,7 +187,7 @@ class Both(RuleBasedStateMachine):
             self.schedule(None)
 
 
-@where_compiled
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_same_placements_in_the_same_order(step_settings: settings) -> None:
     """Keeping orders and remembering obstacles changes nothing about who is placed where."""

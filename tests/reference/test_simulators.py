@@ -5,11 +5,11 @@ Some workloads; 40 by `make compare-simulators`.
 
 from __future__ import annotations
 
-from portions import where_compiled
+import pytest
 from reference.compared_simulators import compared
 
 
-@where_compiled
+@pytest.mark.thorough
 def test_both_start_and_stop_the_same_work() -> None:
     """With gangs, maximums, limits of users and preemption by priority."""
     tally = compared(range(100, 103))
