@@ -309,8 +309,8 @@ def test_the_commands_of_the_page_do_what_it_says(
             command = line.removeprefix("$ ").replace("Sat 08:00", in_days)
             words = shlex.split(command, comments=True)
             if words[0] == "mv":
-                (service.directory / words[1]).rename(service.directory / words[2])
                 version = service.status()["version"]
+                (service.directory / words[1]).rename(service.directory / words[2])
                 service.until(lambda before=version: service.status()["version"] > before)
                 continue
             assert words[0] == "fairlead"
