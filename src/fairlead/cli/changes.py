@@ -24,7 +24,7 @@ from fairlead.cli.app import (
     show_output,
     wrong_usage,
 )
-from fairlead.cli.filters import ENDED_STATES, SHOWN, given, job_filters, jobs_of, state_option
+from fairlead.cli.filters import ENDED_STATES, SHOWN, given, job_filters, jobs_of, keys_of, state_option
 from fairlead.cli.jobfields import AFTER
 from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
@@ -74,7 +74,7 @@ def each(
         raise wrong_usage(f"{name}: give keys, or at least one of {SHOWN} (not both)")
     if filtered:
         jobs = jobs_of(client, by, states)
-        keys = tuple(job.key for job in jobs if not code or _is_so(job, code))
+        keys = keys_of(client, (job for job in jobs if not code or _is_so(job, code)))
         if not keys:
             why = f" with the reason {code}" if code else ""
             complain(f"no {' or '.join(states)} job{why} is like that; nothing was done")

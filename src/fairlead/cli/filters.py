@@ -6,7 +6,7 @@ there is said, and so is a filter that nothing is like; neither is taken for "al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -85,6 +85,19 @@ def jobs_of(client: Client, by: Mapping[str, Any], states: Sequence[str]) -> lis
         for queue in by.get("queue") or ():
             require_queue(client, queue)
     return found
+
+
+def keys_of(client: Client, jobs: Iterable[Job]) -> tuple[str, ...]:
+    """How the jobs that filters mean are named: of an array the parts that they mean, and no others."""
+    return tuple(_key_of(client, job) for job in jobs)
+
+
+def _key_of(client: Client, job: Job) -> str:
+    if job.parts is None:
+        return job.key
+    whole = client.job(job.key).parts
+    is_whole = whole is not None and whole.count == job.parts.count
+    return job.key if is_whole else f"{job.key}.{job.parts.indices}"
 
 
 def is_within(queue: str, path: str) -> bool:

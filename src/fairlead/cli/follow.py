@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead.cli import app, render
-from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
+from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of, keys_of
 from fairlead.cli.interrupts import Interrupt, all_at_once
 from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
@@ -146,7 +146,7 @@ def wait(client: Client, keys: tuple[str, ...], started: bool, bell: bool, outpu
     """
     if bool(keys) == given(by):
         raise app.wrong_usage(f"wait: give keys, or at least one of {SHOWN} (not both)")
-    known = [app.named(client, key) for key in keys] or [job.key for job in jobs_of(client, by, LIVE_STATES)]
+    known = [app.named(client, key) for key in keys] or [*keys_of(client, jobs_of(client, by, LIVE_STATES))]
     if not known:
         app.complain("no live job is like that; there is nothing to wait for")
         return None

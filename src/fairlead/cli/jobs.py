@@ -16,7 +16,7 @@ import click
 
 from fairlead.cli import app, completion, render
 from fairlead.cli.columns import NAMES, USUAL, JobColumn, chosen, in_order
-from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, state_option
+from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, keys_of, state_option
 from fairlead.cli.jobfields import details
 from fairlead.cli.parts import after_order
 from fairlead.cli.render import Screen
@@ -216,7 +216,7 @@ def cancel(
     if bool(keys) == filtered:
         raise app.wrong_usage(f"cancel: give keys, or at least one of --state, {SHOWN} (not both)")
     if filtered:
-        keys = tuple(job.key for job in jobs_of(client, by, state or LIVE_STATES))
+        keys = keys_of(client, jobs_of(client, by, state or LIVE_STATES))
         if not keys:
             app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0

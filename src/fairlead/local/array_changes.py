@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fairlead.core.model import events
 from fairlead.local.callers import Caller, Rights
-from fairlead.local.changes import Change, change
+from fairlead.local.changes import Change, change, require_owner
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import meant
 from fairlead.runtime import Refusal, Turn
@@ -27,6 +27,7 @@ def change_whole(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Chang
         if wanted.at_once is not None:
             raise Refusal("invalid", f"job {key} is no array; only of parts there are so many at once", field="at_once")
         return wanted, ""
+    require_owner(caller, found[0], wanted)
     for name, value in (("at_once", wanted.at_once), ("queue", wanted.queue)):
         if value is not None and key != array.key:
             said = f"{key} is part of array {array.key}; {name.replace('_', ' ')} is of all its parts"

@@ -2,7 +2,7 @@
 
 Decides who may change what in which state, and refuses a change before any part of it is entered; only the queue may be
 refused by the scheduler, and comes first. Never decides who runs. Invariant: the time limit of what runs is raised by
-those alone who administer its queue, and how much it has does not change.
+those alone who administer its queue, and how much it has does not change; what is executed its owner alone changes.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     job = visible(jobs, rights, key)
     if job.ended:
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
+    require_owner(caller, job, wanted)
     _only_while_it_waits(job, wanted)
     spec = _spec(rights, job, wanted, turn.now_ms)
     limit_ms = None if spec.time_limit_ms is None else spec.time_limit_ms + job.suspended_ms
@@ -109,6 +110,16 @@ def suspend(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
     turn.note(JobSuspended(key=key, who=caller.user, on=on, why=why))
     if job.spec.time_limit_ms is not None:
         turn.event(events.ChangeAsk(job.application, job.ask_key, job.spec.resources, job.limit_ms, caller.user, why))
+
+
+def require_owner(caller: Caller, job: Job, wanted: Change) -> None:
+    """Raises `Refusal` where somebody else would say what is executed: it runs with the rights of its owner."""
+    said = {"command": wanted.command, "cwd": wanted.cwd, "env": wanted.env, "unset_env": wanted.unset_env or None}
+    field = next((name for name, value in said.items() if value is not None), None)
+    if field is not None and job.spec.uid != caller.uid:
+        user = job.spec.user
+        only = f"only {user} changes its command, directory and environment"
+        raise Refusal("forbidden", f"job {job.key} is {user}'s and runs as {user}: {only}", field=field)
 
 
 def _only_while_it_waits(job: Job, wanted: Change) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -72,6 +73,22 @@ def test_several_are_waited_for_by_a_filter(service: Any, run: Run) -> None:
     service.on("GET", "/jobs", {"jobs": [service.add("2", "failed", exit_code=3)], "next": None, "total": 1})
     result = run("wait", "--bell", "--name", "x")
     assert (result.exit_code, result.stderr.count("\a")) == (3, 1)
+
+
+@pytest.mark.parametrize(("meant", "count", "key"), [("3", 1, "12.3"), ("1,3-4", 3, "12.1,3-4"), ("1-4", 4, "12")])
+@pytest.mark.parametrize("command", sorted(set(ORDERS) - {"wait"}) + ["rerun"])
+def test_of_an_array_only_the_parts_that_are_meant(
+    service: Any, run: Run, command: str, meant: str, count: int, key: str
+) -> None:
+    """What the service lists for an array are those that pass; the others are left alone."""
+    whole = service.add("12", "running", parts={"indices": "1-4", "count": 4})
+    service.on(
+        "GET", "/jobs", {"jobs": [whole | {"parts": {"indices": meant, "count": count}}], "next": None, "total": 1}
+    )
+    service.on("POST", "/jobs/*", lambda request: service.jobs["12"])
+    assert run(command, "--tag", "bad").exit_code == 0
+    [asked] = [each for each in service.requests if each.method == "POST"]
+    assert unquote(asked.path) == f"/api/v1/jobs/{key}/{command}"
 
 
 def test_several_are_shown(service: Any, run: Run) -> None:

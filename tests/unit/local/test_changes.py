@@ -13,9 +13,10 @@ from testbed.paper import ANN, Service
 from fairlead.core.model.conditions import Dependency
 from fairlead.core.model.resources import Resources
 from fairlead.local import requests
+from fairlead.local.array_changes import change_whole
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
-from fairlead.local.history_records import JobPressed
+from fairlead.local.history_records import ArraySpec, JobPressed
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal
@@ -71,6 +72,36 @@ def test_a_job_that_waits_becomes_another_one(service: Service) -> None:
     assert service.job(key).state is State.RUNNING
     until(lambda: "2-1" in service.paper.specs)
     assert service.paper.specs["2-1"].time_limit_ms == 5_000
+
+
+@pytest.mark.parametrize("role", ["is_admin", "heads_it"])
+@pytest.mark.parametrize(
+    "wanted",
+    [{"command": ("id",)}, {"cwd": "/root"}, {"env": {"BASH_ENV": "x"}}, {"unset_env": ("HOME",)}],
+    ids=str,
+)
+def test_what_is_executed_only_its_owner_changes(service: Service, wanted: dict[str, Any], role: str) -> None:
+    """It runs as its owner: whoever else says what, could do anything as that user."""
+    bob = Caller(user="bob", uid=1001, groups=("bob",), is_admin=role == "is_admin", heads_it=role == "heads_it")
+    service.submit()
+    key = service.submit(env={"HOME": "/home/ann"})
+    before = service.job(key).spec
+    (field,) = wanted
+    assert f"forbidden {field}: job 2 is ann's and runs as ann" in refusal(service, key, bob, **wanted)
+    assert service.job(key).spec == before
+    order(service, key, bob, priority=3)
+    order(service, key, ANN, **wanted)
+    assert service.job(key).spec != before
+
+
+def test_of_an_array_too_before_anything_is_changed(service: Service) -> None:
+    """What it has as a whole stays as well."""
+    bob = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
+    service.submit()
+    key = service.submit(array=ArraySpec(indices="1-4", at_once=2))
+    with pytest.raises(Refusal, match="job 2.1 is ann's and runs as ann"):
+        service.do(lambda turn: change_whole(service.place.jobs, turn, bob, key, Change(at_once=4, command=("id",))))
+    assert not any(each.what == "changed" for each in service.job("2.1").history)
 
 
 def test_the_book_comes_back_with_what_was_changed(service: Service) -> None:
