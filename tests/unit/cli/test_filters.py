@@ -76,7 +76,7 @@ def test_several_are_waited_for_by_a_filter(service: Any, run: Run) -> None:
 
 
 @pytest.mark.parametrize(("meant", "count", "key"), [("3", 1, "12.3"), ("1,3-4", 3, "12.1,3-4"), ("1-4", 4, "12")])
-@pytest.mark.parametrize("command", sorted(set(ORDERS) - {"wait"}) + ["rerun"])
+@pytest.mark.parametrize("command", [*sorted(set(ORDERS) - {"wait"}), "rerun"])
 def test_of_an_array_only_the_parts_that_are_meant(
     service: Any, run: Run, command: str, meant: str, count: int, key: str
 ) -> None:

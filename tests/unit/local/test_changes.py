@@ -99,7 +99,7 @@ def test_of_an_array_too_before_anything_is_changed(service: Service) -> None:
     bob = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
     service.submit()
     key = service.submit(array=ArraySpec(indices="1-4", at_once=2))
-    with pytest.raises(Refusal, match="job 2.1 is ann's and runs as ann"):
+    with pytest.raises(Refusal, match=r"job 2\.1 is ann's and runs as ann"):
         service.do(lambda turn: change_whole(service.place.jobs, turn, bob, key, Change(at_once=4, command=("id",))))
     assert not any(each.what == "changed" for each in service.job("2.1").history)
 

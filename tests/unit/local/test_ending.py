@@ -165,6 +165,15 @@ def test_the_time_limit_ends_it(each_bench: Bench) -> None:
     assert report.ended_at_ms - report.started_at_ms >= 195
 
 
+def test_what_was_told_to_stop_has_not_run_out_of_time(each_bench: Bench) -> None:
+    """Its limit passes within its grace period: it was stopped before, and for another reason."""
+    each_bench.start("a", "/bin/sh", "-c", STUBBORN, time_limit_ms=1_500)
+    each_bench.says("a", "ready")
+    each_bench.machine.stop(each_bench.key("a"), grace_ms=2_500)
+    report = each_bench.end("a")
+    assert (report.signal, report.stopped, report.timed_out) == (9, True, False)
+
+
 def test_the_time_limit_kills_after_the_grace(each_bench: Bench) -> None:
     """Work that ignores the request is killed after its grace. It has its time to get so far, on a busy machine too."""
     report = each_bench.shell("a", STUBBORN, time_limit_ms=2_000, grace_ms=100)

@@ -132,8 +132,11 @@ class Supervision:
             self.ask_to_end(self.grace_s)
 
     def time_limit(self) -> float | None:
-        """When its time is over, what it was suspended not counted; None: never, or not as long as it is suspended."""
-        if self.limit_ms is None or self.status is not None or self.suspended_at is not None:
+        """When its time is over, what it was suspended not counted; None: never, or not as long as it is suspended.
+
+        What was told to stop has the rest of its grace period: it does not run out of time any more.
+        """
+        if self.limit_ms is None or self.status is not None or self.suspended_at is not None or self.outcome["stopped"]:
             return None
         return self.began + self.suspended_s + self.limit_ms / 1000
 
