@@ -24,7 +24,7 @@ from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import Room, how_stopped, shown, told
-from fairlead.policy.eligibility.start_estimates import limit_of, start_to_tell
+from fairlead.policy.eligibility.start_estimates import start_to_tell
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
@@ -295,7 +295,7 @@ def _frees_ms(place: Place) -> int | None:
 
 
 def _until_ms(ask: Ask) -> int | None:
-    limit = limit_of(ask)
+    limit = ask.limit_ms
     return ask.allocated_ms + limit if limit is not None and ask.allocated_ms is not None else None
 
 

@@ -44,6 +44,8 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     app = ask.app
     if ask.key not in app.asks:
         waiting_asks.take_in(partition, ask)
+    elif ask.replaces is not None:
+        gangs.wait_again(partition, ask)  # It was on its way to a placeholder's place.
     if ask.pending:
         waiting_asks.take_out(partition, ask)
     idle_work.payer(ask).add_allocated(ask.items)

@@ -121,6 +121,13 @@ class Ask:
         return self.spec.tags.get(TAG_REQUIRED_NODE, "")
 
     @property
+    def limit_ms(self) -> int | None:
+        """How long it has a place at most; None: it is not known. That of a placeholder goes on to the work of its gang,
+        whose own time begins only then.
+        """
+        return None if self.spec.placeholder else self.spec.time_limit_ms
+
+    @property
     def held_on(self) -> Node | None:
         """The node on which space is kept for it."""
         return self.nomination.node if self.nomination is not None else None

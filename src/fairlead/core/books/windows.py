@@ -69,10 +69,8 @@ def covers(spec: WindowSpec, node: Node) -> bool:
 
 
 def lasts_into(spec: WindowSpec, ask: Ask, start_ms: int) -> bool:
-    """Whether running work may still run when the window begins, which is not for it. The place of a placeholder is
-    taken for as long as nothing ends it, and goes on to its gang's work.
-    """
-    limit_ms = ask.spec.time_limit_ms if not ask.spec.placeholder else None
+    """Whether running work may still run when the window begins, which is not for it."""
+    limit_ms = ask.limit_ms
     ends_ms = None if limit_ms is None or ask.allocated_ms is None else ask.allocated_ms + limit_ms
     return (ends_ms is None or ends_ms > start_ms) and not is_for(spec, ask.app)
 
@@ -93,7 +91,7 @@ class Windows(Declared[WindowSpec]):
 
     def ahead_of(self, ask: Ask, now_ms: int) -> Iterator[tuple[WindowSpec, int, int]]:
         """The windows that it would run into if it started now, and when each begins and ends."""
-        limit_ms = ask.spec.time_limit_ms
+        limit_ms = ask.limit_ms
         for spec in self._specs.values():
             times = occurrence(spec, now_ms)
             if times is None or (limit_ms is not None and now_ms + limit_ms <= times[0]) or is_for(spec, ask.app):
@@ -118,7 +116,7 @@ class Windows(Declared[WindowSpec]):
 
     def changes_ms(self, ask: Ask, now_ms: int) -> int | None:
         """When it begins to reach into the next window; None: it does already, or has no time limit."""
-        limit_ms = ask.spec.time_limit_ms
+        limit_ms = ask.limit_ms
         if limit_ms is None:
             return None
         due = (start_ms - limit_ms + 1 for start_ms, _ in self.times(now_ms))

@@ -108,18 +108,11 @@ def end_ms(ask: Ask, now_ms: int, leave_by_ms: int | None = None) -> int | None:
     """When running work is gone at the latest by its time limit, not before now; None: it is not known. What was told
     to stop has no longer than its grace.
     """
-    limit_ms = limit_of(ask)
+    limit_ms = ask.limit_ms
     if limit_ms is None or ask.allocated_ms is None:
         return None
     by_limit_ms = max(ask.allocated_ms + limit_ms, now_ms)
     return by_limit_ms if leave_by_ms is None else min(by_limit_ms, leave_by_ms)
-
-
-def limit_of(ask: Ask) -> int | None:
-    """How long it has a place at most; None: it is not known. The place of a placeholder goes on to its gang's work,
-    whose own time begins only then.
-    """
-    return None if ask.spec.placeholder else ask.spec.time_limit_ms
 
 
 def _ends(partition: Partition) -> list[tuple[int, list[Ask]]]:

@@ -125,7 +125,7 @@ def _ask(partition: Partition, spec: AskSpec) -> None:
             return
         partition.note_change()
         resize(partition, known, spec)
-    if spec.node and known.pending:
+    if spec.node and known.node is None:
         _restore(partition, known, spec.node)
 
 

@@ -148,7 +148,7 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
         held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
     elif ask is not None:
         ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
-        if ask.pending:
+        if ask.node is None:
             resize(partition, ask, replace(ask.spec, resources=event.resources))
         windows.keep_free(partition, (ask,))
     said = (event.resources, event.time_limit_ms, event.who, event.why, partition.name)

@@ -21,7 +21,7 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import Book, Items, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
-from fairlead.policy.eligibility.start_estimates import Expected, expected_start, limit_of, next_end_ms
+from fairlead.policy.eligibility.start_estimates import Expected, expected_start, next_end_ms
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
 
@@ -94,7 +94,7 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         return None
     if not leaves_places(ask.app, [start.holder.app for start in starts]):
         return None  # Its application may stay when the ask has ended.
-    limit_ms = limit_of(ask)
+    limit_ms = ask.limit_ms
     before = [s for s in starts if limit_ms is None or partition.now_ms + limit_ms > s.expected.start_ms]
     if not all(_leaves_enough(ask, start) for start in before):
         return None

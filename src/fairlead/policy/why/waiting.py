@@ -99,8 +99,7 @@ def _window_ahead(partition: Partition, ask: Ask) -> Reason | None:
     now_ms = partition.now_ms
     ahead = [each for each in partition.admission.windows.ahead_of(ask, now_ms) if covers(each[0], nodes[0])]
     spec, starts_ms, ends_ms = min(ahead, key=lambda each: each[1])
-    limit_ms = ask.spec.time_limit_ms
-    return reasons.WindowAhead(spec.name, starts_ms, ends_ms, limit_ms, spec.why, starts_ms <= now_ms)
+    return reasons.WindowAhead(spec.name, starts_ms, ends_ms, ask.limit_ms, spec.why, starts_ms <= now_ms)
 
 
 def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:

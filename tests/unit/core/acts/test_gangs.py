@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from invariants.books import check_books
+from small_clusters import ask, cluster, cores, restarted, started, submit
 
 from fairlead.core.acts.allocations import evict
 from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS, begin_swap, timeout_ms
@@ -14,7 +15,17 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import PLACEHOLDERS
 from fairlead.core.model.decisions import Allocated, Decision, Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Event, Release, RemoveApplication
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Cause,
+    ChangeAsk,
+    Event,
+    Release,
+    RemoveApplication,
+    SetWindow,
+)
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -25,6 +36,7 @@ from fairlead.core.model.specs import (
     NodeSpec,
     PartitionSpec,
     QueueSpec,
+    WindowSpec,
 )
 from fairlead.scheduler import Scheduler
 
@@ -36,8 +48,8 @@ class Cluster:
         leaves = (QueueSpec(name="a", **leaf), QueueSpec(name="b"))  # type: ignore[arg-type]
         root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
         self.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
-        for i, cores in enumerate(nodes):
-            self.do(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": cores}))))
+        for i, count in enumerate(nodes):
+            self.do(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": count}))))
 
     @property
     def part(self) -> Partition:
@@ -199,3 +211,37 @@ def test_what_changes_on_its_way_to_a_placeholder_waits_again() -> None:
     assert real.replaces is placeholder
     c.do(AddAsks((replace(real.spec, resources=Resources({"vcore": 2})),)))
     assert (real.pending, real.replaces, placeholder.replaces, app.swapping) == (True, None, None, 0)
+
+
+@pytest.mark.parametrize("node", ["n0", "n1"])
+def test_what_is_reported_to_run_on_its_way_to_a_placeholder_runs_there(node: str) -> None:
+    """Somebody else has started it meanwhile: it is on that node alone, and its room is not given out twice."""
+    s = cluster(nodes={"n0": 4, "n1": 4})
+    s.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(2))), 0)
+    ask(s, "gang", "p", 2, task_group="g", placeholder=True)
+    ask(s, "gang", "real", 2, task_group="g")
+    s.schedule(0)
+    assert started(ask(s, "gang", "real", 2, 1, task_group="g", node=node)) == [f"real@{node}"]
+    check_books(s)
+    submit(s, "other", 4, 2, queue="root.b")
+    on_other = started(s.schedule(2))
+    assert on_other == ([] if node == "n1" else ["other@n1"])
+    assert started(s.handle(Release("gang", "p", Cause.PLACEHOLDER_REPLACED), 3)) == []
+    check_books(s)
+    assert s.dump() == restarted(s).dump()
+
+
+@pytest.mark.parametrize("limit_ms", [1_000, 1_000_000])
+def test_on_its_way_to_a_placeholder_it_keeps_off_a_window_with_another_limit(limit_ms: int) -> None:
+    """As a scheduler decides that has loaded the same state."""
+    s = cluster(nodes={"n0": 4})
+    s.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(1))), 0)
+    ask(s, "gang", "p", task_group="g", placeholder=True)
+    ask(s, "gang", "real", task_group="g", time_limit_ms=2_000)
+    s.schedule(0)
+    s.handle(SetWindow(WindowSpec(name="w", starts_ms=100_000, length_ms=50_000)), 0)
+    s.handle(ChangeAsk("gang", "real", cores(1), limit_ms), 1)
+    check_books(s)
+    for each in (s, restarted(s)):
+        decided = each.handle(Release("gang", "p", Cause.PLACEHOLDER_REPLACED), 2) + each.schedule(3)
+        assert started(decided) == (["real@n0"] if limit_ms == 1_000 else [])

@@ -216,3 +216,14 @@ def test_what_is_on_its_way_to_the_place_of_a_placeholder_waits_for_the_end_of_t
     assert sorted(g.running) == ["p1"]
     g.now = START + LENGTH
     assert [d.key for d in g.run() if isinstance(d, Evict)] == ["p1"]
+
+
+def test_a_placeholder_keeps_off_whatever_limit_it_has() -> None:
+    """Its place goes on to the work of its gang, whose own time begins only then."""
+    c = Course()
+    c.window()
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({"vcore": 1000}))))
+    size, ends = Resources({"vcore": 1000}), {"time_limit_ms": 10_000}
+    c.handle(AddAsks((AskSpec(application="gang", key="p", resources=size, task_group="g", placeholder=True, **ends),)))
+    assert c.until(START + LENGTH - 1) == set()
+    assert c.until(START + LENGTH + 1) == {"gang"}
