@@ -122,7 +122,7 @@ class Ask:
 
     @property
     def limit_ms(self) -> int | None:
-        """How long it has a place at most; None: it is not known. That of a placeholder goes on to the work of its gang,
+        """How long it has a place at most; None: it is not known. That of a placeholder goes on to its gang,
         whose own time begins only then.
         """
         return None if self.spec.placeholder else self.spec.time_limit_ms
