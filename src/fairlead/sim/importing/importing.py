@@ -96,7 +96,7 @@ class Account:
         self.begin.append(task.at_ms if task.start_ms is None else task.start_ms)
         self.run.append(task.run_ms)
         self.limit.append(task.limit_ms or 0)
-        for name in task.amounts.keys() - self.amounts.keys():
+        for name in [name for name in task.amounts if name not in self.amounts]:
             self.amounts[name] = array("q", [0]) * self.rows
         for name, amounts in self.amounts.items():
             amount = task.amounts.get(name, 0)

@@ -179,7 +179,8 @@ def cores_of(text: str, unit: str) -> int:
     value = number_of(text[:-1] if is_milli else text)
     if value < 0:
         raise Unreadable("is less than nothing")
-    return _counted(value if is_milli else value * CORES[unit])
+    # A float is not quite what is written: what lies so near a thousandth is that.
+    return _counted(value if is_milli else round(value * CORES[unit], 6))
 
 
 _KUBERNETES = re.compile(r"(\d+(?:\.\d+)?(?:[eE]\d+)?)(m|[kMGTPE]|[KMGTPE]i)?")
