@@ -94,8 +94,9 @@ _IN_NAMES: dict[str, str] = {
     **dict.fromkeys(("m", "mb", "mib", "megabytes"), "MB"),
     **dict.fromkeys(("g", "gb", "gib", "gigabytes"), "GB"),
     **dict.fromkeys(("t", "tb", "tib", "terabytes"), "TB"),
-    **dict.fromkeys(("milli", "millis", "millicores", "millicpu", "mcpu"), "milli"),
 }
+_OF_CORES = dict.fromkeys(("milli", "millis", "millicores", "millicpu", "mcpu"), "milli")
+"""Words of cores alone: `millis` are milliseconds everywhere else."""
 _RAW = {"elapsedraw": "s", "timelimitraw": "min", "cputimeraw": "s", "requestedmemory": "KB", "usedmemory": "KB"}
 """Columns of sacct and of the Standard Workload Format whose names do not say it."""
 
@@ -126,7 +127,8 @@ def _said(kind: Kind, name: str) -> str:
     """The unit that the name says; empty: none."""
     if said := _RAW.get("".join(words_of(name))):
         return said if said in UNITS.get(kind, ()) else ""
-    said = next((u for word in reversed(words_of(name)) if (u := _IN_NAMES.get(word))), "")
+    words = _IN_NAMES | _OF_CORES if kind is Kind.CORES else _IN_NAMES
+    said = next((u for word in reversed(words_of(name)) if (u := words.get(word))), "")
     return said if said in UNITS.get(kind, ()) else ""
 
 
@@ -222,13 +224,8 @@ def _moment(said: str, texts: Sequence[str]) -> Unit | None:
     numbers = _numbers(texts)
     # Fourteen digits in a row may be a date, which is told by its being one.
     if len(numbers) >= ENOUGH * len(texts) and not are_read(Kind.MOMENT, "%Y%m%d%H%M%S", texts):
-        middle = median(numbers)
-        epoch = next((unit for unit, least in _EPOCHS if middle >= least), "")
-        if epoch:
-            return Unit(epoch)
-        if not said and 30_000 < middle < 60_000 and any(number % 1 for number in numbers):
-            return Unit(EXCEL, known=False)
-        return Unit(said or "s", known=bool(said))
+        # The name counts more than the size: a few days in milliseconds are as large as an epoch in seconds.
+        return Unit(said) if said and are_read(Kind.MOMENT, said, texts) else _by_size(median(numbers), said, numbers)
     forms = _forms(texts)
     if not forms:
         return None
@@ -240,6 +237,16 @@ def _moment(said: str, texts: Sequence[str]) -> Unit | None:
         best = max(forms, key=lambda form: (rises[form], min(moments[form]) - max(moments[form])))
         return Unit(best, known=rises[best] > 1.2 * min(rises.values()))
     return Unit(forms[0])
+
+
+def _by_size(middle: float, said: str, numbers: Sequence[float]) -> Unit:
+    """What moments count that their name does not tell, or tells wrongly: in `said` they would be after 2100."""
+    epoch = next((unit for unit, least in _EPOCHS if middle >= least), "")
+    if epoch:
+        return Unit(epoch, known=not said)
+    if not said and 30_000 < middle < 60_000 and any(number % 1 for number in numbers):
+        return Unit(EXCEL, known=False)
+    return Unit(said or "s", known=bool(said))
 
 
 def _forms(texts: Sequence[str]) -> list[str]:

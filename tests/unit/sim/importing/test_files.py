@@ -275,3 +275,37 @@ def test_columns_are_known_by_the_names_that_people_give_them(tmp_path: Path) ->
         ("2", "web", "43200"),
     ]
     assert account.errors == {}
+
+
+DAY_MS, EPOCH_MS = 86_400_000, 1_777_622_400_000
+
+
+@pytest.mark.parametrize(
+    ("submit", "run", "moments", "lasts", "units"),
+    [
+        ("submit_ms", "run_ms", [i * DAY_MS // 50 for i in range(200)], 60_000, ("ms", "ms")),
+        ("submit_us", "run_us", [i * 2_000_000 for i in range(200)], 60_000_000, ("us", "us")),
+        ("submit_millis", "duration_millis", [i * 1000 for i in range(100)], 30_000, ("ms", "ms")),
+        ("submit_ms", "run_ms", [EPOCH_MS + i * 1000 for i in range(100)], 60_000, ("ms", "ms")),
+        ("submit", "run_ms", [EPOCH_MS + i * 1000 for i in range(100)], 60_000, ("ms", "ms")),
+        ("submit_s", "run_s", [EPOCH_MS // 1000 + i for i in range(100)], 60, ("s", "s")),
+    ],
+)
+def test_the_unit_in_a_name_counts_more_than_the_size(
+    submit: str, run: str, moments: list[int], lasts: int, units: tuple[str, str], tmp_path: Path
+) -> None:
+    """Days in milliseconds are as large as seconds since 1970; `millis` of a time are no thousandths of a core."""
+    lines = [f"{submit},{run},cpus", *(f"{at},{lasts},1" for at in moments)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    _, _, mapped, _ = imported(str(tmp_path / "t.csv"))
+    found = mapped["time"].unit, mapped["run"].unit
+    assert (tuple(unit.name for unit in found), {unit.known for unit in found}) == (units, {True})
+
+
+def test_a_unit_in_a_name_that_cannot_be_meant_is_guessed(tmp_path: Path) -> None:
+    """Milliseconds since 1970 in `submit_s` would be after 2100 as seconds: their size tells, and that is a guess."""
+    lines = ["submit_s,run_s,cpu_millis", *(f"{EPOCH_MS + i * 1000},60,500" for i in range(9))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    rows, _, mapped, _ = imported(str(tmp_path / "t.csv"))
+    assert (mapped["time"].unit.name, mapped["time"].unit.known) == ("ms", False)
+    assert (rows[0]["time"], rows[0]["resources.vcore"]) == (f"{DAY}00:00Z", "500m")
