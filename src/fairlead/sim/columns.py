@@ -103,9 +103,8 @@ class Columns:
         self.names = Names()
         """Application and key, with a slash between them where they differ."""
         self.queue, self.user, self.shape, self.priority = array("i"), array("i"), array("i"), array("i")
-        self.submit_ms, self.run_ms = array("q"), array("q")
-        self.start_ms = array("q")
-        """Of its first run."""
+        self.submit_ms, self.start_ms = array("q"), array("q")
+        """When it came, and when its first run began."""
         self.done_ms = array("q")
         """When it completed or was given up."""
         self.fate = array("b")
@@ -116,7 +115,7 @@ class Columns:
         self.capacity: list[tuple[int, str, Items, int]] = []
         """When which node came (1) or went (-1), with how much."""
 
-    def add_task(self, name: str, queue: int, user: int, items: Items, priority: int, at_ms: int, run_ms: int) -> int:
+    def add_task(self, name: str, queue: int, user: int, items: Items, priority: int, at_ms: int) -> int:
         """A task comes; returns its row. `queue` and `user` are numbers of `queues` and `users`."""
         row = len(self.submit_ms)
         self.names.append(name)
@@ -125,7 +124,6 @@ class Columns:
         self.shape.append(self.shapes.of(items))
         self.priority.append(priority)
         self.submit_ms.append(at_ms)
-        self.run_ms.append(run_ms)
         self.start_ms.append(NOT_YET)
         self.done_ms.append(NOT_YET)
         self.fate.append(Fate.WAITING)
@@ -172,10 +170,13 @@ class Rows:
         c = columns
         self.end_ms = c.end_ms
         self.queue, self.user, self.shape, self.priority, self.fate = ints(c.queue, c.user, c.shape, c.priority, c.fate)
-        self.submit, self.run_ms, self.start, self.done = ints(c.submit_ms, c.run_ms, c.start_ms, c.done_ms)
+        self.submit, self.start, self.done = ints(c.submit_ms, c.start_ms, c.done_ms)
         # Of each run: its task, from when to when, and how it ended.
         self.task, self.begin, self.until, self.how = ints(c.run_task, c.run_start_ms, c.run_end_ms, c.run_how)
         self.until = np.where(self.until == NOT_YET, c.end_ms, self.until)
+        self.ran = np.zeros(len(self.submit), dtype=np.int64)
+        """How long the last run of each task lasted: of several of one task the later ones overwrite the others."""
+        self.ran[self.task] = self.until - self.begin
         names = sorted({name for items in c.shapes.values for name, _ in items})
         offered = {name for _, _, items, _ in c.capacity for name, _ in items}
         sizes = [dict(items) for items in c.shapes.values]

@@ -179,7 +179,7 @@ class Engine(VirtualTime):
         for task in job.tasks:
             ask = task.ask
             name = ask.key if ask.key == app.id else f"{app.id}/{ask.key}"
-            row = columns.add_task(name, queue, user, ask.resources.items, ask.priority, at_ms, task.run_ms)
+            row = columns.add_task(name, queue, user, ask.resources.items, ask.priority, at_ms)
             attempts.append(Attempt(task, row))
         self.tasks += len(attempts)
         if refusal:

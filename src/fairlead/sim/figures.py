@@ -5,7 +5,8 @@ percentiles are by nearest rank (values that really occurred); a task that has n
 given a made-up wait.
 
 The wait of a task is the time from its submission to its first start. Its slowdown is the time from submission to
-completion over the time it ran, both at least `SHORT_MS` (bounded slowdown): 1 is perfect.
+completion over the time it ran (its last run, which its time limit may have cut off), both at least `SHORT_MS` (bounded
+slowdown): 1 is perfect.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def slowdown(rows: Rows, chosen: Mask | None = None) -> dict[str, float] | None:
     if chosen is not None:
         done &= chosen
     took = np.maximum(rows.done[done] - rows.submit[done], SHORT_MS)
-    ran = np.maximum(rows.run_ms[done], SHORT_MS)
+    ran = np.maximum(rows.ran[done], SHORT_MS)
     return summary(np.maximum(took / ran, 1.0))
 
 
@@ -145,7 +146,7 @@ def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
     into runs which were stopped or lost (part of `mean`).
 
     `while_coming` is the mean up to the last submission: after it the cluster only runs empty, at whatever speed the
-    longest task has.
+    longest task has. None where all came at one moment: there is no time in which work came.
     """
     found = {}
     last_ms = int(rows.submit.max()) if len(rows.submit) else 0
@@ -163,7 +164,7 @@ def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
             "capacity": max(_steps(columns, name)),
             "mean": round(float(spent.sum()) / total, 6),
             "peak": round(float(course.max()), 6),
-            "while_coming": round(float(course[coming].mean()), 6) if coming.any() else 0.0,
+            "while_coming": round(float(course[coming].mean()), 6) if coming.any() else None,
             "lost": round(float(spent[wasted].sum()) / total, 6),
         }
     return found

@@ -283,9 +283,10 @@ def bars_of(course: Sequence[float], width: int = WIDTH) -> str:
     return "".join(BARS[min(-int(-mean * top // 1), top)] if mean > 0.0005 else " " for mean in means)
 
 
-def _use_line(name: str, use: dict[str, float], course: Sequence[float]) -> str:
+def _use_line(name: str, use: dict[str, Any], course: Sequence[float]) -> str:
     capacity = format_amount(name, int(use["capacity"]))
-    shown = f"{use['mean']:7.1%} mean {use['peak']:7.1%} peak {use['while_coming']:7.1%} while work came"
+    coming = "-" if use["while_coming"] is None else f"{use['while_coming']:.1%}"
+    shown = f"{use['mean']:7.1%} mean {use['peak']:7.1%} peak {coming:>7} while work came"
     return f"  {people_call(name):16} {shown}, of {capacity:>8}  |{bars_of(course)}|"
 
 

@@ -45,9 +45,8 @@ class Story:
     ) -> Story:
         """A task with its runs (begin, end, how)."""
         columns = self.columns
-        run_ms = (runs[-1][1] - runs[-1][0]) * 1000 if runs and runs[-1][1] is not None else 0
         numbers = columns.queues.of(queue), columns.users.of(user)
-        row = columns.add_task(name, *numbers, items, priority, came_s * 1000, run_ms)
+        row = columns.add_task(name, *numbers, items, priority, came_s * 1000)
         for begin, end, how in runs:
             run = columns.add_run(row, "n", begin * 1000)
             if end is not None:
@@ -92,6 +91,12 @@ def test_use_is_weighted_by_time() -> None:
     use = story.figures()["use"]["vcore"]
     assert (use["mean"], use["peak"], use["capacity"], use["lost"]) == (0.25, 0.5, 4000, 0)
     assert use["while_coming"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_work_that_comes_at_one_moment_has_no_use_while_it_comes() -> None:
+    """There is no time in which work came: None, which is neither good nor bad."""
+    use = Story().task("one", 0, done(0, 50), TWO).task("two", 0, done(0, 50)).figures()["use"]["vcore"]
+    assert (use["while_coming"], use["peak"]) == (None, 0.75)
 
 
 def test_use_counts_what_nodes_offered_at_the_time() -> None:

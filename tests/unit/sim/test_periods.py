@@ -31,7 +31,7 @@ def columns(*tasks: tuple[int, int, int]) -> Columns:
     queue, user = made.queues.of("root.a"), made.users.of("ann")
     for number, (at, wait, run) in enumerate(tasks):
         at_ms = made.begin_ms + at * 1000
-        task = made.add_task(str(number), queue, user, (("vcore", 1000),), 0, at_ms, run * 1000)
+        task = made.add_task(str(number), queue, user, (("vcore", 1000),), 0, at_ms)
         started = made.add_run(task, "n", at_ms + wait * 1000)
         made.end_run(started, at_ms + (wait + run) * 1000, End.EVICTED if run == 7 else End.FINISHED)
     return made

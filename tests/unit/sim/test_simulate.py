@@ -323,6 +323,30 @@ def test_equal_outcomes_make_no_difference(place: Path) -> None:
     assert in_words(outcomes[:1]) == []
 
 
+def test_slowdown_is_over_the_time_that_a_task_ran(place: Path) -> None:
+    """Who waits 200 s and is cut off after 100 s took three times as long as it had to, whatever it would have run."""
+    (place / "tasks.csv").write_text(
+        "time,run,time_limit,resources.vcore,queue,user\n0,200,200,1,root.a,ann\n0,1000,100,1,root.a,bob\n"
+    )
+    [outcome] = run_trials([trial(place)])
+    assert outcome["figures"]["stops"]["cut_off"] == 1
+    assert (outcome["figures"]["slowdown"]["mean"], outcome["figures"]["slowdown"]["max"]) == (2.0, 3.0)
+
+
+def test_work_that_comes_at_one_moment_has_no_use_while_it_comes(place: Path) -> None:
+    """It is shown as `-`, in a run and in a comparison, and is no difference worth a word."""
+    (place / "tasks.csv").write_text(TASKS.replace("\n1,", "\n0,").replace("\n2,", "\n0,"))
+    (status, alone, _), (other, both, _) = ran(trial(place)), ran(trial(place), trial(place, "two"))
+    assert (status, other) == (0, 0)
+    assert re.search(r"peak +- while work came, of", alone)
+    assert re.search(r"utilisation while work comes *\n +cpu +- +-\n", both)
+    assert "utilisation while work comes cpu" not in both
+    paths = {name: str(place / f"out.{name}") for name in ("csv", "html")}
+    ran(trial(place), trial(place, "two"), files=Files(report=paths["html"], csv=paths["csv"]))
+    assert "utilisation while work comes,cpu,,\n" in Path(paths["csv"]).read_text()
+    assert "while work comes" in Path(paths["html"]).read_text()
+
+
 def test_texts() -> None:
     """Times in the unit that suits them, and courses as bars."""
     assert [span(s) for s in (0, 0.25, 42, 90, 600, 7200, 200_000)] == [

@@ -92,7 +92,7 @@ def figures(web: float, batch: float, lost: float = 0.0) -> dict[str, Any]:
         "waits": {"started": {"mean": (web + batch) / 2, "p95": max(web, batch)}, "not_started": 0},
         "waits_by": {"queue": started},
         "slowdown": {"mean": 2.0, "p95": 3.0},
-        "use": {"vcore": {"while_coming": 0.5}},
+        "use": {"vcore": {"while_coming": 0.5}, "memory": {"while_coming": None}},
         "stops": {"lost_run_s": lost, "evicted": 1},
     }
 
@@ -107,6 +107,7 @@ def figures(web: float, batch: float, lost: float = 0.0) -> dict[str, Any]:
         ("run time lost", 7.0, "7.0 s"),
         ("evictions", 1.0, "1"),
         ("mean wait of root.gone", None, "-"),
+        ("use of memory", None, "-"),
     ],
 )
 def test_a_goal_is_a_figure(words: str, value: float | None, text: str) -> None:
