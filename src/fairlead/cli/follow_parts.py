@@ -52,16 +52,24 @@ def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
                 told.add(job.key)
                 threads += [_followed(client, job.key, stream) for stream in streams]
         parts = array.parts
-        if parts is not None and parts.done + parts.failed > len(told) - len(threads) // len(streams):
-            for job in patiently(lambda: list(client.jobs(array=key))):
-                if job.state not in LIVE and job.key not in told:
-                    told.add(job.key)
-                    _print(client, job.key, streams)
+        ended = 0 if parts is None else parts.done + parts.failed + parts.cancelled
+        # Once it has ended, all are looked at: how many have been told is not how many of those that wrote something.
+        if array.state not in LIVE or ended > len(told) - len(threads) // len(streams):
+            _print_ended(client, key, streams, told)
         if array.state not in LIVE:
             for thread in threads:
                 thread.join()
             return
         time.sleep(_POLL_S)
+
+
+def _print_ended(client: Client, key: str, streams: Sequence[Stream], told: set[str]) -> None:
+    """Pass on what ended parts wrote that were not told; what was cancelled before it began wrote nothing."""
+    for job in patiently(lambda: list(client.jobs(array=key))):
+        if job.state not in LIVE and job.key not in told:
+            told.add(job.key)
+            if job.started_at_ms is not None:
+                _print(client, job.key, streams)
 
 
 def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from testbed.answering import made
 
-from fairlead.cli import follow, outputs
+from fairlead.cli import follow, follow_parts, outputs
 from fairlead.cli.follow import exit_status, how_it_ended
 from fairlead.cli.outputs import Prefixed, last_lines
 from fairlead.client import Client
@@ -219,6 +219,43 @@ def test_a_line_that_is_half_written_when_two_are_followed_stays_one_line(
         service.on("GET", f"/jobs/{key}/logs", logs)
     result = run("logs", "-f", "1", "2")
     assert sorted(result.stdout.splitlines()) == ["1: half of it", "1: one", "2: all"]
+
+
+@pytest.mark.parametrize("further", [1, 40])
+def test_output_of_parts_is_passed_on_though_others_were_cancelled(
+    service: Any, run: Callable[..., Any], answer: Any, monkeypatch: pytest.MonkeyPatch, further: int
+) -> None:
+    """A part that was followed is cancelled; others, also more than are followed at a time, begin and end unseen."""
+    monkeypatch.setattr(follow, "_POLL_S", (0.01,))
+    monkeypatch.setattr(follow_parts, "_POLL_S", 0.3)
+    keys = [f"7.{number}" for number in range(1, further + 2)]
+    ended = {"started_at_ms": 1, "ended_at_ms": 2}
+
+    def logs(request: Any) -> Any:
+        key = request.path.split("/")[4]
+        if request.query.get("follow") == "true":
+            service.add("7.1", "cancelled", **ended)
+            for each in keys[1:]:
+                service.add(each, "succeeded", **ended)
+            service.add("7.999", "cancelled", ended_at_ms=2)
+            service.jobs["7"] |= {"state": "cancelled", "parts": {"done": further, "cancelled": 2}}
+        written = f"of {key}\n".encode() if request.query["stream"] == "stdout" else b""
+        offset = int(request.query.get("offset", 0))
+        return answer(200, raw=written[offset:], headers={"X-Offset-Next": str(len(written))})
+
+    def parts(request: Any) -> Any:
+        states = request.lists.get("state")
+        rows = [job for key, job in service.jobs.items() if key != "7" and (not states or job["state"] in states)]
+        return {"jobs": rows, "next": None, "total": len(rows)}
+
+    service.add("7", "running", started_at_ms=1, parts={"running": 1})
+    service.add("7.1", "running", started_at_ms=1)
+    for key in [*keys, "7.999"]:
+        service.on("GET", f"/jobs/{key}/logs", logs)
+    service.on("GET", "/jobs", parts)
+    result = run("logs", "-f", "7")
+    assert sorted(result.stdout.splitlines()) == sorted(f"{key}: of {key}" for key in keys)
+    assert not any("7.999" in request.path for request in service.requests), "what never began wrote nothing"
 
 
 def test_output_without_ends_of_lines_is_not_copied_again_for_each_piece() -> None:
