@@ -70,9 +70,29 @@ def _directives(text: str) -> Iterator[tuple[int, str, bool]]:
 
 def _words(line: str, where: str) -> list[str]:
     try:
-        return shlex.split(line.removeprefix(_OURS).removeprefix(_SLURMS), comments=True)
+        if line.startswith(_OURS):
+            return shlex.split(_without_comment(line.removeprefix(_OURS)))
+        return shlex.split(line.removeprefix(_SLURMS), comments=True)
     except ValueError as error:
         raise wrong_usage(f"{where}: {error}") from None
+
+
+def _without_comment(text: str) -> str:
+    """The text up to where an unquoted word begins with `#`, as in a shell; `shlex` also ends at one within a word."""
+    quote, escaped, begins = "", False, True
+    for at, letter in enumerate(text):
+        if letter == "#" and begins:
+            return text[:at]
+        begins = letter in " \t" and not quote and not escaped
+        if escaped:
+            escaped = False
+        elif letter == "\\":
+            escaped = quote != "'"
+        elif letter == quote:
+            quote = ""
+        elif not quote and letter in "'\"":
+            quote = letter
+    return text
 
 
 def _flags(command: click.Command) -> frozenset[str]:

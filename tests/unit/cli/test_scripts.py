@@ -59,6 +59,24 @@ def test_the_head_says_what_it_needs(taking: Any, run: Run, tmp_path: Path) -> N
     }
 
 
+@pytest.mark.parametrize(
+    ("line", "env"),
+    [
+        ("--env PASS=ab#cd --cpu 2", {"PASS": "ab#cd"}),
+        ("--cpu 2 --env 'PASS=a #b' # it's two", {"PASS": "a #b"}),
+        ('--env "PASS=a\\" #b" --cpu 2 #--cpu 3', {"PASS": 'a" #b'}),
+        ("--env PASS=a\\ #b --cpu 2", {"PASS": "a #b"}),
+        ("--env PASS='a'#b --cpu 2\t# c", {"PASS": "a#b"}),
+    ],
+)
+def test_a_comment_begins_where_a_word_does(taking: Any, run: Run, line: str, env: dict[str, str]) -> None:
+    """As in a shell: `#` within a word, within quotes or behind a backslash is a letter like others."""
+    write(f"#!/bin/sh\n#FAIRLEAD {line}\necho\n")
+    result = run("submit", "job.sh")
+    assert (result.stderr, result.exit_code) == ("", 0)
+    assert (body(taking)["env"], body(taking)["resources"]) == (env, {"cpu": 2})
+
+
 def test_a_queue_of_the_environment_counts_less(taking: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what is usual; the script says what this one needs."""
     monkeypatch.setenv("FAIRLEAD_QUEUE", "root.usual")
