@@ -48,20 +48,29 @@ key_output = _output("text", "json", "yaml", flags=("--format",))
 """The format of what is submitted: there --output is a file of the job, as in Slurm."""
 report_output = _output("text", "json")
 """The format of what is made up of lines, each of which may be JSON."""
-key_argument = click.argument("key", metavar="KEY", help="Key of the job.", shell_complete=completion.keys)
+_NO_KEY = "an empty key names no job; is a variable not set?"
+
+
+def _named(ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
+    """The key, the keys or None, as given. Raises `Failure` (usage) for an empty one."""
+    if any(not key.strip() for key in ([value] if isinstance(value, str) else value or ())):
+        raise wrong_usage(f"{ctx.info_name}: {_NO_KEY}")
+    return value
+
+
+_key = partial(click.argument, shell_complete=completion.keys, callback=_named)
+key_argument = _key("key", metavar="KEY", help="Key of the job.")
 
 
 def key_or_none(text: str) -> Callable[[_F], _F]:
     """The argument `key`, which may be left out; `text` says what that means."""
-    return click.argument("key", required=False, metavar="[KEY]", help=text, shell_complete=completion.keys)
+    return _key("key", required=False, metavar="[KEY]", help=text)
 
 
 def keys_argument(text: str, *, required: bool = True) -> Callable[[_F], _F]:
     """The argument `keys`."""
     metavar = "KEY..." if required else "[KEY...]"
-    return click.argument(
-        "keys", nargs=-1, required=required, metavar=metavar, help=text, shell_complete=completion.keys
-    )
+    return _key("keys", nargs=-1, required=required, metavar=metavar, help=text)
 
 
 class Number(click.FloatRange):
@@ -327,6 +336,8 @@ def key_of(text: str, namespace: str | None = None, usual: str = "") -> str:
     """The key that the service knows: `NS/NAME` for `pod/NAME` and `pod/NS/NAME`, else the text. Raises `Failure`."""
     kind = next((kind for kind in POD if text.startswith(kind)), "")
     given, _, name = text[len(kind) :].rpartition("/")
+    if not name:
+        raise wrong_usage(f"{text}: {_NO_KEY}" if text else _NO_KEY)
     if given and namespace and given != namespace:
         raise wrong_usage(f"{text} and --namespace {namespace} name two namespaces; give one of them")
     if not kind and not namespace:

@@ -182,7 +182,9 @@ def stated(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_options(message: str) -> str:
-    """A message about a field of `stated`, with the option that the user wrote in its place."""
+    """A message about a field of `stated`, with the option that the user wrote in its place, unless it is there."""
+    if message.startswith("--"):
+        return message
     name, colon, rest = message.partition(":")
     flag = next((each.flag.split()[0] for each in FIELDS if each.flag and each.name == name), f"--{name}")
     return f"{flag}{colon}{rest}"

@@ -22,6 +22,7 @@ from fairlead.cli import app, jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
+from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
 from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
 from fairlead.client.sync import Client
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 256 * 2**20
 _WRONG_SHOWN = 50
-_TOO_DEEP = "is nested too deep to be a list of jobs"
 _TYPED = "submit"
 """Where a job stands that is described by options."""
 
@@ -86,7 +86,7 @@ def _entries(path: str, text: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The place of each job, and what reads it. Raises `Failure` where the file is no list of jobs at all."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix in (".yaml", ".yml"):
-        yield from _numbered(path, _load_yaml(path, text))
+        yield from _numbered(path, load_yaml(path, text))
     elif suffix == ".json":
         yield from _numbered(path, _load_json(text, path, 0))
     else:
@@ -115,7 +115,7 @@ def _load_json(text: str, path: str, line: int) -> Any:
     except _Repeated as error:
         raise wrong_usage(f"{path}{f':{line}' if line else ''}: {error.args[0]} is given twice; give it once") from None
     except RecursionError:
-        raise wrong_usage(f"{path}{f':{line}' if line else ''}: {_TOO_DEEP}") from None
+        raise wrong_usage(f"{path}{f':{line}' if line else ''}: {TOO_DEEP}") from None
     except ValueError:
         raise wrong_usage(f"{path}{f':{line}' if line else ''}: has a number of thousands of digits") from None
 
@@ -131,21 +131,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _Repeated(name)
         found[name] = value
     return found
-
-
-def _load_yaml(path: str, text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise wrong_usage(f"{path}{place}: is not YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise wrong_usage(f"{path}: is not YAML: {error}") from None
-    except RecursionError:
-        raise wrong_usage(f"{path}: {_TOO_DEEP}") from None
 
 
 def _checked(entry: Any, where: str) -> dict[str, Any]:
@@ -291,10 +276,21 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
 
 def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
     """Where nothing else is said, a job runs in this directory. One that is not there yet is taken, and said."""
-    place = os.path.join(os.getcwd(), stated.get("cwd", ""))
-    if "cwd" in stated and not os.path.isdir(place):
+    if "cwd" not in stated:
+        return stated | {"cwd": _here()}
+    # From the root it means the same wherever this is, also where this is gone.
+    place = stated["cwd"] if os.path.isabs(stated["cwd"]) else os.path.join(_here(), stated["cwd"])
+    if not os.path.isdir(place):
         complain(f"there is no directory {place} here now; where it is not there when the job begins, the job fails")
-    return stated | {"cwd": place if "cwd" in stated else os.getcwd()}
+    return stated | {"cwd": place}
+
+
+def _here() -> str:
+    """The directory of the caller. Raises `Failure` (usage) if somebody has removed it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise wrong_usage("this directory is gone; cd somewhere, or say --cwd") from None
 
 
 def _say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import click
@@ -69,7 +68,8 @@ def _asked(suppose: Callable[..., dict[str, Any]]) -> Callable[..., Status]:
 @_asked
 def if_submitted(_client: Client, **given: Any) -> dict[str, Any]:
     """If this were submitted: whether it starts, and whom it would stop."""
-    given |= {"command": given["command"] or ("true",), "cwd": str(Path.cwd())}
+    # Where it would run changes nothing of the answer.
+    given |= {"command": given["command"] or ("true",), "cwd": "/"}
     return {"submit": submit.from_options(jobfields.stated(given)).body}
 
 

@@ -169,6 +169,17 @@ def test_an_update_that_makes_no_sense_is_refused(
 # --- requeue and rerun -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("flag", ["--env", "--tag"])
+def test_a_pair_that_makes_no_sense_is_refused_with_its_option_once(
+    service: Any, run: Callable[..., Any], flag: str
+) -> None:
+    """As it was typed."""
+    for words in (("update", "1", flag, "=1"), ("submit", flag, "=1", "--", "true")):
+        result = run(*words)
+        assert (result.exit_code, result.stderr.count("--env") + result.stderr.count("--tag")) == (2, 1)
+        assert result.stderr.startswith(f"fairlead: {flag}: ")
+
+
 def test_what_runs_is_requeued(waiting: Any, run: Callable[..., Any]) -> None:
     """By keys, or what runs of those that a filter means."""
     waiting.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "stopping"})

@@ -118,6 +118,18 @@ def test_each_mistake_is_said_with_its_place(text: str, said: str) -> None:
     assert refused("w.jsonl", text).startswith(said)
 
 
+def test_dates_and_clocks_need_no_quotes_in_yaml() -> None:
+    """Neither becomes a date or a number of base 60: they are the texts that stand there; numbers stay numbers."""
+    text = "command: 'true'\nbegin: {}\npriority: -3\ncpu: 0.5\n"
+    text += "env: {{DAY: 2026-12-31, AT: 12:30, N: 1.5, X: 12:30:00.5}}\n"
+    [day] = read_jobs("w.yaml", text.format("2099-12-31"), {})
+    [clock] = read_jobs("w.yaml", text.format("16:00"), {})
+    assert day.body["begin_at_ms"] == describe(JOB | {"begin": "2099-12-31"}, "x").body["begin_at_ms"]
+    assert clock.body["begin_at_ms"] == describe(JOB | {"begin": "16:00"}, "x").body["begin_at_ms"]
+    assert (day.body["priority"], day.body["resources"]) == (-3, {"cpu": 0.5})
+    assert day.body["env"] == {"DAY": "2026-12-31", "AT": "12:30", "N": "1.5", "X": "12:30:00.5"}
+
+
 def test_a_mistake_in_yaml_is_said_with_line_and_column() -> None:
     """As the parser saw it."""
     assert refused("w.yaml", "- command: [a\n- b: ]").startswith("w.yaml:2:")

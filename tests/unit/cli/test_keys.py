@@ -34,6 +34,22 @@ def test_two_namespaces_are_refused() -> None:
         key_of("pod/shop/web", "home")
 
 
+@pytest.mark.parametrize("key", ["", "  "])
+@pytest.mark.parametrize("name", ["show", "wait", "cancel", "logs", "hold", "update", "attach", "why"])
+def test_an_empty_key_is_refused(service: Any, run: Callable[..., Any], name: str, key: str) -> None:
+    """It is what a variable that is not set leaves behind: said at once, and the service is asked nothing."""
+    result = run(name, "17", key) if name not in ("attach", "why") else run(name, key)
+    assert (result.exit_code, service.requests) == (2, [])
+    assert result.stderr == f"fairlead: {name}: an empty key names no job; is a variable not set?\n"
+
+
+def test_a_pod_without_a_name_is_refused() -> None:
+    """There is none that it could mean."""
+    for text in ("", "pod/", "pod/shop/"):
+        with pytest.raises(Failure, match="names no job"):
+            key_of(text, None)
+
+
 @pytest.mark.parametrize("words", [("logs",), ("wait",), ("attach",), ("why",)])
 def test_a_pod_is_in_the_namespace_of_the_context(
     service: Any, run: Callable[..., Any], socket_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any

@@ -103,6 +103,26 @@ def test_it_runs_here_and_the_queue_may_come_from_the_environment(
     assert (body(taking)["cwd"], body(taking)["queue"]) == (str(Path.cwd()), "root.env")
 
 
+@pytest.fixture
+def gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory in which commands run is not there any more."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize("words", [(), ("--cwd", "sub"), ("--file", "-")])
+def test_a_directory_that_is_gone_is_said(taking: Any, run: Callable[..., Any], words: tuple[str, ...]) -> None:
+    """Nothing can run there: a sentence, and nothing is submitted; another directory may be named."""
+    command = () if "--file" in words else ("--", "true")
+    result = run("submit", *words, *command, stdin='{"command": "true"}')
+    assert (result.exit_code, taking.sent("POST", "/jobs")) == (2, [])
+    assert result.stderr == "fairlead: this directory is gone; cd somewhere, or say --cwd\n"
+    assert run("submit", "--cwd", "/", "--", "true").exit_code == 0
+    assert body(taking)["cwd"] == "/"
+
+
 def test_each_request_has_its_own_idempotency_key(taking: Any, run: Callable[..., Any]) -> None:
     """Two submissions are never one."""
     run("submit", "--", "true")
