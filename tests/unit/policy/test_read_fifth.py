@@ -184,10 +184,10 @@ def test_what_has_a_node_set_aside_starts_when_work_has_gone_that_came_later_els
 def test_a_placeholder_whose_time_is_over_is_told_to_go_when_a_window_begins() -> None:
     """It was taken to be gone; it kept its node until its gang came, or did not."""
     s = cluster(nodes={"n1": 4})
-    s.handle(SetWindow(WINDOW), 0)
     application(s, "x", placeholder_ask=cores(8))
     ask(s, "x", "p", 2, placeholder=True, task_group="t", time_limit_ms=5)
     assert started(s.schedule(0)) == ["p@n1"]
+    s.handle(SetWindow(WINDOW), 0)
     assert stopped(s.schedule(10)) == ["p"]
 
 

@@ -5,8 +5,9 @@ Never gives a reservation (`policy.eligibility.max_wait` does). Invariant: an as
 under which it is listed.
 
 An administrator's reservation holds back what has a lower priority, but a further attempt that its own application has
-put first. One that came of waiting too long holds back all that comes later in the order too: otherwise small work of
-the same priority could pass it for ever.
+put first. One that came of waiting too long holds back what comes later in the order and has the same priority too:
+otherwise small work could pass it for ever. Of higher ones none: a retried ask stands before them, and one of these may
+have a turn that holds this one back.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ class Reservation:
     """It waited as long as its queue allows (`wait.max`)."""
 
     def holds_back(self, holder: Ask, other: Ask) -> bool:
-        """Whether `other`, of the same leaf, waits until `holder` runs: not what its own application puts before it."""
-        if other.app is holder.app and other.line_key < holder.line_key:
-            return False
-        if other.priority < holder.priority:
-            return True
+        """Whether `other`, of the same leaf, waits until `holder` runs: not what its own application puts before it,
+        nor the placeholders of its gang, for which it waits.
+        """
+        if other.app is holder.app:
+            stands_in = other.spec.placeholder and not holder.spec.placeholder
+            if stands_in or other.line_key < holder.line_key:
+                return False
+        if other.priority != holder.priority:
+            return other.priority < holder.priority
         return self.by_itself and other.line_key > holder.line_key
 
 

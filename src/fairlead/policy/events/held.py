@@ -155,7 +155,10 @@ def set_at_once(partition: Partition, event: SetAtOnce) -> None:
     partition.out.append(AtOnceChanged(app.id, old, event.at_once, event.who, event.why, partition.name))
     if event.at_once and (too_many := len(app.asks) - event.at_once) > 0:
         leaving = [a for a in app.waiting_asks() if not (a.spec.placeholder or a.spec.task_group)][-too_many:]
-        partition.held_asks.add_ahead(app.id, [_drop(partition, ask) for ask in leaving])
+        specs = [_drop(partition, ask) for ask in leaving]
+        # A further attempt was admitted with the first: no quota is asked when it comes back.
+        back = [spec if spec.attempt == 1 else replace(spec, conditions=None) for spec in specs]
+        partition.held_asks.add_ahead(app.id, back)
         application_steps.complete_if_idle(partition, app)
     enter_next(partition, app)
 

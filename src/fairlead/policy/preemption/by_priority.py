@@ -81,7 +81,7 @@ def _untried(partition: Partition, lines: Lines) -> Collection[list[Batch]]:
     note_tried(partition, hopeless)
     classes: dict[tuple[object, ...], list[Batch]] = {}
     for batch in sorted(found, key=lambda batch: batch.head.seq):
-        classes.setdefault(class_of(batch.demand), []).append(batch)
+        classes.setdefault(class_of(partition, batch.demand), []).append(batch)
     return classes.values()
 
 
@@ -199,15 +199,17 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     return Search(partition, ask, []).on_node(node)
 
 
-def class_of(demand: Demand) -> tuple[object, ...]:
+def class_of(partition: Partition, demand: Demand) -> tuple[object, ...]:
     """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
 
-    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts.
+    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts, nor promises
+    them anything: idle work gives back what is promised by each rule.
     """
     leaf = demand.leaf
     for queue in leaf.lineage[:-1]:
         rules = queue.properties
-        is_own = queue.max is not None or queue.owes or rules.priority_fence or rules.priority_offset or demand.enters
-        if is_own or rules.preemption_policy != "default":
+        is_promised = queue.owes or (partition.idle.running and queue.guaranteed is not None)
+        is_own = queue.max is not None or rules.priority_fence or rules.priority_offset or demand.enters
+        if is_promised or is_own or rules.preemption_policy != "default":
             return (leaf, demand)
     return (demand.shape, demand.allowance, group_of(leaf))

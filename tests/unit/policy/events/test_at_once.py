@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from small_clusters import application, ask, cluster, submit
 
 from fairlead.core.model.conditions import MET, Conditions
 from fairlead.core.model.decisions import Allocated, AskRejected, AtOnceChanged, Decision
@@ -22,7 +23,7 @@ from fairlead.core.model.events import (
     SetPriority,
 )
 from fairlead.core.model.reasons import EnoughAtOnce
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -30,6 +31,7 @@ from fairlead.core.model.specs import (
     NodeSpec,
     PartitionSpec,
     QueueSpec,
+    QuotaSpec,
     RetrySpec,
 )
 from fairlead.scheduler import Scheduler
@@ -205,3 +207,19 @@ def test_a_lost_node_gives_turns_back() -> None:
     p = Place(3, at_once=2)
     p.do(RemoveNode("n"))
     assert started(p.do(AddNode(NodeSpec(id="m", capacity=Resources({"vcore": 9}))))) == ["3"]
+
+
+def test_a_further_attempt_that_leaves_the_line_for_its_turn_is_not_asked_about_its_quota() -> None:
+    """It was admitted with the first; what is less than before at once changes nothing about that."""
+    quota = QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 3000}))
+    s = cluster(nodes={"n1": 3}, quotas=(quota,))
+    application(s, "arr", "root.a", at_once=2)
+    for key, size in (("p0", 2), ("p1", 1)):
+        ask(s, "arr", key, size, retry=RetrySpec(limit=3))
+    s.schedule(0)
+    s.handle(Release("arr", "p0", Cause.INTERRUPTED), 2)
+    s.handle(SetAtOnce("arr", 1), 3)
+    submit(s, "other", 2, 4)
+    ended = s.handle(Release("arr", "p1", Cause.FINISHED, exit_code=0), 5)
+    assert not [each for each in ended if isinstance(each, AskRejected)]
+    assert s.cluster.partitions["default"].find_ask("arr", "p0#2") is not None

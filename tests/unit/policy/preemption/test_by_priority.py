@@ -345,3 +345,20 @@ def test_once_room_can_be_made_for_one_ask_no_weaker_one_is_searched_for(
     )
     assert sorted(c.run()[1]) == ["low1", "low2"]
     assert looks == ["strong", "weak"]
+
+
+GROUP = {"resource.group": "true"}
+
+
+@pytest.mark.parametrize("order", ["dc", "cd", "c"])
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_guaranteed_queue_is_not_like_its_sibling_for_idle_work(rule: str, order: str) -> None:
+    """It gets from idle work what it is promised; that nothing is found for a sibling says nothing of that."""
+    lab = QueueSpec(name="lab", parent=True, properties=GROUP, queues=(QueueSpec(name="a"),))
+    own = QueueSpec(name="c", guaranteed=Limits({"vcore": 4000}))
+    clinic = QueueSpec(name="clinic", parent=True, properties=GROUP, queues=(own, QueueSpec(name="d")))
+    c = PriorityCluster(lab, clinic, nodes={"n1": 4}, rule=rule)
+    c.fill("i", 4, 9, queue="root.lab.a", idle=True)
+    for key in order:
+        c.submit(key, 3, 0, queue=f"root.clinic.{key}")
+    assert c.run() == ([], ["i"])
