@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from fairlead.config.yamltree import yaml_node
+
 Path = Sequence[str | int]
 """Keys of mappings and numbers of entries of lists, from the top of the text."""
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -29,9 +31,9 @@ def steps(path: str) -> list[str | int]:
 def with_value(text: str, path: Path, value: str) -> str:
     """The text with this value at the path; keys that are missing on the way are added.
 
-    Raises KeyError where a list has no such entry, or something else stands where a mapping should.
+    Raises KeyError where a list has no such entry, or something else stands where a mapping should, and YamlError.
     """
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = yaml_node(text)
     for at, step in enumerate(path):
         child = _child(node, step)
         if child is None:
@@ -43,8 +45,8 @@ def with_value(text: str, path: Path, value: str) -> str:
 
 
 def without_key(text: str, path: Path) -> str:
-    """The text without the key at the end of the path. Raises KeyError when it is not there."""
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    """The text without the key at the end of the path. Raises KeyError when it is not there, and YamlError."""
+    node = yaml_node(text)
     for step in path[:-1]:
         node = _child(node, step)
         if node is None:

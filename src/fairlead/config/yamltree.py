@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
+from yaml.resolver import Resolver
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 100
@@ -170,6 +172,46 @@ def compose(text: str) -> Document:
         raise YamlError(1, 1, f"not readable as YAML: {error}") from error
     root = composer.root
     return Document(None if root is None or root.is_null else root, second)
+
+
+def yaml_node(text: str) -> Any:
+    """PyYAML's node of the first document, for who edits a text; None when there is nothing in it.
+
+    Its marks have index and column in the text. Of any text that `compose` takes; raises `YamlError` as that does.
+    """
+    return _YamlNodes(text).get_node() if compose(text).root is not None else None
+
+
+class _YamlNodes(Composer, Resolver):  # type: ignore[misc]
+    """PyYAML's composer on the events that are checked: its own reader in Python refuses more than libyaml does."""
+
+    def __init__(self, text: str) -> None:
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        if text.startswith("\ufeff"):
+            # libyaml does not count a byte order mark; with an empty line in its place all else keeps its index.
+            text = "\n" + text[1:]
+        self._events = iter(yaml.parse(text, Loader=_LOADER))
+        self._next: Any = None
+        self.get_event()  # that the stream begins
+
+    def peek_event(self) -> Any:
+        if self._next is None:
+            self._next = next(self._events)
+        return self._next
+
+    def get_event(self) -> Any:
+        event, self._next = self.peek_event(), None
+        return event
+
+    def check_event(self, *kinds: type[Any]) -> bool:
+        return isinstance(self.peek_event(), kinds)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if not self.check_event(yaml.AliasEvent):
+            # An anchor may be used anew, though PyYAML's composer refuses that.
+            self.anchors.pop(self.peek_event().anchor, None)
+        return super().compose_node(parent, index)
 
 
 def position(text: str, index: int) -> tuple[int, int]:

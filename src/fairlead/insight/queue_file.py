@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.config import ConfigurationError, edit, errors_of, load_text
 from fairlead.config.tree import PlacedQueue, places_of
+from fairlead.config.yamltree import YamlError
 from fairlead.core.model.quantities import format_quantity
 from fairlead.insight.parts import IN_THE_FILE, Part, What
 
@@ -40,7 +41,7 @@ def difference(now: ClusterSpec, new: ClusterSpec, partition: str, parts: Sequen
         for part in in_file:
             text = _edited(text, now, partition, part)
         read = load_text(text)
-    except (KeyError, ConfigurationError):
+    except (KeyError, YamlError, ConfigurationError):
         return ""
     return edit.difference(now.text, text) if read.partitions == new.partitions else ""
 

@@ -12,7 +12,7 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,8 @@ MEET_S = 2.0
 """Between two tries to reach the API server at the start."""
 SAY_EACH = 15
 """It is said again that it cannot be reached after so many tries."""
+ANEW_S = 10.0
+"""After a fault that was not foreseen, what looks after the queues begins anew."""
 UNAUTHORIZED = 401
 
 
@@ -178,8 +180,10 @@ class Controller:
         control_loop.when_rebuilt = self.when_rebuilt
         self.control_loop = control_loop
         watching = [
-            asyncio.create_task(queue_file.watch(control_loop)),
-            asyncio.create_task(write_statuses(client, queue_file, control_loop, stamp)),
+            asyncio.create_task(_keep_up("the queue file", lambda: queue_file.watch(control_loop))),
+            asyncio.create_task(
+                _keep_up("the status of queues", lambda: write_statuses(client, queue_file, control_loop, stamp))
+            ),
         ]
         try:
             await control_loop.run()
@@ -187,3 +191,16 @@ class Controller:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
+
+
+async def _keep_up(what: str, duty: Callable[[], Awaitable[None]]) -> None:
+    """Do it until cancelled. A fault in it is said, and ends nothing else: pods are scheduled by the queues there are.
+
+    Ending the process would not help: the next one would meet the same fault, and schedule nothing at all.
+    """
+    while True:
+        try:
+            await duty()
+        except Exception:
+            log.exception("%s: a fault in looking after it; it begins anew in %d s", what, ANEW_S)
+        await asyncio.sleep(ANEW_S)

@@ -87,10 +87,15 @@ class QueueFile:
         return spec
 
     async def watch(self, control_loop: ControlLoop) -> None:
-        """Offer every change to the control loop until cancelled."""
-        async with asyncio.TaskGroup() as watching:
-            watching.create_task(self._watch_text(control_loop))
-            watching.create_task(self._watch_objects(control_loop))
+        """Offer every change to the control loop until cancelled, or until something fails that is not foreseen."""
+        try:
+            async with asyncio.TaskGroup() as watching:
+                watching.create_task(self._watch_text(control_loop))
+                watching.create_task(self._watch_objects(control_loop))
+        except ExceptionGroup as faults:
+            fault = faults.exceptions[0]
+            self.error = f"{self.source} cannot be taken: {type(fault).__name__}: {fault}"
+            raise fault from None
 
     async def _watch_text(self, control_loop: ControlLoop) -> None:
         def take(change: Change) -> None:

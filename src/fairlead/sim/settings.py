@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fairlead.config import check_text, edit, load_text
 from fairlead.config.tree import places_of
+from fairlead.config.yamltree import YamlError
 from fairlead.core.model.specs import DEFAULT_PARTITION
 
 STEPS = 8
@@ -96,7 +97,7 @@ def _with(text: str, setting: Setting, value: str) -> str:
         path = [*at, setting.key] if setting.key == "maxapplications" else [*at, "properties", setting.key]
     try:
         return edit.with_value(text, path, value)
-    except KeyError:
+    except (KeyError, YamlError):
         raise SettingError(f"{setting.name}: cannot be set there; write it into the file once by hand") from None
 
 

@@ -69,3 +69,16 @@ def test_a_place_that_is_not_there_is_an_error() -> None:
     """An entry of a list is not made up."""
     with pytest.raises(KeyError):
         edit.with_value(TEXT, [*edit.steps(f"{QUEUES}[7]"), "maxapplications"], "3")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("default\n", "default\t# the only one\n"), ("guaranteed:\n", "guaranteed:\n---\n")]
+)
+def test_any_text_that_the_checks_take_can_be_edited(old: str, new: str) -> None:
+    """One with a tab before a comment, and one with an end of its document."""
+    odd = TEXT.replace(old, new)
+    text = edit.with_value(odd, [*edit.steps(f"{QUEUES}[0]"), "resources", "max", "vcore"], "30")
+    assert text == odd.replace("26", "30")
+    late = [*edit.steps(f"{QUEUES}[2]"), "properties"]
+    without = "\n              # it should not last\n              preemption.policy: fence"
+    assert edit.without_key(odd, [*late, "preemption.policy"]) == odd.replace(without, "")

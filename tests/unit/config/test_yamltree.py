@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.config import ConfigurationError, check_text, load_text
-from fairlead.config.yamltree import MAX_CHARACTERS, MAX_DEPTH, YamlError, compose
+from fairlead.config.yamltree import MAX_CHARACTERS, MAX_DEPTH, YamlError, compose, yaml_node
 
 TOP = "partitions: [{queues: [{name: root, queues: [%s]}]}]"
 
@@ -113,3 +113,34 @@ def test_an_unknown_key_that_was_merged_in_is_found_where_it_stands() -> None:
     (problem,) = check_text(TOP % "{<<: {surprise: 1}, name: b}")
     assert problem.path.endswith("queues[0].surprise")
     assert problem.column == 52
+
+
+ODD = [
+    "a: 1\n---\nb: 2\n",
+    "a: 1\n---\n",
+    "a: 1\t# a tab before a comment\n",
+    "a: &x 1\nb: &x 2\nc: *x\n",
+    "\ufeffa: 1\n",
+]
+"""What the checks take, and PyYAML's own reader does not, or counts otherwise."""
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_text_that_the_checks_take_can_be_edited(text: str) -> None:
+    """Its first document is there as PyYAML's nodes, each with its place in the text."""
+    root = compose(text).root
+    assert root
+    node = yaml_node(text)
+    assert [key.value for key, _ in node.value] == [key.text for key, _ in root.pairs()]
+    assert [value.value for _, value in node.value] == [value.text for _, value in root.pairs()]
+    key, value = node.value[0]
+    assert text[key.start_mark.index : key.end_mark.index] == "a"
+    assert text[value.end_mark.index - 1 : value.end_mark.index] == "1"
+    assert key.start_mark.column == 0
+
+
+def test_a_text_that_is_refused_or_says_nothing_has_no_node() -> None:
+    """The same error as that of the checks."""
+    assert yaml_node("# nothing\n") is None
+    with pytest.raises(YamlError, match="has no anchor"):
+        yaml_node("a: *nothing")

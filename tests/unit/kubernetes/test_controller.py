@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 from testbed.fake_server import FakeServer
+from testbed.virtual_time import run_virtually
 
 from fairlead.config import ConfigurationError
 from fairlead.kubernetes import controller as controller_module
@@ -16,6 +18,7 @@ from fairlead.kubernetes.client import Answer, Client, Request, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.controller import Controller, ControllerOptions, UnknownCaller
 from fairlead.kubernetes.queue_file import QueueFile
+from fairlead.kubernetes.translate.queues import with_queues
 
 
 class Server:
@@ -110,3 +113,43 @@ async def test_its_pod_shows_which_process_schedules() -> None:
     await one._show_role(Client(Labels(403)), "standby")
     await Controller(Access("https://away"), ControllerOptions())._show_role(Client(Labels(200)), "leader")
     assert len(sent) == 2
+
+
+def test_a_fault_in_taking_a_queue_file_is_said_and_the_next_file_is_taken(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pods are scheduled by the queues of before meanwhile."""
+    file = "partitions:\n  - name: default\n    queues: [{name: root, queues: [{name: lab}]}]\n"
+    faulty, later = file.replace("lab", "faulty"), file.replace("lab", "later")
+
+    def failing(text: str, *rest: Any) -> Any:
+        if text == faulty:
+            raise RuntimeError("not foreseen")
+        return with_queues(text, *rest)
+
+    monkeypatch.setattr("fairlead.kubernetes.queue_file.with_queues", failing)
+
+    def put(server: FakeServer, text: str) -> None:
+        server.put("configmaps", {"metadata": {"name": "q", "namespace": "n"}, "data": {"queues.yaml": text}})
+
+    async def course() -> None:
+        server = FakeServer()
+        put(server, file)
+        one = Controller(Access("https://away"), ControllerOptions(config_map="n/q"))
+        running = asyncio.create_task(one._control_loop(Client(server)))
+        await asyncio.sleep(10)
+        put(server, faulty)
+        await asyncio.sleep(5)
+        assert "RuntimeError: not foreseen" in one.queues_error
+        assert "the queue file: a fault" in caplog.text
+        assert one.ready
+        put(server, later)
+        await asyncio.sleep(3 * controller_module.ANEW_S)
+        assert one.control_loop is not None
+        root = one.control_loop.driver.scheduler.cluster.partitions["default"].root
+        assert "later" in root.children
+        assert not one.queues_error
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run_virtually(course())

@@ -12,7 +12,7 @@ from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
-from fairlead.config import load_text
+from fairlead.config import check_text, load_text
 from fairlead.kubernetes import queue_file
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.driver import Driver
@@ -149,5 +149,23 @@ def test_an_object_that_comes_just_before_a_wrong_file_is_taken() -> None:
         await asyncio.sleep(2)
         assert books.queues == ["lab", "team"]
         assert file.error
+
+    served(during, objects=True)
+
+
+@pytest.mark.parametrize("odd", [LATER + "---\n", LATER.replace("default\n", "default\t# the only one\n")])
+def test_any_file_that_the_checks_take_is_taken(odd: str) -> None:
+    """One with an end of its document or a tab before a comment, too; at a start as well, and beside objects."""
+    assert not [problem for problem in check_text(odd) if problem.severity == "error"]
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        server.put("configmaps", config_map(odd))
+        await asyncio.sleep(2)
+        assert (books.queues, file.error) == (["lab", "later"], "")
+        server.put("queues", an_object("team"))
+        await asyncio.sleep(2)
+        assert (books.queues, file.error) == (["lab", "later", "team"], "")
+        spec = await QueueFile(Client(server), "fairlead/queues").first()
+        assert [queue.name for queue in spec.partitions[0].root.queues] == ["lab", "later", "team"]
 
     served(during, objects=True)

@@ -15,6 +15,7 @@ import yaml
 
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.load import BUILT_IN, homeless
+from fairlead.config.yamltree import yaml_node
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.kubernetes.objects import Amounts, Part, Text, Thing
 
@@ -60,7 +61,7 @@ def with_queues(text: str, source: str, queues: Iterable[QueueObject]) -> tuple[
     spec = queues_of(text, source)
     flaws: dict[str, str] = {}
     fit: list[QueueObject] = []
-    known = set(_tree(yaml.compose(text or BUILT_IN, Loader=yaml.SafeLoader)))
+    known = set(_tree(yaml_node(text or BUILT_IN)))
     for queue in sorted(queues, key=lambda q: (q.path.count("."), q.path)):
         if queue.path in known:
             flaws[queue.metadata.name] = f"the queue file has a queue {queue.path}, which comes first"
@@ -106,7 +107,7 @@ def _those_that_can(
 
 def _together(text: str, queues: Sequence[QueueObject]) -> str:
     """The text with these queues in it, parents first. Raises `KeyError` for one whose parent is not there."""
-    document: Any = yaml.compose(text or BUILT_IN, Loader=yaml.SafeLoader)
+    document = yaml_node(text or BUILT_IN)
     tree = _tree(document)
     for queue in queues:
         above = tree[queue.spec.parent.lower()]
@@ -173,4 +174,4 @@ def _value(mapping: Any, key: str) -> Any:
 
 
 def _node(value: Any) -> Any:
-    return yaml.compose(json.dumps(value), Loader=yaml.SafeLoader)
+    return yaml_node(json.dumps(value))
