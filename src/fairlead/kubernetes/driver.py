@@ -29,6 +29,7 @@ from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, ObjectN
 from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.reflector import Change
+from fairlead.kubernetes.refused_pods import RefusedPods
 from fairlead.scheduler import Scheduler
 from fairlead.wire.stopped import in_brackets
 
@@ -43,8 +44,9 @@ OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
 class Orders:
     """Hears decisions for one informer."""
 
-    def __init__(self, informer: Informer) -> None:
+    def __init__(self, informer: Informer, refused_pods: RefusedPods) -> None:
         self._informer = informer
+        self._refused_pods = refused_pods
 
     def heard(self, decisions: Sequence[Decision]) -> Iterator[Event]:
         """Learn from decisions, and put what they order into `acts`. Events that follow must be handled as well."""
@@ -142,10 +144,11 @@ class Orders:
         known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.foreign:
             return
-        known.flaw = decision.reason.sentence()
-        if not known.bound:
+        if known.bound:
+            known.flaw = decision.reason.sentence()
+        else:
             self._informer.stand(known, Books.OUT)
-            self._informer.tell(known.name, decision.reason.code, known.flaw)
+            self._refused_pods.note(known, decision.reason.code, decision.reason.sentence())
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
         if self._informer.workloads.is_one(decision.id):
@@ -204,7 +207,8 @@ class Driver:
         """`images`: nodes that have what a pod runs are better for it."""
         self.scheduler = Scheduler(spec, now_ms)
         self.informer = Informer(scheduler_name, images=images)
-        self._orders = Orders(self.informer)
+        self._refused_pods = RefusedPods(self.informer)
+        self._orders = Orders(self.informer, self._refused_pods)
         self.decided: list[Decision] = []
         """Decisions since the last `acts`, for whoever keeps a record of them."""
 
@@ -220,6 +224,7 @@ class Driver:
         """Run scheduling; gives back how many decisions were made."""
         self._feed(self.informer.volume_binder.overdue(now_ms), now_ms)
         self._feed(self.informer.devices.settle(now_ms), now_ms)
+        self._feed(self._refused_pods.overdue(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)
         self._hear(decisions, now_ms)
         return len(decisions)
@@ -229,6 +234,7 @@ class Driver:
         decisions = self.scheduler.handle(Configure(spec, who=who, source=source), now_ms)
         self._hear(decisions, now_ms)
         self._feed(self.informer.configured(), now_ms)
+        self._feed(self._refused_pods.configured(), now_ms)
         return decisions
 
     def bind_failed(self, uid: str, node: str, now_ms: int) -> None:

@@ -60,6 +60,8 @@ class KnownPod:
     """As the API server has it."""
     flaw: str = ""
     """Why it cannot enter, as a sentence."""
+    refused: tuple[str, str] | None = None
+    """Why the scheduler does not take it: a code and a sentence; it is asked again."""
     claims: tuple[tuple[str, str], ...] = ()
     """The volume claims that it needs, by namespace and name."""
     own_claims: tuple[tuple[str, str], ...] = ()

@@ -171,7 +171,7 @@ class Workloads:
                 known.phase = Phase.RUNNING
                 yield from informer.placeholders.release_members(spec.application)
                 return
-            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
+            ready = [m for m in members if not (m.leaving or m.flaw or m.refused) and informer.reader.has_claims(m)]
             if len(ready) < spec.min_member:
                 if len(members) <= TOLD_EACH or not known.told <= len(members) < 2 * known.told:
                     known.told = len(members)

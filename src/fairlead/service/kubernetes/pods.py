@@ -205,6 +205,8 @@ class ClusterMoment:
         if known.flaw or refused is not None:
             code = "unreadable" if known.flaw else "application-refused"
             return wire.Reason(code=code, sentence=known.flaw or refused or "")
+        if known.refused is not None:
+            return wire.Reason(code=known.refused[0], sentence=known.refused[1])
         if (held := informer.workloads.obstacle(known)) is not None:
             return wire.Reason(code=held[0], sentence=held[1])
         declared = informer.gangs.declared.get(known.application)
