@@ -229,6 +229,9 @@ class Reflector:
         """
         key, meta = _key(thing), thing.metadata
         seen = (meta.uid or "", meta.resource_version or "")
+        if listed:
+            # What a list has is not dead: the server may have been set back to before it was deleted.
+            self._graves.pop(seen[0], None)
         known = self._known.get(key)
         if known is not None:
             if not listed and is_older(seen[1], known[1]):

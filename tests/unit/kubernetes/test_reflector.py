@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults, SeededFaults
 from testbed.virtual_time import run_virtually
 
 from fairlead.kubernetes import reflector
-from fairlead.kubernetes.client import Client, Request
+from fairlead.kubernetes.client import Client, ListMetadata, Page, Request
 from fairlead.kubernetes.kinds import PODS
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector, Synced, lines_of
 
@@ -200,6 +202,33 @@ def test_whatever_happens_the_state_is_right_in_the_end(seed: int) -> None:
         await asyncio.sleep(900)
 
     assert told(server, script).state == names(server)
+
+
+async def test_what_was_deleted_and_is_listed_again_is_followed() -> None:
+    """The server was set back to before the deletion: the object has its identity of before, and changes are told."""
+
+    def line(kind: str, version: int, label: str) -> bytes:
+        return json.dumps({"type": kind, "object": the_pod(version, label)}).encode()
+
+    def the_pod(version: int, label: str) -> dict[str, Any]:
+        found = pod("a", l=label)
+        found["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
+        return found
+
+    class Listed:
+        async def page(self, *asked: Any) -> Page:
+            items = [msgspec.Raw(json.dumps(the_pod(5, "one")).encode())]
+            return Page(metadata=ListMetadata(resource_version="6"), items=items)
+
+    seen = Seen()
+    watcher = Reflector(Listed(), PODS, seen)  # type: ignore[arg-type]
+    await watcher._list()
+    watcher._take(line("DELETED", 12, "one"))
+    watcher._take(line("MODIFIED", 11, "late"))
+    assert seen.state == {}
+    await watcher._list()
+    watcher._take(line("MODIFIED", 7, "two"))
+    assert (seen.state, seen.labels) == ({"a": "u"}, {"l": "two"})
 
 
 async def _chunks(*parts: bytes) -> Any:
