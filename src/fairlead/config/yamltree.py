@@ -182,7 +182,7 @@ def yaml_node(text: str) -> Any:
     return _YamlNodes(text).get_node() if compose(text).root is not None else None
 
 
-class _YamlNodes(Composer, Resolver):  # type: ignore[misc]
+class _YamlNodes(Composer, Resolver):
     """PyYAML's composer on the events that are checked: its own reader in Python refuses more than libyaml does."""
 
     def __init__(self, text: str) -> None:

@@ -70,7 +70,8 @@ class RefusedPods:
 
     def _try(self, known: KnownPod) -> Generator[Event, None, bool]:
         """Have a pod enter the books once more; whether it was refused again."""
-        if known.books is Books.OUT and not known.leaving and self._informer.may_enter(known):
+        enters = known.books is Books.OUT and not known.leaving and self._informer.may_enter(known)
+        if enters:
             yield from self._informer.enter(known)
             if known.books is Books.OUT and known.application not in self._informer.refused:
                 return True

@@ -51,6 +51,7 @@ class Claim:
     """It has this volume, or is about to."""
     bound: bool
     of_class: str
+    attributes_class: str
     selected: str
     """The node on which its volume is to be made."""
     size: int
@@ -65,7 +66,7 @@ class Claim:
     @property
     def wish(self) -> Wish:
         """What it wants of a free volume; many claims want the same."""
-        return self.of_class, self.block, self.size, self.modes, self.labels
+        return self.of_class, self.attributes_class, self.block, self.size, self.modes, self.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Volume:
     terms: Terms | None
     """On which nodes it can be used; None: that cannot be read."""
     of_class: str
+    attributes_class: str
     size: int
     modes: frozenset[str]
     block: bool
@@ -325,6 +327,7 @@ def _claim(given: PersistentVolumeClaim) -> Claim:
         volume=volume,
         bound=bool(volume) and given.status.phase == "Bound",
         of_class=_class_name(meta, spec.storage_class_name),
+        attributes_class=spec.volume_attributes_class_name or "",
         selected=notes.get(SELECTED_NODE, ""),
         size=_size(spec.resources.requests),
         modes=frozenset(spec.access_modes or ()),
@@ -350,6 +353,7 @@ def _volume(given: PersistentVolume) -> Volume:
         uid=meta.uid or "",
         terms=terms,
         of_class=_class_name(meta, spec.storage_class_name),
+        attributes_class=spec.volume_attributes_class_name or "",
         size=_size(spec.capacity),
         modes=frozenset(spec.access_modes or ()),
         block=spec.volume_mode == "Block",

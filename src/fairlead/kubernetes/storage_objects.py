@@ -20,6 +20,7 @@ class ClaimSpec(Part, frozen=True):
 
     volume_name: Text = None
     storage_class_name: Text = None
+    volume_attributes_class_name: Text = None
     volume_mode: Text = None
     access_modes: list[str] | None = None
     resources: Needs = Needs()
@@ -50,6 +51,7 @@ class VolumeSpec(Part, frozen=True):
 
     node_affinity: VolumeAffinity | None = None
     storage_class_name: Text = None
+    volume_attributes_class_name: Text = None
     volume_mode: Text = None
     access_modes: list[str] | None = None
     capacity: Amounts = None

@@ -14,7 +14,7 @@ from fairlead.core.model.matching import matches
 if TYPE_CHECKING:
     from fairlead.kubernetes.storage import Claim, Key, Volume
 
-Wish = tuple[str, bool, int, frozenset[str], tuple[Requirement, ...]]
+Wish = tuple[str, str, bool, int, frozenset[str], tuple[Requirement, ...]]
 """What a claim wants of a free volume."""
 
 
@@ -43,9 +43,13 @@ class SuitingVolumes:
             self._free.clear()
 
     def kept_for(self, key: Key, claim: Claim) -> str:
-        """The volume that is kept for the claim; or nothing."""
+        """The volume that is kept for the claim; or nothing. One of another attributes class is passed over."""
         names = self._kept.get((*key, claim.uid), ())
-        return next((name for name in names if self.by_name[name].terms is not None), "")
+        return next((name for name in names if self._is_usable(name, claim)), "")
+
+    def _is_usable(self, name: str, claim: Claim) -> bool:
+        volume = self.by_name[name]
+        return volume.terms is not None and volume.attributes_class == claim.attributes_class
 
     def free_for(self, claim: Claim) -> list[str]:
         """Free volumes that do for such a claim, from the smallest on."""
@@ -62,6 +66,7 @@ def _does(volume: Volume, claim: Claim) -> bool:
         volume.terms is not None
         and volume.free
         and volume.of_class == claim.of_class
+        and volume.attributes_class == claim.attributes_class
         and volume.block == claim.block
         and volume.size >= claim.size
         and volume.modes >= claim.modes

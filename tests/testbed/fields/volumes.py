@@ -109,6 +109,12 @@ def class_of_a_volume(part: Part, there: bool) -> None:
     choice(part, {"storageClassName": "other"} if there else {})
 
 
+@obeys("PersistentVolumeClaimSpec.volumeAttributesClassName", "PersistentVolumeSpec.volumeAttributesClassName")
+def attributes_class_of_a_volume(part: Part, there: bool) -> None:
+    by_a_driver = {"csi": {"driver": "csi.example.com", "volumeHandle": part.on("a")}}
+    choice(part, {**by_a_driver, **({"volumeAttributesClassName": "gold"} if there else {})})
+
+
 @obeys("PersistentVolumeClaimSpec.volumeMode", "PersistentVolumeSpec.volumeMode")
 def mode_of_a_volume(part: Part, there: bool) -> None:
     choice(part, {"volumeMode": "Block" if there else "Filesystem"})

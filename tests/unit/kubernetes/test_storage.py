@@ -10,7 +10,7 @@ from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.kubernetes import storage, suiting_volumes
-from fairlead.kubernetes.acts import Bind, Explain
+from fairlead.kubernetes.acts import Bind, Explain, KeepVolume
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import CLAIMS, CSI_NODES, NODES, PODS, STORAGE_CLASSES, VOLUMES, Kind
 from fairlead.kubernetes.reflector import Changed, Deleted
@@ -262,3 +262,27 @@ def test_volumes_are_not_looked_through_for_each_claim_that_waits(
     assert "no free volume of class local" not in str(cluster.acts()[1])
     cluster.driver.take(Deleted(VOLUMES, "", "v0", "u-v0"), 0)
     assert "no free volume of class local" in cluster.acts()[1]["p1"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(("wanted", "chosen"), [("gold", "n2"), ("", "n1")])
+def test_a_volume_of_another_attributes_class_is_not_chosen(wanted: str, chosen: str, kept: bool) -> None:
+    """As kube-scheduler: none is a class of its own, and one that is kept for the claim is passed over as well."""
+    cluster = Cluster()
+    local = {"provisioner": storage.NOBODY, "volumeBindingMode": storage.WAITS}
+    for_all = {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}
+    cluster.put(STORAGE_CLASSES, "local", **local)
+    for name, attributes in (("n1", None), ("n2", "gold")):
+        terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [name[1]]}]}]
+        affinity = {"required": {"nodeSelectorTerms": terms}}
+        given = {"nodeAffinity": affinity, "capacity": {"storage": "9Gi"}, "volumeAttributesClassName": attributes}
+        if kept and name != chosen:
+            given["claimRef"] = {"namespace": "default", "name": "disk", "uid": "u-disk"}
+        cluster.put(VOLUMES, f"v-{name}", spec={**for_all, **given}, status={"phase": "Available"})
+    wish = {**for_all, "resources": {"requests": {"storage": "5Gi"}}, "volumeAttributesClassName": wanted}
+    cluster.put(CLAIMS, "disk", spec=wish, status={"phase": "Pending"})
+    cluster.pod("p", volumes=[CLAIM])
+    cluster.driver.schedule(0)
+    assert [(act.node, act.volume) for act in cluster.driver.acts() if isinstance(act, KeepVolume)] == [
+        (chosen, f"v-{chosen}")
+    ]
