@@ -162,9 +162,9 @@ def test_an_array_is_one_line_until_its_parts_are_asked_for(bench: Bench) -> Non
     assert bench.run("ls", "--name", name, "--parts", "-o", "name").stdout.split() == [f"{key}.{n}" for n in (1, 2, 3)]
     assert bench.run("ls", f"{key}.2-3", "-o", "name").stdout.split() == [f"{key}.2", f"{key}.3"]
     assert f"{key}.2-3 (2): waiting: is part of {key}, of which 1 of at most 1 run" in bench.run("why", key).stdout
-    assert bench.run("hold", "--name", name).stdout == f"{key} on hold\n"
-    assert bench.run("release", "--name", name).stdout == f"{key} released\n"
-    assert bench.run("cancel", "--name", name, "-s", "waiting").stdout == f"{key} [1-3%1] running 1, cancelled 2\n"
+    assert bench.run("hold", "--name", name).stdout == f"{key}.2-3 on hold\n"
+    assert bench.run("release", "--name", name).stdout == f"{key}.2-3 released\n"
+    assert bench.run("cancel", "--name", name, "-s", "waiting").stdout == f"{key}.2-3 [2-3%1] cancelled 2\n"
     assert bench.run("cancel", "--now", key).returncode == 0
     bench.until(key)
     again = bench.run("cancel", key)

@@ -152,68 +152,6 @@ def test_a_rejected_application_is_tried_again_with_another_queue_file() -> None
     assert binds(cluster.acts()) == {"p": "n1"}
 
 
-QUOTA = """
-quotas: [{name: small, queue: root.default, resources: {vcore: %s}}]
-partitions:
-  - name: default
-    placementrules: [{name: provided}, {name: fixed, value: root.default}]
-    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
-"""
-
-
-def told(acts: list[Any]) -> dict[str, str]:
-    return {act.pod.name: act.code for act in acts if isinstance(act, Explain)}
-
-
-def beyond_a_quota() -> Cluster:
-    """A pod uses all of a quota, and `b` and `c` are refused."""
-    cluster = Cluster(QUOTA % 2)
-    cluster.node("n1", "8")
-    cluster.pod("a", "2")
-    cluster.bind_all(cluster.acts())
-    cluster.pod("b", "2")
-    cluster.pod("c", "2")
-    assert told(cluster.acts()) == {"b": "quota-exceeded", "c": "quota-exceeded"}
-    return cluster
-
-
-def test_a_pod_beyond_a_quota_is_tried_again_until_there_is_room() -> None:
-    """After pauses, which get longer up to a minute; it is told why once, and the one that came first is first."""
-    cluster = beyond_a_quota()
-    for now in range(1_000, 300_000, 1_000):
-        cluster.now = now
-        assert cluster.acts() == []
-    cluster.gone("a")
-    acts = []
-    for now in range(300_000, 361_000, 1_000):
-        cluster.now = now
-        acts += cluster.acts()
-    assert binds(acts) == {"b": "n1"}
-
-
-def test_a_pod_beyond_a_quota_is_tried_a_second_later() -> None:
-    cluster = beyond_a_quota()
-    cluster.gone("a")
-    cluster.now = 1_000
-    assert binds(cluster.acts()) == {"b": "n1"}
-
-
-def test_pods_beyond_a_quota_are_tried_at_once_when_the_queue_file_changes() -> None:
-    """The one that came first is first."""
-    cluster = beyond_a_quota()
-    cluster.driver.configure(load_text(QUOTA % 4), 0)
-    assert binds(cluster.acts()) == {"b": "n1"}
-    cluster.driver.configure(load_text(QUOTA % 6), 0)
-    cluster.pod("d", "2")
-    acts = cluster.acts()
-    assert binds(acts) == {"c": "n1"}
-    assert told(acts) == {"d": "quota-exceeded"}
-    cluster.gone("b")
-    cluster.gone("d")
-    cluster.now = 3_600_000
-    assert cluster.acts() == []
-
-
 TWO = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: old}, {name: young}]}]}]"
 GANG = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
 
