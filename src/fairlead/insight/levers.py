@@ -319,7 +319,8 @@ def held_back_by(partition: Partition, ask: Ask) -> list[tuple[Ask, Reservation]
     """The reservations that this ask has to wait for: in its queue, or in its resource group when it is idle."""
     if ask.spec.idle:
         group = group_of(ask.app.queue)
-        return [(holder, r) for holder, r in partition.reserving.every() if group in holder.app.queue.lineage]
+        every = [(holder, r) for holder, r in partition.reserving.every() if group in holder.app.queue.lineage]
+        return [(holder, r) for holder, r in every if r.concerns(ask)]
     own = partition.reserving.of.get(ask.app.queue, {})
     return [(holder, r) for holder, r in own.items() if holder is not ask and r.holds_back(holder, ask)]
 

@@ -14,14 +14,18 @@ from fairlead.core.books.queue_reservations import Reservation
 from fairlead.core.model.decisions import ReservationSwitched
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Partition, Queue
+    from fairlead.core.books import Ask, Ceiling, Partition, Queue
 
 TIMER = "wait"
 
 
-def begin(partition: Partition, ask: Ask, who: str, why: str, *, by_itself: bool = False) -> None:
-    """Keep the turn of a waiting ask. Nodes that are set aside for those that wait for it now are given back."""
-    partition.reserving.put(ask, Reservation(partition.now_ms, who, why, by_itself))
+def begin(
+    partition: Partition, ask: Ask, who: str, why: str, *, limit: Ceiling | None = None, by_itself: bool = False
+) -> None:
+    """Keep the turn of a waiting ask, which this limit of its user or group holds back. Nodes that are set aside for
+    those that wait for it now are given back.
+    """
+    partition.reserving.put(ask, Reservation(partition.now_ms, who, why, by_itself, limit))
     partition.books_version += 1
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, True, who, why, partition.name))
     _give_nodes_back(partition, ask.app.queue)
@@ -52,7 +56,9 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
 
 
 def reordered(partition: Partition, leaf: Queue) -> None:
-    """A priority in this leaf has changed: what is held back now gives back the node that was set aside for it."""
+    """What is held back in this leaf may be another now (a priority has changed, or what limits a holder): it gives
+    back the node that was set aside for it.
+    """
     _give_nodes_back(partition, leaf)
     room_changes.wake_leaf(leaf)
 
@@ -93,9 +99,10 @@ def on_timer(partition: Partition, path: str) -> None:
 
 def load(partition: Partition, state: dict[str, Any]) -> None:
     """What `Reserving.dump` wrote down."""
-    for app, key, since_ms, who, why, by_itself in state["of"]:
+    for app, key, since_ms, who, why, by_itself, *limit in state["of"]:
         ask = partition.applications[app].asks[key]
-        partition.reserving.put(ask, Reservation(since_ms, who, why, by_itself))
+        ceiling = partition.trackers.ceilings[tuple(limit[0])] if any(limit) else None
+        partition.reserving.put(ask, Reservation(since_ms, who, why, by_itself, ceiling))
     for name in ("overdue", "bounded"):
         found = (partition.root.find(path) for path in state[name])
         getattr(partition.reserving, name).update({leaf: None for leaf in found if leaf is not None})

@@ -7,7 +7,8 @@ under which it is listed.
 An administrator's reservation holds back what has a lower priority, but a further attempt that its own application has
 put first. One that came of waiting too long holds back what comes later in the order and has the same priority too:
 otherwise small work could pass it for ever. Of higher ones none: a retried ask stands before them, and one of these may
-have a turn that holds this one back.
+have a turn that holds this one back. While a limit of its user or group is in the way of the ask, its reservation holds
+back only what counts under that limit: other work would make no room for it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,19 @@ class Reservation:
     why: str
     by_itself: bool
     """It waited as long as its queue allows (`wait.max`)."""
+    limit: Ceiling | None = None
+    """The limit of its user or group that was in its way when the last run began."""
+
+    def concerns(self, other: Ask) -> bool:
+        """Whether its ask could use what `other` would take."""
+        return self.limit is None or self.limit in other.app.ceilings
 
     def holds_back(self, holder: Ask, other: Ask) -> bool:
         """Whether `other`, of the same leaf, waits until `holder` runs: not what its own application puts before it,
         nor the placeholders of its gang, for which it waits.
         """
+        if not self.concerns(other):
+            return False
         if other.app is holder.app:
             stands_in = other.spec.placeholder and not holder.spec.placeholder
             if stands_in or other.line_key < holder.line_key:
@@ -67,16 +76,21 @@ class Reserving:
                 return holder
         return None
 
+    def holds_back_under_limit(self, ask: Ask) -> bool:
+        """Whether something holds it back that waits for a limit of its user or group."""
+        own = self.of.get(ask.app.queue, {}).items()
+        return any(r.limit is not None and h is not ask and r.holds_back(h, ask) for h, r in own)
+
     def every(self) -> Iterator[tuple[Ask, Reservation]]:
         """All of them, leaf by leaf."""
         for own in self.of.values():
             yield from own.items()
 
-    def within(self, group: Queue) -> Ask | None:
-        """The first ask with a reservation in this queue or below."""
-        for leaf, own in self.of.items():
-            if group in leaf.lineage:
-                return next(iter(own))
+    def within(self, group: Queue, idle: Ask) -> Ask | None:
+        """The first ask with a reservation in this queue or below for which an idle ask there has to wait."""
+        for holder, reservation in self.every():
+            if group in holder.app.queue.lineage and reservation.concerns(idle):
+                return holder
         return None
 
     def put(self, ask: Ask, reservation: Reservation) -> None:
@@ -103,7 +117,10 @@ class Reserving:
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {
-            "of": [[a.app.id, a.key, r.since_ms, r.who, r.why, r.by_itself] for a, r in self.every()],
+            "of": [
+                [a.app.id, a.key, r.since_ms, r.who, r.why, r.by_itself, r.limit.key if r.limit is not None else None]
+                for a, r in self.every()
+            ],
             "overdue": [leaf.path for leaf in sorted(self.overdue, key=lambda leaf: leaf.seq)],
             "bounded": [leaf.path for leaf in sorted(self.bounded, key=lambda leaf: leaf.seq)],
         }

@@ -57,6 +57,11 @@ class Ceiling(Obstacle):
         self.holders = 0
         """Allowances that refer to it; the trackers drop it at 0."""
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Under which the trackers have it."""
+        return self.kind, self.name, self.queue
+
     def count_applications(self) -> int:
         """How many applications of the user or group have something that runs."""
         return len(self.applications)
@@ -197,7 +202,7 @@ class Trackers:
         for ceiling in allowance.ceilings:
             ceiling.holders -= 1
             if not ceiling.holders:
-                del self.ceilings[ceiling.kind, ceiling.name, ceiling.queue]
+                del self.ceilings[ceiling.key]
 
 
 def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -67,6 +67,12 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
     return app.allowance.short_of_room(items) if app.allowance is not None else None
 
 
+def limit_of_user(ask: Ask) -> Ceiling | None:
+    """The limit of its user or group that does not let one ask start now: its application, or this amount."""
+    closed = closed_gate(ask.app)
+    return closed if isinstance(closed, Ceiling) else full_ceiling(ask.app, ask.items)
+
+
 def is_at_closed_gate(demand: Demand, app: Application) -> bool:
     """Whether an application that does not run yet has to wait for a place; what closes the gate will wake it."""
     closed = closed_gate(app)

@@ -24,7 +24,7 @@ from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.headroom import obstacle_above
-from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, may_run
+from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, limit_of_user, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
 
@@ -49,6 +49,11 @@ def may_start(partition: Partition, ask: Ask) -> bool:
 def keep_turns(partition: Partition) -> None:
     """Before each run: give reservations that are due, and gather room for those that waited too long."""
     book = partition.reserving
+    for ask, reservation in book.every():
+        if (limit := limit_of_user(ask)) is not reservation.limit:
+            reservation.limit = limit
+            partition.books_version += 1
+            reserve_turn.reordered(partition, ask.app.queue)
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         _give_turn(partition, leaf)
@@ -70,16 +75,27 @@ def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:
 
 
 def _give_turn(partition: Partition, leaf: Queue) -> None:
-    """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that."""
+    """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that; as
+    long as none but such that a limit of their user or group holds back, so does the oldest for each such limit.
+    """
     most = leaf.properties.wait_max_ms
+    limits: list[Ceiling | None] = []
     for ask, reservation in list(partition.reserving.of.get(leaf, {}).items()):
         if reservation.by_itself:
             if most and could_ever_run(partition, ask):
-                return
-            reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
-    oldest = min(_overdue(partition, leaf, partition.now_ms - most), key=_age, default=None) if most else None
-    if oldest is not None:
-        reserve_turn.begin(partition, oldest, "", f"it has waited for {most} ms (wait.max)", by_itself=True)
+                limits.append(reservation.limit)
+            else:
+                reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
+    if not most or None in limits:
+        return
+    overdue = [(limit_of_user(ask), ask) for ask in _overdue(partition, leaf, partition.now_ms - most)]
+    for limit, ask in sorted(overdue, key=lambda each: (each[0] is not None, *_age(each[1]))):
+        if limit not in limits:
+            why = f"it has waited for {most} ms (wait.max)"
+            reserve_turn.begin(partition, ask, "", why, limit=limit, by_itself=True)
+            limits.append(limit)
+        if limit is None:
+            return
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:

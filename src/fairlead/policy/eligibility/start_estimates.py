@@ -47,7 +47,7 @@ def start_to_tell(
     when it ends: the kept turn of another, placeholders that stand in for it, what is promised to others.
     """
     where, turns = payer(ask), partition.reserving
-    if ask.app.stands_in(line_group(ask)) or (turns.within(where) if ask.spec.idle else turns.holder(ask)):
+    if ask.app.stands_in(line_group(ask)) or (turns.within(where, ask) if ask.spec.idle else turns.holder(ask)):
         return None
     if queue_short_of_kept(partition, where, ask.items, (ask, *yielding)):
         return None

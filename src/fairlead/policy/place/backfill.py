@@ -46,7 +46,8 @@ def backfill_one(partition: Partition) -> Ask | None:
     """
     easy = [(leaf, own) for leaf, own in partition.reserving.of.items() if leaf.properties.easy_backfill]
     for leaf, own in easy:
-        starts = [(holder, expected_start(partition, holder, weaker_than(partition, holder))) for holder in own]
+        holders = [holder for holder, reservation in own.items() if reservation.limit is None]
+        starts = [(holder, expected_start(partition, holder, weaker_than(partition, holder))) for holder in holders]
         known = [(holder, start) for holder, start in starts if start is not None]
         if len(known) < len(starts):
             continue
@@ -69,7 +70,10 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[_Start]) -> Ask |
 
 
 def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
-    """What of the leaf waits for a kept turn, and for nothing else that its application says."""
+    """What of the leaf waits for a kept turn that no limit of a user or group is in the way of (when that has room
+    nobody knows), and for nothing else that its application says.
+    """
+    turns = partition.reserving
     for app in leaf.applications.values():
         if not app.batches or not may_run(app) or app.rests(partition.now_ms):
             continue
@@ -77,7 +81,8 @@ def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
             if not app.stands_in(batch.task_group):
                 # In nothing else that counts here do those of a batch differ.
                 first_of_each_limit = {ask.spec.time_limit_ms: ask for ask in reversed(batch.asks)}.values()
-                yield from (ask for ask in first_of_each_limit if partition.reserving.holder(ask) is not None)
+                held = (ask for ask in first_of_each_limit if turns.holder(ask) is not None)
+                yield from (ask for ask in held if not turns.holds_back_under_limit(ask))
 
 
 def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | None:

@@ -26,8 +26,7 @@ def place_idle(partition: Partition) -> Ask | None:
         if best is not None and idle_key(asks[0]) > best[0]:
             break
         group = group_of(leaf)
-        # It waits while an ask of its resource group has a reservation.
-        if partition.reserving.within(group) or group.short_of_room(shape.items):
+        if group.short_of_room(shape.items):
             continue
         if queue_short_of_kept(partition, group, shape.items):
             continue
@@ -48,9 +47,11 @@ def place_idle(partition: Partition) -> Ask | None:
 def _first(partition: Partition, asks: list[Ask]) -> Ask | None:
     """The first of these asks whose application may run, and whose user has room, beside what is promised there."""
     full: dict[Allowance | None, None] = {}
+    turns = partition.reserving
     for ask in asks:
         app = ask.app
-        if app.allowance in full:
+        # It waits while an ask of its resource group has a reservation.
+        if app.allowance in full or (turns.of and turns.within(group_of(app.queue), ask) is not None):
             continue
         if full_ceiling(app, ask.items) or limit_short_of_kept(partition, ask):
             full[app.allowance] = None

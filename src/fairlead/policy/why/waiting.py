@@ -128,7 +128,7 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     """Another ask of its queue, or of its resource group when it is idle, has a reservation that holds it back."""
     where = payer(ask)
-    holder = partition.reserving.within(where) if ask.spec.idle else partition.reserving.holder(ask)
+    holder = partition.reserving.within(where, ask) if ask.spec.idle else partition.reserving.holder(ask)
     kept = partition.reserving.get(holder) if holder is not None else None
     if holder is None or kept is None:
         return None

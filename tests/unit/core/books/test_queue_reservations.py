@@ -6,6 +6,8 @@ from loose_books import application, ask, tree
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.queue_reservations import Reservation, Reserving
+from fairlead.core.books.user_limits import Allowance, Ceiling
+from fairlead.core.model.specs import LimitSpec
 
 BY_ORDER = Reservation(0, "ann", "because", by_itself=False)
 BY_WAITING = Reservation(0, "", "it waited", by_itself=True)
@@ -69,8 +71,23 @@ def test_a_turn_is_within_each_queue_above_it() -> None:
     asks, reserving = some(), Reserving()
     reserving.put(asks["holder"], BY_ORDER)
     leaf, other = asks["holder"].app.queue, asks["other"].app.queue
-    assert reserving.within(leaf) is reserving.within(leaf.lineage[-1]) is asks["holder"]
-    assert reserving.within(other) is None
+    idle = asks["other"]
+    assert reserving.within(leaf, idle) is reserving.within(leaf.lineage[-1], idle) is asks["holder"]
+    assert reserving.within(other, idle) is None
+
+
+def test_a_turn_that_a_limit_is_in_the_way_of_holds_back_what_counts_there_alone() -> None:
+    """Other work would make no room under it."""
+    asks, reserving = some(), Reserving()
+    limit = Ceiling("user", "sue", "root", LimitSpec(users=("sue",)))
+    reserving.put(asks["holder"], Reservation(0, "", "it waited", by_itself=True, limit=limit))
+    assert held_back(reserving, asks) == set()
+    assert reserving.within(asks["holder"].app.queue, asks["low"]) is None
+    asks["low"].app.allowance = Allowance(("root.a", "sue", ""), (limit,))
+    assert held_back(reserving, asks) == {"low"}
+    assert reserving.within(asks["holder"].app.queue, asks["low"]) is asks["holder"]
+    assert reserving.holds_back_under_limit(asks["low"])
+    assert not reserving.holds_back_under_limit(asks["equal"])
 
 
 def test_a_leaf_without_a_bound_is_forgotten() -> None:

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
-from small_clusters import RULES, application, ask, cluster, cores, over_time, started, submit
+from small_clusters import RULES, application, ask, cluster, cores, over_time, restarted, started, submit
 
-from fairlead.core.model.events import AddNode, Cause, Release, ReserveAsk
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, ReserveAsk
+from fairlead.core.model.reasons import HeldForReservation
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import LimitSpec, NodeSpec, QueueSpec, RetrySpec
+from fairlead.core.model.specs import AskSpec, LimitSpec, NodeSpec, QueueSpec, RetrySpec
+from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000
+FOUR = {"max_resources": Limits({"vcore": 4000})}
 
 
 def test_two_kept_turns_do_not_wait_for_each_other() -> None:
@@ -49,16 +52,17 @@ def test_a_turn_of_a_gangs_real_work_does_not_hold_back_its_placeholders(rule: s
     check_books(s)
 
 
-@pytest.mark.xfail(
-    reason="a turn by itself asks no limits of users: its leaf has to be looked at again when they have room"
-)
+def sues(rule: str, most: dict[str, Any], **nodes: int) -> Scheduler:
+    """Sue has a limit over all, and in `a` nothing is to wait for more than an hour."""
+    bounded = QueueSpec(name="a", properties={"wait.max": "1h", "backfill": "easy"})
+    return cluster(bounded, QueueSpec(name="b"), rule=rule, limits=(LimitSpec(users=("sue",), **most),), nodes=nodes)
+
+
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("most", [{"max_resources": Limits({"vcore": 4000})}, {"max_applications": 1}], ids=str)
-def test_what_the_limit_of_its_own_user_holds_back_gets_no_turn(rule: str, most: dict[str, Any]) -> None:
-    """Work that would exceed a limit waits; others pass it by. It gets its turn when the limit has room."""
-    limit = LimitSpec(users=("sue",), **most)
-    queue = QueueSpec(name="a", properties={"wait.max": "1h"})
-    s = cluster(queue, rule=rule, limits=(limit,), nodes={"n1": 6})
+@pytest.mark.parametrize("most", [FOUR, {"max_applications": 1}], ids=str)
+def test_what_a_limit_of_its_user_holds_back_holds_no_others_back(rule: str, most: dict[str, Any]) -> None:
+    """They pass it by. It starts when the limit has room."""
+    s = sues(rule, most, n1=6)
     submit(s, "sue1", 4, 0, user="sue")
     s.schedule(0)
     submit(s, "sue2", 4, 1, user="sue")
@@ -68,4 +72,60 @@ def test_what_the_limit_of_its_own_user_holds_back_gets_no_turn(rule: str, most:
     submit(s, "large", 6, 2 * HOUR, user="kim")
     s.handle(Release("sue1", "sue1", Cause.FINISHED), 2 * HOUR + 1)
     assert started(over_time(s, 2 * HOUR + 1, 2 * HOUR + 2)) == ["sue2@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_counts_under_the_same_limit_waits_for_the_turn(rule: str) -> None:
+    """Sue's small work could take for ever what her large needs; idle work of hers too."""
+    s = sues(rule, FOUR, n1=6)
+    for key in ("sue1", "sue2"):
+        submit(s, key, 2, 0, user="sue")
+    over_time(s, 0, 1)
+    submit(s, "large", 4, 1, user="sue")
+    over_time(s, 1, HOUR + 2)
+    submit(s, "next", 2, HOUR + 3, user="sue", time_limit_ms=1000)
+    submit(s, "idle", 1, HOUR + 3, user="sue", idle=True)
+    submit(s, "kim", 1, HOUR + 3, user="kim", idle=True)
+    s.handle(Release("sue1", "sue1", Cause.FINISHED), HOUR + 4)
+    assert started(over_time(s, HOUR + 4, HOUR + 5)) == ["kim@n1"]
+    assert isinstance(s.why("idle", "idle"), HeldForReservation)
+    s = restarted(s)
+    s.handle(Release("sue2", "sue2", Cause.FINISHED), HOUR + 6)
+    assert started(over_time(s, HOUR + 6, HOUR + 7)) == ["large@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_of_what_no_limit_holds_back_the_oldest_has_its_turn_too(rule: str) -> None:
+    """Though what Sue's limit holds back is older."""
+    s = sues(rule, FOUR, n1=6)
+    for key, user, count in (("sue1", "sue", 4), ("kim1", "kim", 1), ("kim2", "kim", 1)):
+        submit(s, key, count, 0, user=user)
+    over_time(s, 0, 1)
+    submit(s, "sue2", 4, 1, user="sue")
+    submit(s, "large", 2, 2, user="kim")
+    over_time(s, 2, HOUR + 2)
+    submit(s, "small", 1, HOUR + 3, user="kim")
+    s.handle(Release("kim1", "kim1", Cause.FINISHED), HOUR + 4)
+    assert started(over_time(s, HOUR + 4, HOUR + 5)) == []
+    s.handle(Release("kim2", "kim2", Cause.FINISHED), HOUR + 6)
+    assert started(over_time(s, HOUR + 6, HOUR + 7)) == ["large@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_limit_that_fills_up_lets_others_pass_a_turn(rule: str) -> None:
+    """Something of hers came back with its node: others start at once, not when the next thing happens."""
+    s = sues(rule, FOUR, n1=3)
+    submit(s, "sue1", 2, 0, user="sue")
+    s.schedule(0)
+    submit(s, "sue2", 2, 1, user="sue")
+    over_time(s, 1, HOUR + 2)
+    submit(s, "kim", 1, HOUR + 3, user="kim")
+    assert started(over_time(s, HOUR + 3, HOUR + 4)) == []
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2))), HOUR + 5)
+    application(s, "sue3", "root.b", HOUR + 5, user="sue")
+    s.handle(AddAsks((AskSpec(application="sue3", key="sue3", resources=cores(2), node="n2"),)), HOUR + 5)
+    assert started(s.schedule(HOUR + 5)) == ["kim@n1"]
     check_books(s)
