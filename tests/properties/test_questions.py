@@ -193,10 +193,13 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
 
 
 def others(scheduler: Scheduler, name: Name) -> list[Event]:
-    """The end of everything but this ask and the gangs of its application."""
-    apps = scheduler.cluster.partitions[PART].applications.values()
-    asks = [ask for app in apps for ask in app.asks.values() if (app.id, ask.key) != name[1:]]
-    return [Release(a.app.id, a.key) for a in asks if a.app.id != name[1] or not a.spec.task_group]
+    """The end of everything but this ask and the gangs of its application, also of what is held or another scheduler's."""
+    part = scheduler.cluster.partitions[PART]
+    specs = [(app, held.spec) for app, held in part.held_asks]
+    specs += [(app.id, ask.spec) for app in part.applications.values() for ask in app.asks.values()]
+    specs = [(app, s) for app, s in specs if (app, s.key) != name[1:] and (app != name[1] or not s.task_group)]
+    foreign = [Release("", key) for node in part.nodes.nodes.values() for key in node.foreign]
+    return [*foreign, *(Release(app, s.key) for app, s in specs)]
 
 
 def not_refused(scheduler: Scheduler, parts: tuple[Part, ...]) -> bool:

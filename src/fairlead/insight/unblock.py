@@ -80,13 +80,17 @@ def ways(
 
 
 def others(scheduler: Scheduler, name: Name) -> list[Release]:
-    """The end of all work but this ask and the gangs of its application."""
-    return [
-        Release(app.id, key, partition=name[0])
-        for app in scheduler.cluster.partitions[name[0]].applications.values()
-        for key, ask in app.asks.items()
-        if app.id != name[1] or (key != name[2] and not ask.spec.task_group)
-    ]
+    """The end of all work but this ask and the gangs of its application: of what is held, lest it enters, of what other
+    schedulers run, and of what is in line or runs.
+    """
+    partition = scheduler.cluster.partitions[name[0]]
+    held = [(app, each.spec) for app, each in partition.held_asks]
+    there = [(app.id, ask.spec) for app in partition.applications.values() for ask in app.asks.values()]
+    ended = [("", key) for key in partition.nodes.foreign_on]
+    for application, spec in (*held, *there):
+        if application != name[1] or (spec.key != name[2] and not spec.task_group):
+            ended.append((application, spec.key))
+    return [Release(application, key, partition=name[0]) for application, key in ended]
 
 
 def left_alone(scheduler: Scheduler, name: Name) -> Reason | None:

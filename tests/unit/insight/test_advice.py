@@ -7,6 +7,9 @@ from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.config import check_text, load_text
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.events import AddApplication, AddAsks
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
 from fairlead.insight.advice import Asker, By
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
@@ -126,6 +129,28 @@ def test_what_fits_nowhere_even_alone_has_advice_for_then() -> None:
     found = asked(lab, "late")
     assert found.never is not None
     assert found.changes
+
+
+def test_what_parts_of_an_array_keep_waiting_that_have_yet_to_enter_is_not_told_that_it_never_runs() -> None:
+    """Those that are held would enter one after the other where the others end: they are others, too."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.scheduler.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="bob", at_once=1)), 0)
+    parts = (AskSpec(application="x", key=f"x.{number}", resources=Resources({GPU: 1})) for number in range(3))
+    lab.scheduler.handle(AddAsks(tuple(parts)), 0)
+    lab.submit("late", "root.a")
+    found = asked(lab, "late")
+    assert found.never is None
+    assert found.advice[0].startswith("Wait: it starts when enough of what runs and comes before it has ended")
+
+
+def test_what_work_of_another_scheduler_keeps_waiting_is_not_told_that_it_never_runs() -> None:
+    """That runs as well, and ends."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    tags = {TAG_FOREIGN: "default"}
+    there = AskSpec(application="", key="theirs", resources=Resources({GPU: 1}), tags=tags, node="node-1")
+    lab.scheduler.handle(AddAsks((there,)), 0)
+    lab.submit("late", "root.a", amounts={GPU: 2})
+    assert asked(lab, "late").never is None
 
 
 @pytest.mark.parametrize("resource", ["vcore", "memory"])
