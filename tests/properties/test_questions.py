@@ -193,7 +193,7 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
 
 
 def others(scheduler: Scheduler, name: Name) -> list[Event]:
-    """The end of everything but this ask and the gangs of its application, also of what is held or another scheduler's."""
+    """The end of all but this ask and the gangs of its application: also of what is held, or another scheduler's."""
     part = scheduler.cluster.partitions[PART]
     specs = [(app, held.spec) for app, held in part.held_asks]
     specs += [(app.id, ask.spec) for app in part.applications.values() for ask in app.asks.values()]

@@ -60,9 +60,8 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
     if smaller:
         spec = book.applications[application].asks[key].spec
         events.append(AddAsks((replace(spec, resources=Resources(spec.resources.as_dict() | smaller)),), partition))
-    said = [part for part in parts if part.what in OF_THE_ASK]
-    if said:
-        events += submitted_again(book.applications[application].asks[key], partition, said)
+    if any(part.what in OF_THE_ASK for part in parts):
+        events += submitted_again(book.applications[application].asks[key], partition, parts)
     return events
 
 
@@ -228,18 +227,21 @@ def renamed(name: Name, parts: Sequence[Part]) -> Name:
 
 
 def submitted_again(ask: Ask, partition: str, parts: Sequence[Part]) -> list[Event]:
-    """The ask takes its own place with these parts as they say."""
-    spec = replace(ask.spec, key=f"{ask.key}{AGAIN}", resources=ask.spec.resources)
+    """The ask takes its own place with these parts as they say, its size and priority included."""
+    spec = replace(ask.spec, key=f"{ask.key}{AGAIN}")
     for part in parts:
         spec = _said_otherwise(spec, part)
     events: list[Event] = [AddAsks((spec,), partition)]
-    if ask.priority != ask.spec.priority or spec.priority_class != ask.spec.priority_class:
-        events.append(SetPriority(ask.app.id, spec.key, ask.priority, partition=partition))
+    priority = next((part.value for part in parts if part.what is What.PRIORITY), ask.priority)
+    if priority != ask.spec.priority or spec.priority_class != ask.spec.priority_class:
+        events.append(SetPriority(ask.app.id, spec.key, priority, partition=partition))
     events.append(Release(ask.app.id, ask.key, partition=partition))
     return events
 
 
 def _said_otherwise(spec: specs.AskSpec, part: Part) -> specs.AskSpec:
+    if part.what is What.SMALLER:
+        return replace(spec, resources=Resources(spec.resources.as_dict() | {part.resource: part.value}))
     if part.what is What.WHERE:
         return replace(spec, where=_without(spec.where, part.text))
     if part.what is What.SHORTER:

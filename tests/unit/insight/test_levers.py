@@ -93,6 +93,21 @@ def test_the_least_that_a_node_would_have_to_say(where: Constraints, attributes:
     assert there.changes("late")["node-attribute"] == f"runs if node node-1 {said}"
 
 
+def test_a_size_or_a_priority_and_a_selector_together() -> None:
+    """What is submitted again with other words is as small, or as important, as is said with it."""
+    there = lab({GPU: 2})
+    there.submit("late", "root.a", amounts={GPU: 3}, where=wanting("gpu", "a100"))
+    assert there.changes("late") == {
+        "smaller-request+constraints": "runs if it needed no more than gpu 2 (now gpu 3) and it were submitted "
+        "without its node selector"
+    }
+    there.submit("runs", "root.a", amounts={GPU: 2})
+    there.submit("also", "root.a", amounts={GPU: 2}, where=wanting("gpu", "a100"))
+    assert there.changes("also")["priority+constraints"].startswith(
+        "runs if its priority were 1 (now 0; 0 is not enough"
+    )
+
+
 def test_what_no_attribute_can_meet_is_not_stated() -> None:
     """Two conditions that exclude each other."""
     there = lab({GPU: 2})
