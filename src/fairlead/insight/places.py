@@ -11,7 +11,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.kept_constraints import filter_on
-from fairlead.core.model.matching import AFFINITY, ANTI_AFFINITY, PORTS, PROMISED, REPELLED, SPREAD
+from fairlead.core.model.matching import AFFINITY, ANTI_AFFINITY, PORTS, PROMISED, REPELLED, SPREAD, VOLUMES, WINDOW
 from fairlead.wire.questions import NodeCount
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ RULED_OUT = "ruled out by "
 """Followed by the filter (`core.model.matching`)."""
 
 
-_BY_WHAT_RUNS = frozenset(f"{RULED_OUT}{name}" for name in (PORTS, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, PROMISED))
+_NOT_ANEW = (PORTS, VOLUMES, AFFINITY, ANTI_AFFINITY, REPELLED, SPREAD, WINDOW, PROMISED)
+_OF_THIS_ONE = frozenset(f"{RULED_OUT}{name}" for name in _NOT_ANEW)
+"""By what runs on a node, or by its name: a new one like it may be free of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class Place:
 
     @property
     def would_suit_anew(self) -> bool:
-        """Whether a new node like this one might do, without what runs here."""
-        return self.suits or self.closed in _BY_WHAT_RUNS
+        """Whether a new node like this one might do, without what runs here, under another name."""
+        return self.suits or self.closed in _OF_THIS_ONE
 
     def lack(self, ask: Ask) -> float:
         """What is missing as a part of what is needed, summed."""

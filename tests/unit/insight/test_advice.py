@@ -6,10 +6,10 @@ import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.config import check_text, load_text
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import AddApplication, AddAsks
+from fairlead.core.model.constraints import VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.events import AddApplication, AddAsks, LabelNode, Release, SetWindow
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec, WindowSpec
 from fairlead.insight.advice import Asker, By
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
@@ -174,6 +174,18 @@ def test_a_new_node_helps_where_what_runs_keeps_it_away() -> None:
     found = lab.ways("second")
     assert found.is_complete
     assert "runs if there were one more node like node-1" in [change.sentence for change in found.changes]
+
+
+def test_a_new_node_helps_where_no_more_volumes_can_be_attached_or_a_window_names_the_old_one() -> None:
+    """Neither says anything of a new one."""
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    lab.scheduler.handle(LabelNode("node-1", {f"{VOLUME_LIMIT}disk": "1"}), 0)
+    for key in ("first", "second"):
+        lab.submit(key, "root.a", where=Constraints(volumes=(f"{key}@disk",)))
+    assert lab.changes("second")["nodes"] == "runs if there were one more node like node-1"
+    lab.scheduler.handle(Release("first", "first"), 0)
+    lab.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=60_000, length_ms=5_000, nodes=("node-1",))), 0)
+    assert lab.changes("second")["nodes"] == "runs if there were one more node like node-1"
 
 
 def test_a_change_of_the_queue_file_comes_as_a_difference_that_is_valid() -> None:
