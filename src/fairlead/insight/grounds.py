@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.timers import ATTEMPT
+from fairlead.core.books.windows import TIMER as WINDOW
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
 from fairlead.core.model.matching import holds, keeps_away, matches, tolerates
 from fairlead.insight.changes import spec_of_queue, text_of
@@ -207,15 +208,17 @@ _OVER: dict[str, str] = {
     "held": "what is held until then enters the line",
     "wait": "an ask has waited as long as its queue allows then",
     "queues": "queues that leave are gone then",
-    "window": "a window begins or ends then",
+    WINDOW: "a window begins or ends then",
 }
 """What is so at a time that a timer was set for, by its kind; others are of no use to anybody who waits."""
 
 
 def horizon_ms(now_ms: int, pending: Sequence[tuple[int, str]]) -> int | None:
-    """Up to when something may change by itself, a day at most; None: nothing does. `pending`: all timers, by kind."""
-    due = [due_ms for due_ms, kind in pending if kind != "ended" and now_ms < due_ms <= now_ms + DAY_MS]
-    return max(due, default=None)
+    """Up to when something may change by itself, but for windows a day at most; None: nothing does. `pending`: all
+    timers, by kind.
+    """
+    ahead = [(due_ms, kind) for due_ms, kind in pending if due_ms > now_ms and kind != "ended"]
+    return max((due_ms for due_ms, kind in ahead if due_ms <= now_ms + DAY_MS or kind == WINDOW), default=None)
 
 
 def wait_until(now_ms: int, at_ms: int, pending: Sequence[tuple[int, str]]) -> Part:

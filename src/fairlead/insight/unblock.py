@@ -94,9 +94,12 @@ def others(scheduler: Scheduler, name: Name) -> list[Release]:
 
 
 def left_alone(scheduler: Scheduler, name: Name) -> Reason | None:
-    """What keeps it from running for a day when all other work is gone; None: nothing does. Call it on a copy only."""
-    partition = scheduler.cluster.partitions[name[0]]
-    if start_of(scheduler, others(scheduler, name), name, scheduler.cluster.now_ms + DAY_MS) is not None:
+    """What keeps it from running for a day, and until all windows are over, when all other work is gone; None: nothing
+    does. Call it on a copy only.
+    """
+    partition, now_ms = scheduler.cluster.partitions[name[0]], scheduler.cluster.now_ms
+    until_ms = max([now_ms + DAY_MS, *(ends_ms for _, ends_ms in partition.admission.windows.times(now_ms))])
+    if start_of(scheduler, others(scheduler, name), name, until_ms) is not None:
         return None
     app = partition.applications.get(name[1])
     return scheduler.why(name[1], name[2], name[0]) if app is not None and name[2] in app.asks else None

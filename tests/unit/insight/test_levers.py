@@ -45,6 +45,7 @@ from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
 from fairlead.wire.questions import Stopped
 
+HOUR_MS = 3_600_000
 APP = (Requirement("app", "In", ("x",)),)
 
 
@@ -338,6 +339,15 @@ def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
     found = there.changes("late")
     assert found["time-limit"] == "runs if its time limit were 1m at most (now it has none)"
     assert found["time"] == "runs if nothing happened for 1m 5s (a window begins or ends then)"
+
+
+def test_what_waits_for_the_end_of_a_long_window_is_not_told_that_it_never_runs() -> None:
+    """Also where that is more than a day ahead."""
+    there = lab({GPU: 1})
+    there.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=0, length_ms=60 * HOUR_MS)), 0)
+    there.submit("late", "root.a")
+    assert there.ways("late").never is None
+    assert there.changes("late") == {"time": "runs if nothing happened for 2d 12h (a window begins or ends then)"}
 
 
 def test_idle_work_that_were_not_idle() -> None:
