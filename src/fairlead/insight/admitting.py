@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from fairlead.core.model.decisions import ApplicationRejected, AskRejected, MoveRejected
 from fairlead.core.model.events import Event
 from fairlead.core.model.reasons import QuotaExceeded, Reason
-from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.changes import events_of
 from fairlead.insight.parts import Part, What, clauses
 from fairlead.insight.trial import on_a_copy
@@ -49,7 +48,8 @@ def _refusals(
     scheduler: Scheduler, events: Sequence[Event], parts: tuple[Part, ...], fork: bool | None
 ) -> list[Reason]:
     """Why parts of the events are refused with these quotas."""
-    wider = events_of(scheduler, (DEFAULT_PARTITION, "", ""), parts) if parts else []
+    # Quotas hold in all partitions, whichever is named.
+    wider = events_of(scheduler, (next(iter(scheduler.cluster.partitions)), "", ""), parts) if parts else []
 
     def tried(copy: Scheduler) -> list[Reason]:
         now_ms = copy.cluster.now_ms

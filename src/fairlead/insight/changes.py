@@ -1,10 +1,10 @@
 """Changes: what starts an ask, as the events that bring it about.
 
 Decides which events make a part as it says, how the queue file is edited for it, and how an ask takes its own place
-with other words: the new one comes first, under a key of its own, then the old one is withdrawn, so that its
-application goes on. It is as young as it is: that is what would happen to its owner. Never judges whether a change
-helps (`unblock` tries them). Invariant: `events_of` is the only way in which a change is tried, so what is promised of
-it can be tried by anybody.
+with other words: the old one leaves the line, lest quotas count it still, the new one comes under a key of its own, and
+the old one is withdrawn, so that its application goes on. It is as young as it is: that is what would happen to its
+owner. Never judges whether a change helps (`unblock` tries them). Invariant: `events_of` is the only way in which a
+change is tried, so what is promised of it can be tried by anybody.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model import specs
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import Constraints, Toleration
 from fairlead.core.model.events import (
     AddAsks,
@@ -23,6 +24,7 @@ from fairlead.core.model.events import (
     MoveApplication,
     Release,
     ReserveAsk,
+    SetConditions,
     SetPriority,
     SetQuota,
     UndrainNode,
@@ -231,7 +233,8 @@ def submitted_again(ask: Ask, partition: str, parts: Sequence[Part]) -> list[Eve
     spec = replace(ask.spec, key=f"{ask.key}{AGAIN}")
     for part in parts:
         spec = _said_otherwise(spec, part)
-    events: list[Event] = [AddAsks((spec,), partition)]
+    leaves = SetConditions(ask.app.id, ask.key, Conditions(held_by=spec.key), partition=partition)
+    events: list[Event] = [leaves, AddAsks((spec,), partition)]
     priority = next((part.value for part in parts if part.what is What.PRIORITY), ask.priority)
     if priority != ask.spec.priority or spec.priority_class != ask.spec.priority_class:
         events.append(SetPriority(ask.app.id, spec.key, priority, partition=partition))

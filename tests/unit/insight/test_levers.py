@@ -443,3 +443,22 @@ def test_a_refusal_that_no_quota_would_help_has_no_such_change() -> None:
     said = suppose(there.scheduler, submitted(app, [ask]), fork=False)
     assert said.refused
     assert said.admitted is None
+
+
+def test_where_a_quota_is_full_work_can_still_be_submitted_again() -> None:
+    """What it asked for itself is free then."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(SetQuota(QuotaSpec(name="all", queue="root", resources=Limits({GPU: 2}))), 0)
+    there.submit("late", "root.a", amounts={GPU: 2}, where=wanting("gpu", "a100"))
+    assert there.changes("late")["constraints"] == "runs if it were submitted without its node selector"
+
+
+def test_quotas_that_would_take_it_in_where_no_partition_is_the_default_one() -> None:
+    file = spec(leaf("a"))
+    there = Lab(replace(file, partitions=(replace(file.partitions[0], name="gpu"),)))
+    there.scheduler.handle(SetQuota(QuotaSpec(name="all", queue="root", resources=Limits({GPU: 1}))), 0)
+    asks = [AskSpec(application="new", key="new", resources=Resources({GPU: 2}))]
+    supposed = submitted(ApplicationSpec(id="new", queue="root.a", partition="gpu"), asks)
+    found = suppose(there.scheduler, supposed, fork=False)
+    assert found.admitted is not None
+    assert found.admitted.sentence == "taken in if quota all of root were gpu 2 (now gpu 1)"
