@@ -159,9 +159,8 @@ def _are_in_file(partition: Partition, parts: Sequence[Part] | dict[Part, None])
 
 
 def guarantees(partition: Partition, ask: Ask) -> list[Lever]:
-    """A higher guarantee of a queue on its way, where preemption is for those that are below theirs."""
-    rules = partition.spec.preemption
-    if rules.rule == "priority" or not rules.enabled or ask.spec.idle or not ask.spec.allow_preempt_other:
+    """A higher guarantee of a queue on its way: those that are below theirs come first, and may have others stopped."""
+    if partition.spec.preemption.rule == "priority" or ask.spec.idle:
         return []
     found = [lever for queue in ask.app.queue.lineage[:-1] if (lever := _guarantee(partition, queue, ask)) is not None]
     due_ms = attempt_times.due_ms(ask)

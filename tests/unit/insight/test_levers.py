@@ -32,6 +32,7 @@ from fairlead.core.model.specs import (
     AskSpec,
     BudgetSpec,
     NodeSpec,
+    PreemptionSpec,
     PriorityClassSpec,
     QuotaSpec,
     RetrySpec,
@@ -318,6 +319,17 @@ def test_a_queue_that_is_guaranteed_more() -> None:
         "runs if the guarantee of root.a were gpu 2 (now gpu 1) and nothing happened for 15s "
         "(others may be stopped then); that would stop y"
     )
+
+
+def test_a_queue_that_is_guaranteed_more_comes_first_though_nothing_is_preempted() -> None:
+    """Idle work gives its room back to whoever comes first."""
+    file = spec(leaf("a"), leaf("b"), rule="both")
+    part = replace(file.partitions[0], preemption=PreemptionSpec(rule="both", enabled=False))
+    there = Lab(replace(file, partitions=(part,)), {GPU: 1})
+    there.submit("idle", "root.b", idle=True)
+    there.submit("first", "root.b", user="bob")
+    there.submit("late", "root.a")
+    assert there.changes("late")["guaranteed"] == "runs if the guarantee of root.a were gpu 1 (now gpu 0)"
 
 
 def test_a_budget_never_keeps_anybody_waiting_and_is_named_where_a_change_goes_beyond_it() -> None:
