@@ -109,10 +109,12 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
     ruled_out = ", ".join(f"{count} {why}" for why, count in nodes.closed.items())
     of = f" ({ruled_out})" if ruled_out else ""
     if nodes.total == 1:
-        is_open, room = "is open" if nodes.open else "is not open", "room" if nodes.with_room else "no room"
-        yield f"The only node {is_open} to it{of} and has {room}."
+        # Of one that is closed to it nobody looked for room.
+        room = f" and has {'room' if nodes.with_room else 'no room'}" if nodes.open else ""
+        yield f"The only node {'is' if nodes.open else 'is not'} open to it{of}{room}."
     else:
-        yield f"Of {nodes.total} nodes {nodes.open} are open to it{of} and {nodes.with_room} have room."
+        is_open, has_room = ("is", "are")[nodes.open != 1], ("has", "have")[nodes.with_room != 1]
+        yield f"Of {nodes.total} nodes {nodes.open} {is_open} open to it{of} and {nodes.with_room} {has_room} room."
     near = verdict.closest[0] if verdict.closest else None
     if not nodes.with_room and near is not None and near.missing and not near.closed:
         least = " least" if nodes.total > 1 else ""

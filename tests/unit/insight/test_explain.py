@@ -7,6 +7,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.core.model.conditions import Awaited, Conditions, Dependency
+from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -210,6 +211,19 @@ def test_one_node_is_not_counted_among_others() -> None:
     lab.submit("late", "root.a")
     said = explain(lab.scheduler, "late", "late").paragraph
     assert "The only node is open to it and has no room. node-1 lacks: gpu 1." in said
+    lab.submit("big", "root.a", amounts={GPU: 1}, where=Constraints(selector=(Requirement("zone", "In", ("x",)),)))
+    lab.scheduler.handle(Release("runs", "runs"), 0)
+    said = explain(lab.scheduler, "big", "big").paragraph
+    assert "The only node is not open to it (1 ruled out by selector)." in said, "it has room"
+
+
+def test_one_of_several_nodes_is_and_has() -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 1}, {GPU: 1})
+    lab.scheduler.handle(DrainNode("node-2"), 0)
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    said = explain(lab.scheduler, "late", "late").paragraph
+    assert "Of 2 nodes 1 is open to it (1 draining) and 0 have room." in said
 
 
 def test_what_runs_says_why_those_that_came_earlier_wait() -> None:

@@ -154,8 +154,9 @@ class EnoughAtOnce(Reason):
     at_once: int
 
     def _sentence(self) -> str:
-        in_line = f" and {self.in_line} are in line" if self.in_line else ""
-        return f"is part of {self.application}, of which {self.running} of at most {self.at_once} run{in_line}"
+        run = "runs" if self.running == 1 else "run"
+        in_line = f" and {self.in_line} {'is' if self.in_line == 1 else 'are'} in line" if self.in_line else ""
+        return f"is part of {self.application}, of which {self.running} of at most {self.at_once} {run}{in_line}"
 
 
 @dataclass(frozen=True, slots=True)

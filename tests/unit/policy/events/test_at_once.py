@@ -90,7 +90,7 @@ def test_what_is_in_line_counts() -> None:
     p = Place(3, at_once=2, cores=1)
     assert started(p.first) == ["1"]
     assert p.why("3") == EnoughAtOnce("a", 1, 1, 2)
-    assert p.why("3").sentence() == "is part of a, of which 1 of at most 2 run and 1 are in line"
+    assert p.why("3").sentence() == "is part of a, of which 1 of at most 2 runs and 1 is in line"
     p.do(Release("a", "2"))
     assert p.why("3").code == "cluster-full"
 
