@@ -16,6 +16,7 @@ from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, Part, What
 from fairlead.policy.queue_choice.acl import may_submit
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
     from fairlead.wire.questions import Way
@@ -46,13 +47,13 @@ class Asker:
     """False where there is one machine: nobody can add another one."""
 
 
-def owner_of(partition: Partition, ask: Ask) -> Asker:
+def owner_of(partition: Partition, owned: Application) -> Asker:
     """The owner of the work, where nobody says who asks."""
-    spec = ask.app.spec
+    spec = owned.spec
 
     def may_act(application: str) -> bool:
         app = partition.applications.get(application)
-        return app is not None and app.user == ask.app.user
+        return app is not None and app.user == owned.user
 
     def may_move(path: str) -> bool:
         queue = partition.root.find(path)

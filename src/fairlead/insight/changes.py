@@ -24,6 +24,7 @@ from fairlead.core.model.events import (
     MoveApplication,
     Release,
     ReserveAsk,
+    SetAtOnce,
     SetConditions,
     SetPriority,
     SetQuota,
@@ -31,7 +32,7 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.insight.parts import IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What
+from fairlead.insight.parts import AFTER, BEGIN, HOLD, IN_THE_FILE, OF_THE_ASK, TOLERATES, Part, What
 from fairlead.insight.suppositions import more_nodes
 from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
@@ -58,6 +59,7 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
             events += make(scheduler, name, part)
     events += _wider_quotas(scheduler, parts)
     events += _at_nodes(book, parts)
+    events += _without_conditions(book, name, parts)
     smaller = {part.resource: part.value for part in parts if part.what is What.SMALLER}
     if smaller:
         spec = book.applications[application].asks[key].spec
@@ -104,8 +106,23 @@ _EVENTS: dict[str, Callable[[Scheduler, Name, Part], list[Event]]] = {
     What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
     What.PRIORITY: lambda _, name, part: [SetPriority(name[1], name[2], part.value, partition=name[0])],
     What.DRAIN: lambda _, name, part: [UndrainNode(part.subject, name[0])],
+    What.AT_ONCE: lambda _, name, part: [SetAtOnce(part.subject, part.value, partition=name[0])],
 }
 """Dimensions whose parts each mean events of their own."""
+
+
+def _without_conditions(book: Partition, name: Name, parts: Sequence[Part]) -> Iterator[Event]:
+    """What is not in line waits for less."""
+    gone = {part.text for part in parts if part.what is What.CONDITION}
+    held = book.held_asks.get(*name[1:])
+    if gone and held is not None:
+        now = held.conditions
+        left = Conditions(
+            held_by="" if HOLD in gone else now.held_by,
+            begin_ms=0 if BEGIN in gone else now.begin_ms,
+            after=() if AFTER in gone else now.after,
+        )
+        yield SetConditions(name[1], name[2], left, partition=name[0])
 
 
 def _at_nodes(book: Partition, parts: Sequence[Part]) -> Iterator[Event]:

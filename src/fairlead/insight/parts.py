@@ -59,6 +59,10 @@ class What(StrEnum):
     """It would not have to run on one node."""
     ALONE = "no-gang"
     """It would be no member of its task group."""
+    CONDITION = "condition"
+    """What is not in line yet would not have to wait for this (`text`: which)."""
+    AT_ONCE = "at-once"
+    """So many of its application might be in line or run at a time."""
 
 
 _AMOUNTS_IN_THE_FILE = (What.QUEUE_MAX, What.QUEUE_APPLICATIONS, What.GUARANTEED, What.LIMIT, What.LIMIT_APPLICATIONS)
@@ -66,7 +70,16 @@ IN_THE_FILE = frozenset({*_AMOUNTS_IN_THE_FILE, What.PROPERTY})
 """Changes of the queue file."""
 OF_THE_ASK = frozenset({What.WHERE, What.SHORTER, What.PLAIN, What.STOPS_OTHERS, What.ANY_NODE, What.ALONE})
 """What is said when work is submitted: changing it means to submit it again."""
-_OTHER_AMOUNTS = (What.PRIORITY, What.QUOTA, What.NODE_ROOM, What.NODES, What.TIME, What.SMALLER, What.SHORTER)
+_OTHER_AMOUNTS = (
+    What.PRIORITY,
+    What.QUOTA,
+    What.NODE_ROOM,
+    What.NODES,
+    What.TIME,
+    What.SMALLER,
+    What.SHORTER,
+    What.AT_ONCE,
+)
 COUNTED = frozenset({*_AMOUNTS_IN_THE_FILE, *_OTHER_AMOUNTS})
 """One unit less of these makes sense; the others are or are not."""
 
@@ -166,6 +179,10 @@ WITHOUT = {
 }
 """Constraints that an ask could do without, by the filter that they are."""
 
+HOLD, BEGIN, AFTER = "hold", "begin", "after"
+_ENTERS = {HOLD: "it were released", BEGIN: "it were to begin now", AFTER: "it waited for no other work"}
+_LET_ENTER = {HOLD: "release it", BEGIN: "let it begin now", AFTER: "let it wait for no other work"}
+
 _CLAUSES: dict[What, Words] = {
     What.PRIORITY: lambda p: f"its priority were {p.value} (now {p.now}; {p.value - 1} is not enough)",
     What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
@@ -191,6 +208,8 @@ _CLAUSES: dict[What, Words] = {
     What.STOPS_OTHERS: "others might be stopped for it ({p.text})",
     What.ANY_NODE: "it might run on other nodes than {p.text}",
     What.ALONE: "it were no member of task group {p.text}",
+    What.CONDITION: lambda p: _ENTERS[p.text],
+    What.AT_ONCE: "{p.subject} might have {p.value} parts at once (now {p.now})",
 }
 """By the first part of the same subject; `new` and `old` are its amounts as they would be, and as they are."""
 
@@ -239,5 +258,7 @@ _ACTS: dict[What, Words] = {
     What.STOPS_OTHERS: "submit it so that others may be stopped for it ({p.text})",
     What.ANY_NODE: "let it run on other nodes than {p.text}",
     What.ALONE: "submit it without its task group {p.text}",
+    What.CONDITION: lambda p: _LET_ENTER[p.text],
+    What.AT_ONCE: "let {p.subject} have {p.value} parts at once (now {p.now})",
 }
 """As `_CLAUSES`, for somebody who is told what to do."""

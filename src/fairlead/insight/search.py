@@ -181,79 +181,10 @@ class Trials:
                 # The one future of this kind was played from the beginning: this is where it starts in it.
                 yield structs.replace(change, smallest=True)
 
+    # -- levers --------------------------------------------------------------------------------------------------------
 
-class Held(Trials):
-    """What is not in line yet: all that is tried is whether time alone helps."""
-
-    def _changes(self) -> Iterator[Way]:
-        yield from self.in_time()
-
-
-class Search(Trials):
-    """One search under way."""
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        partition: Partition,
-        ask: Ask,
-        name: Name,
-        asker: Asker,
-        effort: Effort,
-        fork: bool | None,
-    ) -> None:
-        super().__init__(scheduler, name, effort, fork)
-        self.partition, self.ask, self.asker = partition, ask, asker
-
-    def by(self, parts: tuple[Part, ...]) -> By:
-        """Whose it is."""
-        return by(parts, self.asker, self.partition, self.ask)
-
-    def _changes(self) -> Iterator[Way]:
-        yield from self._alone()
-        if not self.found:
-            yield from self._each(combinations.pairs(self.partition, self.ask))
-        if not self.found:
-            yield from self._each(combinations.everything(self.partition, self.ask))
-        if not self.found:
-            yield from self._two()
-        if all(way.by != By.ASKER for way in self.found):
-            yield from self._each(combinations.of_the_asker(self.partition, self.ask, self.asker))
-
-    def _alone(self) -> Iterator[Way]:
-        """One dimension each, cheapest first."""
-        partition, ask = self.partition, self.ask
-        change = self._priority()
-        if change is not None:
-            yield change
-        around = places(partition, ask)
-        yield from self._each(
-            chain(
-                levers.limits(partition, ask),
-                [levers.room_on_nodes(partition, ask), levers.more_nodes(partition, ask)],
-                grounds(partition, ask, around),
-                terms(partition, ask, around),
-                levers.cancels(partition, ask, self.asker.may_act),
-                [levers.smaller_requests(partition, ask), levers.other_queues(partition, ask)],
-            )
-        )
-        yield from self.in_time()
-        for group in elsewhere(partition, ask):
-            if not group.kinds & {part.what for way in self.found for part in way.parts}:
-                yield from self._each([group.levers])
-
-    def _two(self) -> Iterator[Way]:
-        """Any two things at once; the first two that help."""
-        single = list(islice(combinations.single(self.partition, self.ask, self.asker), TWO_OF + 1))
-        for one, other in pairs_of(single[:TWO_OF], 2):
-            change = self._solve(combinations.joined([one, other]))
-            if change is not None:
-                yield change
-                return
-        if len(single) > TWO_OF:
-            self.is_complete = False
-
-    def _each(self, groups: Iterable[Iterable[Lever]]) -> Iterator[Way]:
+    def each(self, groups: Iterable[Iterable[Lever]]) -> Iterator[Way]:
+        """Of each group the first lever that helps, as the least that does."""
         for group in groups:
             change = self._first(group)
             if change is not None:
@@ -269,8 +200,6 @@ class Search(Trials):
         if next(tried, None) is not None:
             self.is_complete = False
         return None
-
-    # -- trials ---------------------------------------------------------------------------------------------------
 
     def _solve(self, lever: Lever) -> Way | None:
         parts, grains = lever.parts, {_about(part): grain for part, _, grain in lever.rows}
@@ -326,6 +255,71 @@ class Search(Trials):
             else:
                 low = middle
         return (*parts[:number], part, *parts[number + 1 :])
+
+
+class Search(Trials):
+    """One search under way."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        partition: Partition,
+        ask: Ask,
+        name: Name,
+        asker: Asker,
+        effort: Effort,
+        fork: bool | None,
+    ) -> None:
+        super().__init__(scheduler, name, effort, fork)
+        self.partition, self.ask, self.asker = partition, ask, asker
+
+    def by(self, parts: tuple[Part, ...]) -> By:
+        """Whose it is."""
+        return by(parts, self.asker, self.partition, self.ask)
+
+    def _changes(self) -> Iterator[Way]:
+        yield from self._alone()
+        if not self.found:
+            yield from self.each(combinations.pairs(self.partition, self.ask))
+        if not self.found:
+            yield from self.each(combinations.everything(self.partition, self.ask))
+        if not self.found:
+            yield from self._two()
+        if all(way.by != By.ASKER for way in self.found):
+            yield from self.each(combinations.of_the_asker(self.partition, self.ask, self.asker))
+
+    def _alone(self) -> Iterator[Way]:
+        """One dimension each, cheapest first."""
+        partition, ask = self.partition, self.ask
+        change = self._priority()
+        if change is not None:
+            yield change
+        around = places(partition, ask)
+        yield from self.each(
+            chain(
+                levers.limits(partition, ask),
+                [levers.room_on_nodes(partition, ask), levers.more_nodes(partition, ask)],
+                grounds(partition, ask, around),
+                terms(partition, ask, around),
+                levers.cancels(partition, ask, self.asker.may_act),
+                [levers.smaller_requests(partition, ask), levers.other_queues(partition, ask)],
+            )
+        )
+        yield from self.in_time()
+        for group in elsewhere(partition, ask):
+            if not group.kinds & {part.what for way in self.found for part in way.parts}:
+                yield from self.each([group.levers])
+
+    def _two(self) -> Iterator[Way]:
+        """Any two things at once; the first two that help."""
+        single = list(islice(combinations.single(self.partition, self.ask, self.asker), TWO_OF + 1))
+        for one, other in pairs_of(single[:TWO_OF], 2):
+            change = self._solve(combinations.joined([one, other]))
+            if change is not None:
+                yield change
+                return
+        if len(single) > TWO_OF:
+            self.is_complete = False
 
     def _tried(self, parts: tuple[Part, ...]) -> Start | None:
         start = super()._tried(parts)

@@ -15,7 +15,8 @@ from msgspec import structs, to_builtins
 from fairlead.core.model.events import Release
 from fairlead.insight.advice import Asker, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
-from fairlead.insight.search import Effort, Held, Search
+from fairlead.insight.held import Held
+from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 
 if TYPE_CHECKING:
@@ -59,14 +60,14 @@ def ways(
     """
     effort = effort or Effort()
     partition = scheduler.cluster.partitions[name[0]]
-    ask = partition.applications[name[1]].asks.get(name[2])
+    app = partition.applications[name[1]]
+    ask, asker = app.asks.get(name[2]), asker or owner_of(partition, app)
     if ask is None and partition.held_asks.get(name[1], name[2]) is not None:
-        held = Held(scheduler, name, effort, fork)
+        held = Held(scheduler, partition, name, asker, effort, fork)
         by_itself = held.run()
-        return Ways(by_itself, tuple(held.found), held.is_complete, effort.spent)
+        return Ways(by_itself, tuple(ranked(held.found)), held.is_complete, effort.spent)
     if ask is None or not ask.pending:
         raise KeyError(name)
-    asker = asker or owner_of(partition, ask)
     search = Search(scheduler, partition, ask, name, asker, effort, fork)
     by_itself = search.run()
     if by_itself is not None:

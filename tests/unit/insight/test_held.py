@@ -1,0 +1,73 @@
+"""What would start work that is not in line yet."""
+
+from __future__ import annotations
+
+import pytest
+from unit.insight.test_explain import GPU, Lab, leaf, spec
+
+from fairlead.core.model.conditions import Awaited, Conditions, Dependency
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, RetrySpec
+from fairlead.insight.explain import explain
+from fairlead.insight.search import Effort
+
+DAY_MS = 86_400_000
+LOST = Dependency(application="gone", awaited=Awaited.OK, never="failed")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        (Conditions(held_by="ann"), "it were released"),
+        (Conditions(begin_ms=3 * DAY_MS), "it were to begin now"),
+        (Conditions(after=(Dependency(application="x"),)), "it waited for no other work"),
+        (Conditions(after=(LOST,)), "it waited for no other work"),
+        (Conditions(held_by="ann", begin_ms=3 * DAY_MS), "it were released and it were to begin now"),
+    ],
+)
+def test_a_condition_that_were_gone(conditions: Conditions, said: str) -> None:
+    """All that are in the way, and none that is not."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("late", "root.a", conditions=conditions)
+    assert lab.changes("late") == {"condition": f"runs if {said}"}
+
+
+@pytest.mark.parametrize(("who", "by"), [("ann", "You can release it"), ("root", "An administrator of the queue can")])
+def test_what_others_have_put_on_hold_its_owner_does_not_release(who: str, by: str) -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("late", "root.a", conditions=Conditions(held_by=who))
+    assert explain(lab.scheduler, "late", "late", changes=Effort(), fork=False).advice[0].startswith(by)
+
+
+def array(lab: Lab, **more: object) -> None:
+    """Five parts, of which one may be at a time."""
+    lab.scheduler.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="ann", at_once=1)), 0)
+    one = Resources({GPU: 1})
+    parts = (AskSpec(application="x", key=f"x.{number}", resources=one, **more) for number in range(5))  # type: ignore[arg-type]
+    lab.scheduler.handle(AddAsks(tuple(parts)), 0)
+    lab.scheduler.schedule(0)
+
+
+def test_so_many_parts_at_once_that_it_is_among_them() -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    array(lab)
+    found = explain(lab.scheduler, "x", "x.3", changes=Effort(), fork=False)
+    assert found.advice == ["You can let x have 4 parts at once (now 1); it starts then."]
+
+
+def test_where_it_would_have_no_room_in_line_it_is_not_said_that_nothing_helps() -> None:
+    """What makes room is not tried before it is there."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    array(lab)
+    found = explain(lab.scheduler, "x", "x.3", changes=Effort(), fork=False)
+    assert (found.changes, found.changes_complete) == ([], False)
+
+
+def test_a_back_off_is_nothing_that_one_takes_away() -> None:
+    """It is over by itself."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("late", "root.a", retry=RetrySpec(limit=1, backoff_ms=60_000))
+    lab.scheduler.handle(Release("late", "late", Cause.FINISHED, exit_code=1), 1_000)
+    found = explain(lab.scheduler, "late", "late#2", changes=Effort(), fork=False)
+    assert [change.dimension for change in found.changes or ()] == ["time"]
