@@ -120,7 +120,9 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return _limit_promised(partition, ceiling, ask)
     if partition.nodes.sum_has_room(ask.items):
         return None
-    total, used = partition.nodes.total, partition.root.allocated
+    total, used = partition.nodes.total, dict(partition.root.allocated)
+    for node in dict.fromkeys(partition.nodes.foreign_on.values()):
+        add_to(used, tuple(node.occupied.items()))  # No queue has it, and it is not free.
     free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 

@@ -8,9 +8,10 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.events import Cause, DrainNode, ReserveAsk
+from fairlead.core.model.events import AddAsks, Cause, DrainNode, ReserveAsk
 from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, TooBigForEveryNode, WaitingForVictims
-from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 IN_ZONE_B = Constraints(selector=(Requirement("zone", "In", ("b",)),))
@@ -77,6 +78,18 @@ def test_all_nodes_together_have_too_little() -> None:
     c.submit("w", 2)
     c.run()
     assert code(c, "w") == "cluster-full"
+
+
+def test_what_other_schedulers_use_of_all_nodes_is_not_free() -> None:
+    c = PriorityCluster()
+    c.fill("one", 1)
+    used, tags = Resources({"vcore": 2000}), {TAG_FOREIGN: "default"}
+    c.handle(AddAsks((AskSpec(application="", key="theirs", resources=used, tags=tags, node="n1"),)))
+    c.submit("w", 4)
+    c.run()
+    told = c.s.why("w", "w")
+    assert told is not None
+    assert told.sentence() == "needs cpu 4; all nodes together have cpu 1 free of cpu 4"
 
 
 def test_each_single_node_has_too_little() -> None:
