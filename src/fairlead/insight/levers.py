@@ -94,7 +94,7 @@ def _all_limits(partition: Partition, ask: Ask) -> Lever | None:
         least = max(part.now + 1, used + dict(ask.items).get(part.resource, 1))
         levels.append((replace(part, value=least), least + waits.get(part.resource, len(partition.applications))))
 
-    for queue in payer(ask).lineage[:-1]:
+    for queue in ask.app.queue.lineage[:-1]:
         for name, most in (queue.max or {}).items():
             widened(Part(What.QUEUE_MAX, queue.path, most, 0, name), queue.allocated.get(name, 0))
         if queue.max_applications:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unit.insight.test_explain import GPU, Lab
+from unit.insight.test_explain import GPU, Lab, leaf, spec
 from unit.insight.test_levers import lab, wanting
 
 from fairlead.core.model.constraints import Taint
-from fairlead.core.model.events import AddNode, DrainNode, LabelNode, Release, ReserveAsk
+from fairlead.core.model.events import AddNode, DrainNode, LabelNode, Leaving, Release, ReserveAsk
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, NodeSpec
 from fairlead.insight.elsewhere import elsewhere
@@ -54,3 +54,15 @@ def test_where_nothing_else_waits_nothing_else_is_tried() -> None:
     there.submit("late", "root.a")
     partition = there.scheduler.cluster.partitions["default"]
     assert not list(elsewhere(partition, partition.applications["late"].asks["late"]))
+
+
+def test_a_maximum_that_idle_work_is_not_under_lets_others_come_first() -> None:
+    """What is plain takes a part of the room then that larger idle work would take as a whole."""
+    there = Lab(spec(leaf("a", {GPU: 1}), leaf("b")), {GPU: 1}, {GPU: 3})
+    there.submit("goes", "root.b", amounts={GPU: 3})
+    there.submit("runs", "root.a")
+    there.submit("plain", "root.a")
+    there.submit("large", "root.b", amounts={GPU: 3}, idle=True)
+    there.submit("late", "root.a", amounts={GPU: 2}, idle=True)
+    there.scheduler.handle(Leaving("goes", "goes"), 0)
+    assert there.changes("late")["queue-max"] == "runs if the maximum of root.a were gpu 2 (now gpu 1)"
