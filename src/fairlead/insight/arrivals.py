@@ -38,10 +38,10 @@ class Arrival:
     application: ApplicationSpec
     asks: tuple[AskSpec, ...]
 
-    def again(self, name: str, partition: str) -> list[Event]:
-        """The same once more, under another name."""
+    def again(self, name: str) -> list[Event]:
+        """The same once more in its partition, under another name."""
         asks = tuple(replace(ask, application=name, key=f"{name}-{n}") for n, ask in enumerate(self.asks))
-        return [AddApplication(replace(self.application, id=name)), AddAsks(asks, partition)]
+        return [AddApplication(replace(self.application, id=name)), AddAsks(asks, self.application.partition)]
 
 
 class Arrivals:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
 from fairlead.core.model.events import AddAsks, Cause, Event, Release
-from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.runtimes import Gangs
 from fairlead.insight.trial import Name, leaving
 from fairlead.policy.events.held import following
@@ -130,7 +129,7 @@ class _Future(VirtualTime):
 
     def _comes(self, arrival: Arrival) -> None:
         self.came += 1
-        for event in arrival.again(f"{NEW}-{self.came}", DEFAULT_PARTITION):
+        for event in arrival.again(f"{NEW}-{self.came}"):
             self._happens(event)
         self._next_comes()
 

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.reasons import NoNodes
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.insight import runtimes as runtimes_module
@@ -224,3 +225,14 @@ def test_what_comes_in_a_future_takes_its_place() -> None:
     assert found.median_ms is None or found.median_ms > plain.median_ms
     assert "work comes as in the last 10 hours" in " ".join(told.assumptions)
     assert s.dump() == before
+
+
+def test_what_comes_again_comes_to_the_partition_that_it_came_to() -> None:
+    """The application, and what it asks for."""
+    arrival = came(0, "old")
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(name="gpu", root=root),)))
+    application = replace_kind(arrival.application, queue="root.a", partition="gpu")
+    for event in Arrival(0, application, arrival.asks).again("new"):
+        s.handle(event, 0)
+    assert s.why("new", "new-0", "gpu") == NoNodes("gpu")
