@@ -94,12 +94,12 @@ def _before_neighbours(verdict: Verdict) -> Iterator[str]:
 def _about_levels(verdict: Verdict) -> Iterator[str]:
     blocking = [level for level in verdict.levels if level.blocks and (level.queue != "root" or level.who)]
     for level in blocking[1:]:
-        who = f"the limit of {level.who} in {level.queue}" if level.who else f"queue {level.queue}"
+        who, there = (level.who, f" in {level.queue}") if level.who else (f"queue {level.queue}", "")
         if level.resource == "applications":
-            yield f"Also {who} runs {level.used} of {level.max} applications."
+            yield f"Also {who} runs {level.used} of at most {level.max} applications{there}."
         else:
             left, most = (with_vcore({level.resource: n}) for n in (max(level.max - level.used, 0), level.max))
-            yield f"Also {who} has {format_amounts(left)} left of {format_amounts(most)}."
+            yield f"Also {who} has {format_amounts(left)} left of {format_amounts(most)}{there}."
 
 
 def _about_nodes(verdict: Verdict) -> Iterator[str]:

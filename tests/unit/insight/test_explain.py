@@ -135,6 +135,17 @@ def test_one_more_application_where_a_queue_runs_as_many_as_it_may() -> None:
     assert lab.changes("late")["queue-applications"] == "runs if root.a might run 2 applications (now 1)"
 
 
+def test_each_further_limit_is_said_of_whoever_has_it() -> None:
+    """It is the user that runs applications, not the limit."""
+    limits = [{"limit": "", "users": ["ann"], "maxapplications": 1, "maxresources": {GPU: 1}}]
+    lab = Lab(spec(leaf("a", {GPU: 1}, maxapplications=1, limits=limits)), {GPU: 2})
+    for key in ("runs", "late"):
+        lab.submit(key, "root.a")
+    said = explain(lab.scheduler, "late", "late").details
+    assert "Also user ann runs 1 of at most 1 applications in root.a." in said
+    assert "Also user ann has gpu 0 left of gpu 1 in root.a." in said
+
+
 def test_a_change_that_would_not_help_is_not_stated() -> None:
     """No priority makes room under a user's limit."""
     limits = [{"limit": "", "users": ["ann"], "maxresources": {GPU: 1}}]
