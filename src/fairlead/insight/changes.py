@@ -65,7 +65,7 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
         spec = book.applications[application].asks[key].spec
         events.append(AddAsks((replace(spec, resources=Resources(spec.resources.as_dict() | smaller)),), partition))
     if any(part.what in OF_THE_ASK for part in parts):
-        events += submitted_again(book.applications[application].asks[key], partition, parts)
+        events += submitted_again(book, book.applications[application].asks[key], parts)
     return events
 
 
@@ -245,11 +245,14 @@ def renamed(name: Name, parts: Sequence[Part]) -> Name:
     return name
 
 
-def submitted_again(ask: Ask, partition: str, parts: Sequence[Part]) -> list[Event]:
+def submitted_again(book: Partition, ask: Ask, parts: Sequence[Part]) -> list[Event]:
     """The ask takes its own place with these parts as they say, its size and priority included."""
-    spec = replace(ask.spec, key=f"{ask.key}{AGAIN}")
+    spec, partition = replace(ask.spec, key=f"{ask.key}{AGAIN}"), book.name
     for part in parts:
         spec = _said_otherwise(spec, part)
+    # Its class may mean another priority by now, or be gone.
+    is_known = book.admission.classes.get(spec.priority_class) is not None
+    spec = replace(spec, priority=0) if is_known else replace(spec, priority_class="")
     leaves = SetConditions(ask.app.id, ask.key, Conditions(held_by=spec.key), partition=partition)
     events: list[Event] = [leaves, AddAsks((spec,), partition)]
     priority = next((part.value for part in parts if part.what is What.PRIORITY), ask.priority)

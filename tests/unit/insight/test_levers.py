@@ -19,8 +19,10 @@ from fairlead.core.model.events import (
     LabelNode,
     Leaving,
     Release,
+    RemovePriorityClass,
     ReserveAsk,
     SetBudget,
+    SetPriorityClass,
     SetQuota,
     SetWindow,
 )
@@ -271,6 +273,17 @@ def test_a_class_that_never_preempts() -> None:
     assert there.changes("late")["may-preempt"] == (
         "runs if others might be stopped for it (its priority class meek says Never); that would stop low"
     )
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_work_whose_class_means_something_else_by_now_can_be_submitted_again(gone: bool) -> None:
+    """Or whose class is gone."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(SetPriorityClass(PriorityClassSpec(name="high", value=4)), 0)
+    there.submit("late", "root.a", where=wanting("gpu", "a100"), priority_class="high")
+    later = RemovePriorityClass("high") if gone else SetPriorityClass(PriorityClassSpec(name="high", value=6))
+    there.scheduler.handle(later, 0)
+    assert there.changes("late")["constraints"] == "runs if it were submitted without its node selector"
 
 
 def test_work_that_is_spared_for_a_time() -> None:
