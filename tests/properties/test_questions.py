@@ -193,13 +193,17 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
 
 
 def others(scheduler: Scheduler, name: Name) -> list[Event]:
-    """The end of all but this ask and the gangs of its application: also of what is held, or another scheduler's."""
+    """The end of all but this ask and what waits or keeps room of its gangs: also of what is held, or of others."""
     part = scheduler.cluster.partitions[PART]
-    specs = [(app, held.spec) for app, held in part.held_asks]
-    specs += [(app.id, ask.spec) for app in part.applications.values() for ask in app.asks.values()]
-    specs = [(app, s) for app, s in specs if (app, s.key) != name[1:] and (app != name[1] or not s.task_group)]
-    foreign = [Release("", key) for node in part.nodes.nodes.values() for key in node.foreign]
-    return [*foreign, *(Release(app, s.key) for app, s in specs)]
+    found: list[Event] = [Release("", key) for node in part.nodes.nodes.values() for key in node.foreign]
+    for app, held in part.held_asks:
+        if (app, held.spec.key) != name[1:] and not (app == name[1] and held.spec.task_group):
+            found.append(Release(app, held.spec.key))
+    for ask in [ask for app in part.applications.values() for ask in app.asks.values()]:
+        is_of_gang = ask.app.id == name[1] and ask.spec.task_group and (ask.pending or ask.spec.placeholder)
+        if (ask.app.id, ask.key) != name[1:] and not is_of_gang:
+            found.append(Release(ask.app.id, ask.key))
+    return found
 
 
 def not_refused(scheduler: Scheduler, parts: tuple[Part, ...]) -> bool:

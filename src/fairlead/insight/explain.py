@@ -205,12 +205,13 @@ def _held(partition: Partition, app: Application, held: HeldAsk) -> Verdict:
 
 
 def _running(scheduler: Scheduler, partition: Partition, ask: Ask, sees: Sees) -> Verdict:
-    node = ask.node.id if ask.node is not None else ""
-    stopped = None
+    node, stopped = ask.node.id if ask.node is not None else "", None
     if ask.evict_cause is not None:
         stopped = Stopped(str(ask.evict_cause), *(ask.evicted_by or ("", "")))
         stopped = replace(stopped, for_whom=whom(stopped.for_whom, stopped.rule, sees))
     sentence = f"was told to stop on {node}{how_stopped(stopped)}" if stopped is not None else f"runs on {node}"
+    if not node and ask.replaces is not None:
+        sentence = f"starts as soon as {ask.replaces.key} has stopped, which kept room for its gang"
     return Verdict(
         **_about(partition, ask.app, ask.key, ask.items, ask.priority),
         state="running",

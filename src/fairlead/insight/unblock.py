@@ -81,17 +81,17 @@ def ways(
 
 
 def others(scheduler: Scheduler, name: Name) -> list[Release]:
-    """The end of all work but this ask and the gangs of its application: of what is held, lest it enters, of what other
-    schedulers run, and of what is in line or runs.
+    """The end of all work but this ask, and but what waits or keeps room of the gangs of its application: of what is
+    held, lest it enters, of what other schedulers run, and of what is in line or runs.
     """
     partition = scheduler.cluster.partitions[name[0]]
-    held = [(app, each.spec) for app, each in partition.held_asks]
-    there = [(app.id, ask.spec) for app in partition.applications.values() for ask in app.asks.values()]
+    own = partition.applications[name[1]].asks.values()
+    stays = {ask.key for ask in own if ask.spec.task_group and (ask.pending or ask.spec.placeholder)} | {name[2]}
+    stays |= {each.spec.key for each in partition.held_asks.of(name[1]) if each.spec.task_group}
     ended = [("", key) for key in partition.nodes.foreign_on]
-    for application, spec in (*held, *there):
-        if application != name[1] or (spec.key != name[2] and not spec.task_group):
-            ended.append((application, spec.key))
-    return [Release(application, key, partition=name[0]) for application, key in ended]
+    ended += [(application, each.spec.key) for application, each in partition.held_asks]
+    ended += [(app.id, key) for app in partition.applications.values() for key in app.asks]
+    return [Release(*each, partition=name[0]) for each in ended if each[0] != name[1] or each[1] not in stays]
 
 
 def left_alone(scheduler: Scheduler, name: Name) -> Reason | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.config import check_text, load_text
 from fairlead.core.model.constraints import VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import AddApplication, AddAsks, LabelNode, Release, SetWindow
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, LabelNode, Release, SetWindow
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec, WindowSpec
 from fairlead.insight.advice import Asker, By
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import ways
+from fairlead.scheduler import Scheduler
 from fairlead.wire.questions import Verdict
 
 ADMIN = Asker(lambda app: True, lambda queue: True, lambda queue: True, is_admin=True)
@@ -151,6 +154,35 @@ def test_what_work_of_another_scheduler_keeps_waiting_is_not_told_that_it_never_
     lab.scheduler.handle(AddAsks((there,)), 0)
     lab.submit("late", "root.a", amounts={GPU: 2})
     assert asked(lab, "late").never is None
+
+
+def with_a_gang_that_is_too_large() -> Scheduler:
+    """Of three places there is room for two; real work has come for all of them."""
+    s = Lab(spec(leaf("a")), {GPU: 2}).scheduler
+    application = ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 3}), gang_style="Hard")
+    s.handle(AddApplication(application), 0)
+    for kind in ("place", "real"):
+        member = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t")
+        member = replace(member, placeholder=kind == "place")
+        s.handle(AddAsks(tuple(replace(member, key=f"{kind}-{number}") for number in range(3))), 0)
+        s.schedule(0)
+    return s
+
+
+def test_what_waits_for_others_of_its_gang_that_run_is_not_told_that_it_never_runs() -> None:
+    """They end, too."""
+    s = with_a_gang_that_is_too_large()
+    for number in range(2):
+        s.handle(Release("g", f"place-{number}", Cause.PLACEHOLDER_REPLACED), 0)
+    assert explain(s, "g", "real-0").sentence == "runs on node-1"
+    for key in ("place-2", "real-2"):
+        assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
+
+
+def test_what_is_under_way_to_the_place_of_a_placeholder_says_so() -> None:
+    """It has no node yet."""
+    said = explain(with_a_gang_that_is_too_large(), "g", "real-0").paragraph
+    assert said.startswith("real-0 starts as soon as place-0 has stopped, which kept room for its gang.")
 
 
 @pytest.mark.parametrize("resource", ["vcore", "memory"])
