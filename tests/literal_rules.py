@@ -127,6 +127,12 @@ def one_resource_is_enough(_: Partition, leaf: Queue, share: Amounts) -> list[As
     return taken
 
 
+def only_what_is_guaranteed(partition: Partition, queue: Queue) -> Amounts:
+    """By quota: a queue with a guarantee gives of the resources that this names, and of no others."""
+    used = quota._staying(partition, queue)
+    return used if queue.guaranteed is None else {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}
+
+
 def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
     """By quota: a change starts the clock when every resource is lowered or equal; a first maximum does not."""
     if old is None:
@@ -141,6 +147,7 @@ RULES: dict[str, tuple[Any, str, Any]] = {
     "guarantee: offset of a queue that ask and victim share": (victims, "standing_by_queue", with_the_shared_offset),
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
+    "quota: what a guarantee does not name": (quota, "_weight", only_what_is_guaranteed),
     "quota: which change starts the clock": (quota_clocks, "_is_lower", wholly_lower),
 }
 """The decisions, as the compatibility page names them, each with what takes its place."""

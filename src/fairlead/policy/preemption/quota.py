@@ -108,10 +108,12 @@ def _shares(partition: Partition, queue: Queue, amount: Mapping[str, int]) -> It
 
 
 def _weight(partition: Partition, queue: Queue) -> Book:
+    """What is in use there above its guarantee; of what that does not name, such a part as may go of all that it names:
+    what goes mostly gives back both.
+    """
     used = _staying(partition, queue)
-    if queue.guaranteed is None:
-        return used
-    return {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}
+    above = {n: max(used[n] - v, 0) for n, v in (queue.guaranteed or {}).items() if used.get(n, 0) > 0}
+    return {n: above.get(n, min((v * a // used[m] for m, a in above.items()), default=v)) for n, v in used.items()}
 
 
 # -- which work ---------------------------------------------------------------------------------------------------

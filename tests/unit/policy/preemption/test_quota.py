@@ -282,6 +282,27 @@ def test_a_child_within_its_guarantee_gives_nothing() -> None:
     assert case.after(1_000) == ["y3", "y2"]
 
 
+def test_a_child_gives_of_what_its_guarantee_does_not_name() -> None:
+    """All of it, where it uses nothing that is guaranteed."""
+    leaves = (replace(queue("x"), guaranteed=Limits({"memory": 10})), queue("y"))
+    case = Case(queue("p", *leaves, most=10_000))
+    case.fill("p.x", *[1000] * 6)
+    case.fill("p.y", *[1000] * 4)
+    case.set(queue("p", *leaves, most=5_000))
+    assert case.after(1_000) == ["x5", "x4", "x3", "y3", "y2"]
+
+
+@pytest.mark.parametrize(("guaranteed", "expected"), [(4_000, {"y": 4}), (0, {"x": 2, "y": 2})])
+def test_of_that_goes_no_more_than_of_what_is_guaranteed(guaranteed: int, expected: dict[str, int]) -> None:
+    """Each has a core and so much memory: what the cores keep back the other one gives."""
+    leaves = (queue("x", g=guaranteed), queue("y"))
+    case = Case(queue("p", *leaves, most=20_000, memory=40))
+    case.fill("p.x", *[1000] * 4, memory=5)
+    case.fill("p.y", *[1000] * 4, memory=5)
+    case.set(queue("p", *leaves, most=20_000, memory=20))
+    assert Counter(key[0] for key in case.after(1_000)) == expected
+
+
 def test_a_child_that_is_still_above_its_own_maximum_has_its_turn_a_second_later() -> None:
     """First the parent's excess is taken from the whole tree, then what the child still owes by itself."""
     case = Case(queue("p", queue("x", most=16_000), queue("y"), most=20_000))
