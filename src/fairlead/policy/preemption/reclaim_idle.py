@@ -178,9 +178,13 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
         stoppable, gone = may_go.get(node, []), tuple(leaving.get(node, ()))
         needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
-        victims = _cheapest_of(partition, needs, found if above else stoppable, of_others)
-        enough = victims or ((gone or waits_above) and not any(missing for missing, _ in needs))
-        if enough and partition.nodes.suits(ask, node, (*victims, *gone)):
+        candidates = found if above else stoppable
+        victims = _cheapest_of(partition, needs, candidates, of_others)
+        if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *gone)):
+            needs += [(dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, gone)]
+            victims = _cheapest_of(partition, needs, candidates, of_others)
+        is_enough = (victims or gone or waits_above) and _covers(victims, needs)
+        if is_enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
     avoided = {a.node: None for a in partition.disruption.overdue}
     return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), p.node.score(), p.node.id), default=None)
@@ -217,6 +221,20 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
         else:
             needs.append((missing, pool))
     return needs
+
+
+def _in_the_way(partition: Partition, ask: Ask, node: Node, work: list[Ask], gone: tuple[Ask, ...]) -> list[Ask]:
+    """Of this work on the node what has to go so that all suits but room (a port, a volume, distance), the highest given
+    back first; none where that does not help.
+    """
+    suits, kept = partition.nodes.suits, dict.fromkeys(work)
+    if not suits(ask, node, (*kept, *gone)):
+        return []
+    for spared in sorted(work, key=_standing, reverse=True):
+        del kept[spared]
+        if not suits(ask, node, (*kept, *gone)):
+            kept[spared] = None
+    return list(kept)
 
 
 def _cheapest_of(

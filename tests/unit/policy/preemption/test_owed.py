@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import pytest
 from priority_clusters import PriorityCluster
-from small_clusters import RULES, cluster, over_time, stopped, submit
 
-from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, RemoveNode, SetWindow
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec, WindowSpec
 
-PORT = Constraints(ports=("TCP/0.0.0.0/8080",))
 HOUR = 3_600_000
-
-
-@pytest.mark.xfail(reason="of idle work the cheapest is chosen by amounts alone")
-@pytest.mark.parametrize("rule", RULES)
-def test_idle_work_that_has_the_port_goes_though_other_work_is_cheaper(rule: str) -> None:
-    """Where the cheapest leaves the port in use, what has it goes."""
-    s = cluster(rule=rule, nodes={"n1": 4})
-    for at, (key, where) in enumerate((("web", PORT), ("plain", Constraints()))):
-        submit(s, key, 2, at, idle=True, where=where)
-        s.schedule(at)
-    submit(s, "mine", 2, 3, queue="root.b", where=PORT)
-    assert stopped(over_time(s, 3, 600_000)) == ["web"]
 
 
 @pytest.mark.xfail(reason="what a guarantee keeps after lower work goes is tried alone, not with some of that")

@@ -8,6 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.eviction_history import HOUR_MS
+from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.decisions import Decision, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import Cause, DrainNode, Release, ReserveAsk
 from fairlead.core.model.resources import Limits
@@ -18,6 +19,7 @@ from fairlead.scheduler import Scheduler
 GROUP = {"resource.group": "true"}
 FOUR = cores(4)
 AT_ONCE = {"preemption.delay": "1s"}
+PORT = Constraints(ports=("TCP/0.0.0.0/8080",))
 RULES = pytest.mark.parametrize("rule", ["priority", "guarantee"])
 
 
@@ -261,3 +263,39 @@ def test_what_stands_before_one_that_requires_the_node_reclaims_first(first: int
     assert [d.key for d in c.decided if isinstance(d, Reserved)] == ["first", "daemon"]
     c.gone("idle")
     assert c.run()[0] == ["first@n1"]
+
+
+# -- what has to go for more than room ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+@pytest.mark.parametrize(
+    ("free", "size", "expected"),
+    [
+        pytest.param(0, 2, ["web"], id="it is enough"),
+        pytest.param(0, 3, ["plain", "web"], id="completed with the cheapest"),
+        pytest.param(2, 2, ["web"], id="there is room without it"),
+    ],
+)
+def test_idle_work_that_has_the_port_goes_though_other_work_is_cheaper(
+    rule: str, free: int, size: int, expected: list[str]
+) -> None:
+    """Where the cheapest leaves the port in use, what has it goes."""
+    c = PriorityCluster(nodes={"n1": 6 + free}, rule=rule)
+    c.fill("web", 2, 5, idle=True, where=PORT)
+    c.fill("dear", 2, 9, idle=True)
+    c.fill("plain", 2, idle=True)
+    c.submit("mine", size, queue="root.b", where=PORT)
+    started, told = c.run()
+    assert (started, sorted(told)) == ([], expected)
+
+
+def test_what_has_the_port_goes_within_what_its_queue_may_lose() -> None:
+    """Its queue may lose one, and with that neither the port nor the room would be enough."""
+    c = two_groups("priority", preemption_evictions_max="1")
+    for key, where in (("web", PORT), ("plain", Constraints())):
+        idle(c, key, 2, where=where)
+    c.submit("large", 3, 0, "root.h.b", where=PORT)
+    assert c.run() == ([], [])
+    c.submit("small", 2, 0, "root.h.b", where=PORT)
+    assert c.run() == ([], ["web"])

@@ -257,7 +257,7 @@ def test_those_that_may_try_are_put_in_order_once_for_each_visit(monkeypatch: py
 @pytest.mark.thorough
 @pytest.mark.plain
 def test_a_new_survey_for_each_attempt_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = (26, 175, 424)
+    numbers = (26, 175, 613)
     shared = [decided_in("guarantee", number) for number in numbers]
     assert sum(isinstance(d, Evict) and d.rule == "guarantee" for decided in shared for d in decided) > 9
     made: list[Survey] = []
