@@ -19,12 +19,16 @@ MARGIN_MS = 60_000
 TIMER = "leaving"
 
 
+def grace_of(ask: Ask) -> int:
+    """How long it has to stop once it is told to."""
+    return ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
+
+
 def begin(partition: Partition, ask: Ask) -> None:
     """It was told to stop: its room counts as gone, until it is overdue."""
     if partition.nominations:
         payer(ask).loosened()  # What leaves counts as gone where room is promised to others.
-    grace_ms = ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
-    due_ms = partition.now_ms + grace_ms + MARGIN_MS
+    due_ms = partition.now_ms + grace_of(ask) + MARGIN_MS
     partition.disruption.leave_by[ask] = due_ms
     partition.timers.set_earlier(due_ms, partition.name, "", TIMER)
 

@@ -34,10 +34,12 @@ def look(partition: Partition) -> None:
                 shapes.regroup(partition, ask)
                 _give_up_what_is_closed(partition, ask)
                 changed = True
+            if ask.reserved_on is not None:
+                partition.nodes.reserved_again[ask] = None
         if app.swapping:
             _call_off_swaps(partition, app)
+    partition.books_version += 1  # What came too near to one may have work stopped now.
     if changed:
-        partition.books_version += 1
         partition.reserving.look_again()
     due_ms = windows.next_ms(now_ms)
     if due_ms is not None:

@@ -89,14 +89,22 @@ class Windows(Declared[WindowSpec]):
 
     # -- what is in the way of an ask -----------------------------------------------------------------------------
 
-    def ahead_of(self, ask: Ask, now_ms: int) -> Iterator[tuple[WindowSpec, int, int]]:
-        """The windows that it would run into if it started now, and when each begins and ends."""
+    def ahead_of(self, ask: Ask, now_ms: int, within_ms: int = 0) -> Iterator[tuple[WindowSpec, int, int]]:
+        """The windows that it would run into if it started now, or so much later, and when each begins and ends."""
         limit_ms = ask.limit_ms
         for spec in self._specs.values():
             times = occurrence(spec, now_ms)
-            if times is None or (limit_ms is not None and now_ms + limit_ms <= times[0]) or is_for(spec, ask.app):
+            if (
+                times is None
+                or (limit_ms is not None and now_ms + within_ms + limit_ms <= times[0])
+                or is_for(spec, ask.app)
+            ):
                 continue
             yield spec, *times
+
+    def let(self, ask: Ask, node: Node, now_ms: int, within_ms: int = 0) -> bool:
+        """Whether it would run into none that keeps this node free if it started now, or so much later."""
+        return not any(covers(spec, node) for spec, _, _ in self.ahead_of(ask, now_ms, within_ms))
 
     def where(self, partition: Partition, ask: Ask) -> Constraints:
         """Where it may run if it starts now."""

@@ -17,7 +17,6 @@ from fairlead.core.books.nominations import limit_short_of_kept, queue_short_of_
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.volume_limits import is_beyond
-from fairlead.core.books.windows import covers
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
@@ -203,8 +202,7 @@ class _Future:
 
     def is_before_windows(self, start_ms: int, node: Node) -> bool:
         """Whether it would be over before a window that keeps the node free."""
-        ahead = self._partition.admission.windows.ahead_of(self._ask, start_ms)
-        return not any(covers(spec, node) for spec, _, _ in ahead)
+        return self._partition.admission.windows.let(self._ask, node, start_ms)
 
     def _free_on(self, node: Node) -> Book:
         if node not in self._free:

@@ -30,7 +30,7 @@ from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Plan, Search
-from fairlead.policy.preemption.protection import may_stop_others
+from fairlead.policy.preemption.protection import in_time, may_stop_others
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
@@ -160,13 +160,15 @@ def _plan(
         return None, False
     if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
         return taken_back, True
-    young_idle = (a.started_seq for a in partition.idle.running if partition.is_young(a, ask))
-    later_seq, is_common = min(young_idle, default=NONE_LATER), ask.spec.allow_preempt_other
+    idle = list(partition.idle.running)
+    young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
+    later_seq = min(young_idle, default=NONE_LATER)
+    is_common = ask.spec.allow_preempt_other and len(in_time(partition, ask, idle)) == len(idle)
     plan = None
     if weaker or may_stop_others(partition, ask):
         search = Search(partition, ask, weaker)
         plan = search.best(lines.stoppable)
-        is_common = is_common and not search.candidates.has_history
+        is_common = is_common and not (search.candidates.has_history or search.candidates.is_late)
         later_seq = min(later_seq, search.candidates.later_seq)
     return plan, is_common and all(other.seq < later_seq for other in equals)
 

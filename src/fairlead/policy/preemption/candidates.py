@@ -22,7 +22,7 @@ from fairlead.core.model.resources import Book
 from fairlead.policy.order.effective_priority import Reach, rank
 from fairlead.policy.order.victim_index import Most
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import is_spared, least_above, overdrawn, within, within_guarantees
+from fairlead.policy.preemption.protection import in_time, is_spared, least_above, overdrawn, within, within_guarantees
 
 NONE_LATER = 2**62
 
@@ -39,6 +39,10 @@ class Candidates:
         self.later_seq = NONE_LATER
         """When the first of the work started that was passed over because the ask waited then: of asks that came after
         that, some may have it stopped.
+        """
+        self.is_late = False
+        """Some was passed over because the ask would reach into a window when it has left: one that is over earlier may
+        have it stopped.
         """
         self.has_history = partition.disruption.has_history(ask)
         rooms = {queue: _room_within(queue, ask) for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed}
@@ -68,7 +72,8 @@ class Candidates:
         found = [a for a in node.allocations if self._may_go(a)]
         if self.above:
             found += [a for a in self._elsewhere(among_own) if a.node is not node]
-        found.sort(key=self._importance)
+        count, found = len(found), sorted(in_time(self.partition, self.ask, found, node), key=self._importance)
+        self.is_late = self.is_late or len(found) < count
         kept = dict.fromkeys(self._within_guarantees(found[::-1], among_own)[::-1])
         passed_over = [a for a in found if a not in kept]
         found = list(kept)

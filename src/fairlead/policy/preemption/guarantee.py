@@ -25,7 +25,7 @@ from fairlead.core.books.nominations import kept_under
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
-from fairlead.policy.preemption.protection import is_spared, overdrawn, within
+from fairlead.policy.preemption.protection import in_time, is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
     Survey,
@@ -70,7 +70,7 @@ def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     chosen = list(choice.victims)
     victims = _as_many_as_needed(partition, ask, choice.node, chosen)
     if not victims:
-        more = _more_victims(snapshots, ask, found, chosen, most)
+        more = _more_victims(snapshots, ask, in_time(partition, ask, found, choice.node), chosen, most)
         victims = _as_many_as_needed(partition, ask, choice.node, chosen + more)
         if not victims:
             return None
@@ -159,7 +159,7 @@ def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator
 
 
 def _choose_node(
-    partition: Partition, ask: Ask, found: Iterable[Ask], most: dict[Queue, int], snapshots: QueueSnapshots
+    partition: Partition, ask: Ask, found: list[Ask], most: dict[Queue, int], snapshots: QueueSnapshots
 ) -> Plan | None:
     """`most`: so much may be stopped of these queues and below."""
     if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
@@ -170,7 +170,7 @@ def _choose_node(
         if with_room:
             return Plan(ask, min(with_room, key=lambda n: n.id), ())
     avoided = {a.node: None for a in partition.disruption.overdue}  # What is stopped there may not leave either.
-    may_go = by_node(found)
+    may_go = by_node(in_time(partition, ask, found))
     worth_a_look = [
         (node in avoided, count, node.id, node)
         for node, on_node in may_go.items()

@@ -1,9 +1,9 @@
 """Protection: running work that outranked others may not stop now, though they stand above it.
 
 Decides what is spared because it has not run for long (`preemption.min.runtime` of its queue, `minRuntime` of its
-class), because its queue has lost enough within the hour (`preemption.evictions.max`), or because it was stopped for
-the same ask before and nothing new has come since. Never chooses among the rest. Invariant: what is spared for a
-time is looked at again when that time is over.
+class), because its queue has lost enough within the hour (`preemption.evictions.max`), because it was stopped for the
+same ask before and nothing new has come since, or because that ask would reach into a window when it has left. Never
+chooses among the rest. Invariant: what is spared for a time is looked at again when that time is over.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from fairlead.core.acts.terminating import grace_of
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.eviction_history import work_name
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
@@ -41,6 +43,16 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
         named = (preemptor.app.id, preemptor.key, victim.node.id)
         partition.out.append(LoopBroken(*named, work_name(victim), 1, partition.name))
     return True
+
+
+def in_time(partition: Partition, preemptor: Ask, work: list[Ask], node: Node | None = None) -> list[Ask]:
+    """Those of some work after whose grace the preemptor may still start on the node (None: on theirs): if it reached
+    into a window by then, they would be stopped in vain. What does not run yet leaves at once.
+    """
+    windows, now_ms = partition.admission.windows, partition.now_ms
+    if not windows:
+        return work
+    return [a for a in work if a.node is None or windows.let(preemptor, node or a.node, now_ms, grace_of(a))]
 
 
 def _evictions_left(partition: Partition, queue: Queue) -> int:

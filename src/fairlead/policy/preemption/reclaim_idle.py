@@ -33,7 +33,7 @@ from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
-from fairlead.policy.preemption.protection import is_spared, may_stop_others, overdrawn, within
+from fairlead.policy.preemption.protection import in_time, is_spared, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
@@ -176,9 +176,9 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     may_go = by_node(found)
     plans = []
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
-        stoppable, gone = may_go.get(node, []), tuple(leaving.get(node, ()))
+        stoppable, gone = in_time(partition, ask, may_go.get(node, [])), tuple(leaving.get(node, ()))
+        candidates = in_time(partition, ask, found, node) if above else stoppable
         needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
-        candidates = found if above else stoppable
         victims = _cheapest_of(partition, needs, candidates, of_others)
         if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *gone)):
             needs += [(dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, gone)]
@@ -224,8 +224,8 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
 
 
 def _in_the_way(partition: Partition, ask: Ask, node: Node, work: list[Ask], gone: tuple[Ask, ...]) -> list[Ask]:
-    """Of this work on the node what has to go so that all suits but room (a port, a volume, distance), the highest given
-    back first; none where that does not help.
+    """Of this work on the node what has to go so that all suits but room (a port, a volume, distance), the highest
+    given back first; none where that does not help.
     """
     suits, kept = partition.nodes.suits, dict.fromkeys(work)
     if not suits(ask, node, (*kept, *gone)):

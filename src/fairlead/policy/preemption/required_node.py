@@ -15,6 +15,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.resources import Book, add_to, fits_in, take_from
 from fairlead.policy.order.victim_index import leaves_for_others
+from fairlead.policy.preemption.protection import in_time
 from fairlead.policy.preemption.victims import reluctance, stop_for
 
 
@@ -104,7 +105,7 @@ def _victims(
     names = {name for name, _ in ask.items}
     found = [
         a
-        for a in (*node.allocations, *newcomers)
+        for a in in_time(partition, ask, [*node.allocations, *newcomers], node)
         if not a.required_node
         and a.priority <= ask.priority
         and a.evict_cause is None
