@@ -73,6 +73,18 @@ def test_only_a_guarantee_reaches_beyond_the_group(rule: str, case: str, more: d
         assert c.run(1_000) == ([], []), case
 
 
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+@pytest.mark.parametrize("priority", [4, 5])
+def test_where_rank_decides_a_higher_priority_stops_idle_work_of_another_group_as_any_work(
+    rule: str, priority: int
+) -> None:
+    c = two_groups(rule, mine=Limits({}))
+    idle(c, "borrows", 4, priority=4)
+    c.submit("mine", 4, priority, "root.h.b")
+    assert c.run(30_000) == ([], ["borrows"] if priority > 4 and rule != "guarantee" else [])
+    assert {how for _, how in stopped(c)} <= {"priority"}
+
+
 @RULES
 def test_an_ask_that_stops_nobody_takes_nothing_from_other_groups(rule: str) -> None:
     """`Never` is about preemption; what its own group lends is its own."""

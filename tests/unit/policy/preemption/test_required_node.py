@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
+from priority_clusters import PriorityCluster, on
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Evict
@@ -205,3 +206,20 @@ def test_what_has_only_started_is_not_stopped_for_want_of_the_room_of_another_on
     assert would_stop(partition, asks["daemon"], node, asks["newcomer"])
     partition.now_ms += 1
     assert not would_stop(partition, asks["daemon"], node, asks["newcomer"])
+
+
+@pytest.mark.parametrize("policy", ["default", "disabled"])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("priority", [0, 1])
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_equals_and_what_is_nobodys_victim_make_room_by_guarantee_alone(
+    rule: str, priority: int, enabled: bool, policy: str
+) -> None:
+    """As in YuniKorn; where rank decides the ask stops what any other may: strictly lower, unless that is off."""
+    leaves = QueueSpec(name="a", properties={"preemption.policy": policy}), QueueSpec(name="b")
+    c = PriorityCluster(*leaves, nodes={"n1": 4}, rule=rule, enabled=enabled)
+    c.fill("work", 4)
+    c.node("n2", 4)
+    c.submit("daemon", 1, priority, "root.b", tags=on("n1"))
+    is_stopped = rule == "guarantee" or (priority > 0 and enabled and policy == "default")
+    assert c.run()[1] == (["work"] if is_stopped else [])
