@@ -82,8 +82,8 @@ class Candidates:
             found.sort(key=lambda a: not broken[a])
         return found, passed_over
 
-    def one_by_one(self, work: list[Ask]) -> list[Ask]:
-        """The order in which each of these is tried alone: what is given back first is tried last."""
+    def lowest_first(self, work: Iterable[Ask]) -> list[Ask]:
+        """These in the order in which they go: what is given back first comes last."""
         return sorted(work, key=lambda a: (not self.violates([a]).get(a), self._importance(a)), reverse=True)
 
     def violates(self, victims: Iterable[Ask]) -> dict[Ask, tuple[str, ...]]:
@@ -91,9 +91,11 @@ class Candidates:
         budgets, left = self.partition.admission.budgets, self.budgets_left
         return violated(left, ((victim, budgets.protecting(victim)) for victim in victims)) if left else {}
 
-    def may_go_alone(self, victim: Ask, among_own: bool) -> bool:
-        """Whether its queues could lose it where they lose nothing else."""
-        return bool(self._within_guarantees([victim], among_own)) and not overdrawn(self.partition, [victim])
+    def beside(self, victim: Ask, work: list[Ask], among_own: bool) -> list[Ask]:
+        """The victim, and as many of the first of this work as may go beside it; nothing where it may not go itself."""
+        found = self._within_guarantees([victim, *work], among_own)
+        found = within(overdrawn(self.partition, found), found)
+        return found if found[:1] == [victim] else []
 
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""

@@ -28,6 +28,8 @@ from fairlead.policy.preemption.victims import by_node
 
 NODES_MAX = 64
 """Nodes looked at closely for one ask once there is a plan; up to so many nodes the plan is the best of all."""
+TOGETHER_MAX = 16
+"""So many of what guarantees pass over on one node are tried with lower work; all others by themselves."""
 Harm = tuple[int, tuple[int, ...], int, int, int, int, int, str]
 
 
@@ -212,16 +214,30 @@ class Search:
             fewer = within(most, reversed(candidates))
             chosen = self._reprieved(node, bounds, leaving, fewer[::-1])
             passed_over = [*passed_over, *(v for v in candidates if v not in fewer)]
-        return chosen if chosen is not None else self._one_of(passed_over, node, bounds, leaving, among_own)
+        if chosen is not None or not passed_over:
+            return chosen
+        work = dict.fromkeys(candidates, True) | dict.fromkeys(passed_over, False)
+        return self._with_one_of(work, node, bounds, leaving, among_own)
 
-    def _one_of(
-        self, work: list[Ask], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
+    def _with_one_of(
+        self, work: dict[Ask, bool], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
     ) -> dict[Ask, None] | None:
-        """The first of these that is enough by itself: what would go before uses up what its queue may lose."""
-        for victim in self.candidates.one_by_one(work):
-            chosen = self._reprieved(node, bounds, leaving, [victim])
-            if chosen and self.candidates.may_go_alone(victim, among_own):
-                return chosen
+        """The first of this work that was passed over (False) and is enough, by itself or with lower work: all of that
+        together uses up what its queue may lose. Where only room counts, one of a leaf stands for all of its size.
+        """
+        lower: list[Ask] = []
+        tried: set[tuple[object, ...]] = set()
+        only_room = self._only_room_counts(node)
+        is_possible = all(bound.copy(work).is_kept for bound in bounds)
+        for victim in self.candidates.lowest_first(work) if is_possible else ():
+            alike = (victim.app.queue, victim.items) if only_room else (victim,)
+            if not work[victim] and alike not in tried:
+                tried.add(alike)
+                beside = self.candidates.beside(victim, lower if len(tried) <= TOGETHER_MAX else [], among_own)
+                chosen = self._reprieved(node, bounds, leaving, [*beside[:1], *beside[:0:-1]])
+                if chosen:
+                    return chosen
+            lower.append(victim)
         return None
 
     def _reprieved(
@@ -244,8 +260,10 @@ class Search:
 
     def _suits(self, node: Node, gone: Collection[Ask]) -> bool:
         """Whether the node suits it, room apart; nothing that is promised to weaker asks is in the way."""
-        only_room_counts = self.plain and not node.keeps_away
-        return only_room_counts or self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
+        return self._only_room_counts(node) or self.partition.nodes.suits(self.ask, node, (*gone, *self.weaker))
+
+    def _only_room_counts(self, node: Node) -> bool:
+        return self.plain and not node.keeps_away
 
     def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.decisions import Reserved
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release, RemoveNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec, RetrySpec
 from fairlead.policy.preemption.protection import least_above
@@ -128,3 +129,35 @@ def test_a_leaf_gives_what_the_tightest_guarantee_on_its_way_leaves() -> None:
     c.finished("b")
     c.finished("a0")
     assert least_above(part, (), {}, a, "vcore") == 0
+
+
+@pytest.mark.parametrize(
+    ("least", "needs", "expected"),
+    [
+        pytest.param(2, (1, 11), ["low3", "p"], id="with one of the low ones"),
+        pytest.param(2, (2, 9), ["p"], id="alone where that is enough"),
+        pytest.param(4, (1, 11), [], id="not below the guarantee"),
+        pytest.param(2, (4, 1), ["low1", "low2", "low3"], id="not where lower work is enough"),
+    ],
+)
+def test_work_above_what_a_guarantee_lets_go_is_stopped_with_some_of_it(
+    least: int, needs: tuple[int, int], expected: list[str]
+) -> None:
+    """All of the low ones that may go leave no part of the guarantee to lose; `p` has the memory."""
+
+    def size(count: int, memory: int) -> Resources:
+        return Resources({"vcore": count * 1000, "memory": memory})
+
+    def work(key: str, amount: Resources, priority: int, queue: str) -> None:
+        c.handle(AddApplication(ApplicationSpec(id=key, queue=queue)))
+        c.handle(AddAsks((AskSpec(application=key, key=key, resources=amount, priority=priority),)))
+        c.run()
+
+    c = PriorityCluster(leaf("a", least), leaf("b"), nodes={"x": 1}, rule="both")
+    c.handle(RemoveNode("x"))
+    c.handle(AddNode(NodeSpec(id="n1", capacity=size(7, 14))))
+    work("p", size(2, 10), 2, "root.a")
+    for i in range(4):
+        work(f"low{i}", size(1, 1), 0, "root.a")
+    work("hi", size(*needs), 9, "root.b")
+    assert sorted(e.key for e in c.evictions()) == expected
