@@ -104,6 +104,37 @@ def test_a_file_without_a_root_of_its_own_and_one_that_is_wrong() -> None:
         merged(queue("c"), text="partitions:\n  - name: default\n    queues: 7\n")
 
 
+QUEUES_OF = "partitions:\n- name: default\n  queues:\n  - name: root\n    queues:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "parent", "paths"),
+    [
+        ('partitions:\n- queues: [{name: root, submitacl: "*"}]\n', "root", ["root", "root.c"]),
+        ('partitions:\n- {name: "", queues: [{name: root}]}\n', "root", ["root", "root.c"]),
+        ("partitions:\n- {name: ~, queues: [~, {name: root}]}\n", "root", ["root", "root.c"]),
+        (QUEUES_OF, "root", ["root", "root.c"]),
+        (
+            QUEUES_OF + "    - &t {name: a, parent: true, queues: [{name: x}]}\n    - {<<: *t, name: b}\n",
+            "root.b",
+            ["root", "root.a", "root.a.x", "root.b", "root.b.x", "root.b.c"],
+        ),
+        (
+            QUEUES_OF + "    - {name: a, queues: &s [{name: x}]}\n    - {name: b, queues: *s}\n",
+            "root.a",
+            ["root", "root.a", "root.a.x", "root.a.c", "root.b", "root.b.x"],
+        ),
+    ],
+    ids=["no name", "empty name", "empty entries", "empty queues", "merged", "alias"],
+)
+def test_a_queue_is_added_in_one_place_however_the_file_says_its_parent(
+    text: str, parent: str, paths: list[str]
+) -> None:
+    """What the file itself says stays: the default partition by no name, an empty list, merges and aliases."""
+    found, flaws = merged(queue("c", parent), text=text)
+    assert (list(found), flaws) == (paths, {})
+
+
 async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], Any]) -> None:
     client = Client(server)
     loop = asyncio.get_running_loop()

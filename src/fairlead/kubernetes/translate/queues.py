@@ -20,6 +20,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.kubernetes.objects import Amounts, Part, Text, Thing
 
 _NAMES = {"cpu": "vcore"}
+_MERGE, _NULL = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:null"
 
 
 class QueueObjectSpec(Part, frozen=True):
@@ -61,7 +62,7 @@ def with_queues(text: str, source: str, queues: Iterable[QueueObject]) -> tuple[
     spec = queues_of(text, source)
     flaws: dict[str, str] = {}
     fit: list[QueueObject] = []
-    known = set(_tree(yaml_node(text or BUILT_IN)))
+    known = set(_tree(_written_out(yaml_node(text or BUILT_IN))))
     for queue in sorted(queues, key=lambda q: (q.path.count("."), q.path)):
         if queue.path in known:
             flaws[queue.metadata.name] = f"the queue file has a queue {queue.path}, which comes first"
@@ -107,18 +108,39 @@ def _those_that_can(
 
 def _together(text: str, queues: Sequence[QueueObject]) -> str:
     """The text with these queues in it, parents first. Raises `KeyError` for one whose parent is not there."""
-    document = yaml_node(text or BUILT_IN)
+    document = _written_out(yaml_node(text or BUILT_IN))
     tree = _tree(document)
     for queue in queues:
         above = tree[queue.spec.parent.lower()]
         children = _value(above, "queues")
         if not isinstance(children, yaml.SequenceNode):
             children = _node([])
+            above.value = [pair for pair in above.value if pair[0].value != "queues"]
             above.value.append((_node("queues"), children))
         made = _node(_declared(queue))
         children.value.append(made)
         tree[queue.path] = made
     return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
+
+
+def _written_out(node: Any) -> Any:
+    """A copy without aliases and merges: each queue stands in one place, where something can be added to it alone."""
+    if isinstance(node, yaml.SequenceNode):
+        return yaml.SequenceNode(node.tag, [_written_out(item) for item in node.value], flow_style=node.flow_style)
+    if not isinstance(node, yaml.MappingNode):
+        return yaml.ScalarNode(node.tag, node.value, style=node.style)
+    pairs = _own_and_merged(node).values()
+    return yaml.MappingNode(node.tag, [(key, _written_out(value)) for key, value in pairs], flow_style=node.flow_style)
+
+
+def _own_and_merged(mapping: Any) -> dict[str, tuple[Any, Any]]:
+    """Key and value by key: what the mapping says itself comes before what it merges, and that in order."""
+    found = {key.value: (key, value) for key, value in mapping.value if key.tag != _MERGE}
+    for key, value in mapping.value:
+        for source in (value.value if isinstance(value, yaml.SequenceNode) else [value]) if key.tag == _MERGE else ():
+            for name, pair in _own_and_merged(source).items():
+                found.setdefault(name, pair)
+    return found
 
 
 def _declared(queue: QueueObject) -> dict[str, Any]:
@@ -141,14 +163,11 @@ def _declared(queue: QueueObject) -> dict[str, Any]:
 
 def _tree(document: Any) -> dict[str, Any]:
     """The queues of the cluster's partition by path, as nodes of the text; the root may be left out there."""
-    partitions = _value(document, "partitions")
     found: dict[str, Any] = {}
-    for partition in partitions.value if isinstance(partitions, yaml.SequenceNode) else ():
-        name = _value(partition, "name")
-        if name is None or name.value.lower() != DEFAULT_PARTITION:
+    for partition in _mappings(document, "partitions"):
+        if _name(partition) not in ("", DEFAULT_PARTITION):
             continue
-        queues = _value(partition, "queues")
-        roots = queues.value if isinstance(queues, yaml.SequenceNode) else []
+        roots = _mappings(partition, "queues")
         found["root"] = partition
         for queue in roots:
             _enter(found, queue, "" if _name(queue) == "root" and len(roots) == 1 else "root.")
@@ -158,19 +177,24 @@ def _tree(document: Any) -> dict[str, Any]:
 def _enter(found: dict[str, Any], queue: Any, before: str) -> None:
     path = before + _name(queue)
     found[path] = queue
-    children = _value(queue, "queues")
-    for child in children.value if isinstance(children, yaml.SequenceNode) else ():
+    for child in _mappings(queue, "queues"):
         _enter(found, child, f"{path}.")
 
 
 def _name(queue: Any) -> str:
     name = _value(queue, "name")
-    return str(name.value).lower() if name is not None else ""
+    return "" if name is None or name.tag == _NULL else str(name.value).lower()
+
+
+def _mappings(mapping: Any, key: str) -> list[Any]:
+    """What a list has; empty entries do not count."""
+    found = _value(mapping, key)
+    entries = found.value if isinstance(found, yaml.SequenceNode) else ()
+    return [entry for entry in entries if isinstance(entry, yaml.MappingNode)]
 
 
 def _value(mapping: Any, key: str) -> Any:
-    pairs = mapping.value if isinstance(mapping, yaml.MappingNode) else ()
-    return next((value for name, value in pairs if name.value == key), None)
+    return next((value for name, value in mapping.value if name.value == key), None)
 
 
 def _node(value: Any) -> Any:
