@@ -52,7 +52,7 @@ def test_the_value_is_there_and_all_else_as_it_was(path: str, keys: tuple[str, .
     for key in keys:
         assert isinstance(found, dict)
         found = found[key]
-    assert found == value
+    assert str(found) == value
     assert {line.strip() for line in FILE.splitlines() if "#" in line} <= {
         line.strip() for line in changed.splitlines()
     }
@@ -67,3 +67,23 @@ def test_a_queue_that_the_file_has_not_is_said() -> None:
         with_value(FILE, "root.made", ("properties", "priority.offset"), "1")
     with pytest.raises(NotThere, match="cannot be read"):
         with_value("a: [", "root", ("x",), "1")
+
+
+ODD = """\
+%YAML 1.1
+---
+partitions:
+- name: default
+  queues:	# without a root of its own
+  - {name: a, properties: &x {priority.offset: "1"}}
+  - {name: b, properties: &x {priority.offset: "2"}}
+...
+"""
+
+
+def test_a_file_that_the_service_takes_is_taken() -> None:
+    """Its root left out, a queue on one line, a name of an anchor used twice, a tab before a comment, its end."""
+    changed = with_value(ODD, "root.B", ("properties", "priority.offset"), "7")
+    assert changed == ODD.replace('"2"', "7")
+    with pytest.raises(NotThere, match="by hand"):
+        with_value(ODD, "root", ("properties", "priority.offset"), "7")
