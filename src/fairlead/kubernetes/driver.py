@@ -64,7 +64,7 @@ class Orders:
             elif isinstance(decision, Reserved | Unreserved):
                 self._nominated(decision)
             elif isinstance(decision, AskRejected):
-                self._ask_refused(decision)
+                yield from self._ask_refused(decision)
             elif isinstance(decision, ApplicationAccepted):
                 self._informer.placeholders.complete(decision.id)
             elif isinstance(decision, ApplicationRejected):
@@ -140,14 +140,15 @@ class Orders:
             known.nominated = node
             self._informer.acts.append(Nominate(known.name, node))
 
-    def _ask_refused(self, decision: AskRejected) -> None:
+    def _ask_refused(self, decision: AskRejected) -> Iterator[Event]:
         known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.foreign:
             return
         if known.bound:
             known.flaw = decision.reason.sentence()
         else:
-            self._informer.stand(known, Books.OUT)
+            # Of one that waits and has become too large the smaller ask is there still.
+            yield from self._informer.withdraw(known)
             self._refused_pods.note(known, decision.reason.code, decision.reason.sentence())
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:

@@ -55,6 +55,19 @@ def test_a_pod_beyond_a_quota_is_tried_a_second_later() -> None:
     assert binds(cluster.acts()) == {"b": "n1"}
 
 
+def test_a_waiting_pod_that_grows_beyond_a_quota_is_not_placed_as_what_it_was() -> None:
+    """It waits until there is room for what it is now."""
+    cluster = Cluster(QUOTA % 2)
+    cluster.pod("a", "1")
+    cluster.acts()
+    cluster.pod("a", "3")
+    cluster.node("n1", "8")
+    acts = cluster.acts()
+    assert (told(acts), binds(acts), cluster.used("n1")) == ({"a": "quota-exceeded"}, {}, 0)
+    cluster.driver.configure(load_text(QUOTA % 4), 0)
+    assert (binds(cluster.acts()), cluster.used("n1")) == ({"a": "n1"}, 3_000)
+
+
 def test_pods_beyond_a_quota_are_tried_at_once_when_the_queue_file_changes() -> None:
     """The one that came first is first."""
     cluster = beyond_a_quota()
