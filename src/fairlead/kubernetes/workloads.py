@@ -260,6 +260,11 @@ class Workloads:
             return
         stand_in.stopping = str(decision.cause)
         yield from self._gone(known, stand_in)
+        is_last = not known.stand_ins and next(self._members(known), None) is None
+        if decision.cause is Cause.TIMEOUT and known.phase is Phase.STARTING and is_last:
+            # It was told to go on and never did, or was suspended again before anybody heard that it had.
+            known.phase, known.pausing = Phase.WAITING, True
+            self.pauses.append(known.spec.name.uid)
         if decision.cause in (Cause.PLACEHOLDER_REPLACED, Cause.TIMEOUT):
             return
         if known.begun:

@@ -227,6 +227,20 @@ def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -
     assert suspensions(cluster.acts()) == {"wide": False}
 
 
+def test_a_job_that_was_let_go_and_never_went_on_is_tried_again() -> None:
+    """Somebody suspended it again before anybody heard that it had gone on, or the API server refused it for good."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.now = 901_000
+    cluster.acts()
+    assert cluster.used("n1") == 0
+    assert cluster.driver.informer.workloads.pauses == ["j-train"]
+    cluster.driver.try_again("j-train", cluster.now)
+    assert suspensions(cluster.acts()) == {"train": False}
+
+
 def test_what_is_wrong_with_a_job_is_said_at_the_job() -> None:
     """Another scheduler's pods, a bad number, a queue that is not there."""
     cluster = Jobs(QUEUES.replace("{name: default}, {", "{").replace(", {name: fixed, value: root.default}", ""))
