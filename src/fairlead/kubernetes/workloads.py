@@ -167,10 +167,14 @@ class Workloads:
             return
         members = list(self._members(known))
         if spec.suspended is None:
-            if any(member.bound for member in members):
+            if any(member.bound or member.books is Books.PLACED for member in members):
                 known.phase = Phase.RUNNING
                 yield from informer.placeholders.release_members(spec.application)
                 return
+            for member in members:
+                # An earlier group of this name had begun: they waited as plain pods.
+                if member.books is Books.WAITING:
+                    yield from informer.withdraw(member)
             ready = [m for m in members if not (m.leaving or m.flaw or m.refused) and informer.reader.has_claims(m)]
             if len(ready) < spec.min_member:
                 if len(members) <= TOLD_EACH or not known.told <= len(members) < 2 * known.told:

@@ -346,6 +346,40 @@ def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -
     assert sorted(binds(cluster.acts())) == ["a", "c"]
 
 
+def _made_anew(cluster: Jobs, size: int) -> None:
+    """The group is deleted, and there is another one of its name."""
+    cluster.driver.take(Deleted(POD_GROUPS, "default", "ring", "g-ring"), cluster.now)
+    meta = {"name": "ring", "namespace": "default", "uid": "g-ring-2"}
+    cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
+
+
+def test_pods_that_wait_start_together_also_by_a_group_that_was_made_anew() -> None:
+    """They had been in line by the group before, for which one of them was enough."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    for name in "abc":
+        cluster.in_group(name, "ring")
+    cluster.bind_all(cluster.acts())
+    cluster.gone("a")
+    _made_anew(cluster, 2)
+    assert binds(cluster.acts()) == {}
+    cluster.node("n2", "1")
+    assert binds(cluster.acts()) == {"b": "n1", "c": "n2"}
+
+
+def test_what_is_on_its_way_to_its_node_stays_there_when_its_group_is_made_anew() -> None:
+    """Its place is not given to another, and the group has begun."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    cluster.in_group("a", "ring")
+    assert binds(cluster.acts()) == {"a": "n1"}
+    _made_anew(cluster, 1)
+    assert binds(cluster.acts()) == {}
+    assert cluster.used("n1") == 1000
+
+
 def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     """The stand-in that was there looks for another place, and the job still starts as a whole."""
     cluster = Jobs(QUEUES)
