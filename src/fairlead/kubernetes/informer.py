@@ -150,9 +150,8 @@ class Informer:
             before = known.spec
             assert known.pod is not None
             known.spec = self.reader.spec_of(known.pod, known, known.foreign)
-            if known.books is Books.OUT or known.spec == before:
-                continue
-            yield self.reader.described(known)
+            if known.books is not Books.OUT and known.spec != before:
+                yield self.reader.described(known)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -254,6 +253,8 @@ class Informer:
                 return
             self.stand(known, Books.WAITING)
         yield AddAsks((self.reader.ask(known),), self.partition)
+        if known.books is not Books.OUT:
+            known.refused = None
         if known.books is Books.PLACED:
             if known.flaw and not known.foreign:  # it was refused
                 known.only_uses_room()

@@ -175,7 +175,7 @@ class Workloads:
                 # An earlier group of this name had begun: they waited as plain pods.
                 if member.books is Books.WAITING:
                     yield from informer.withdraw(member)
-            ready = [m for m in members if not (m.leaving or m.flaw or m.refused) and informer.reader.has_claims(m)]
+            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
             if len(ready) < spec.min_member:
                 if len(members) <= TOLD_EACH or not known.told <= len(members) < 2 * known.told:
                     known.told = len(members)

@@ -380,6 +380,29 @@ def test_what_is_on_its_way_to_its_node_stays_there_when_its_group_is_made_anew(
     assert cluster.used("n1") == 1000
 
 
+def test_a_pod_that_was_refused_keeps_no_group_from_starting() -> None:
+    """Neither while it is refused nor since it was taken: the quota is asked for the group's room."""
+    cluster = Jobs("quotas: [{name: small, queue: root.default, resources: {vcore: 2}}]\n" + QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    cluster.pod("x")
+    cluster.bind_all(cluster.acts())
+    cluster.node("n2", "1")
+    cluster.in_group("a", "ring")
+    cluster.bind_all(cluster.acts())
+    cluster.in_group("b", "ring")
+    cluster.acts()
+    refused = cluster.driver.informer.pod_store.by_uid["u-b"]
+    assert refused.refused is not None
+    cluster.gone("a")
+    _made_anew(cluster, 1)
+    assert binds(cluster.acts()) == {}, "no room yet: the group's stand-in and its pod do not both fit into the quota"
+    cluster.gone("x")
+    cluster.now = 1_000
+    assert binds(cluster.acts()) == {"b": "n2"}
+    assert refused.refused is None
+
+
 def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     """The stand-in that was there looks for another place, and the job still starts as a whole."""
     cluster = Jobs(QUEUES)
