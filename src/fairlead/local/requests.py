@@ -89,6 +89,7 @@ class Intake:
         self._request, self._digest = request, digest
         self._placings: list[Placing] | None = None
         self._keys: list[str] = []
+        """Of what was entered; a turn that was taken back may have left some that were not."""
         self._count = sum(each.count for each in specs)
         """Jobs and parts of arrays in all."""
         self._has_classes = any(each.priority_class for each in specs)
@@ -100,8 +101,17 @@ class Intake:
         """The jobs that it brings."""
         return self._specs
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of what is in the book, once a step is durable."""
+        return tuple(self._keys)
+
     def step(self, jobs: Jobs, turn: Turn, most: int) -> Submitted | None:
-        """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered."""
+        """Enter `most` more jobs; None: there are more to come. Raises `Refusal` when nothing was entered.
+
+        It may be called again for a turn that was taken back, where another request met with a fault.
+        """
+        self._keys = [key for key in self._keys if jobs.numbers.was_given(int(key))]
         known = jobs.submissions.find(self._caller.uid, self._request) if self._request else None
         if known is not None:
             if known[0] != self._digest:
@@ -111,7 +121,7 @@ class Intake:
             found = _repeated(jobs, self._keys)
             if found.refused or (len(self._keys) >= len(self._specs) and self._is_whole(jobs)):
                 return found
-        if self._placings is None:
+        if self._placings is None or not self._keys:
             if (refused := self._prepare(jobs, turn)) is not None:
                 return refused
             assert self._placings is not None
@@ -216,14 +226,14 @@ def _enter_refused(jobs: Jobs, turn: Turn, placed: Placing, request: str, digest
 
 
 def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:
-    """What was answered the first time."""
+    """What was answered the first time; where only the rest of it was refused, it was taken in."""
     found = [job for key in keys if (job := jobs.get(key)) is not None]
     refused = [
         RefusedJob(job.key, job.refusal_code, job.error, "", None)
         for job in found
         if job.state is State.REJECTED and job.refusal_code
     ]
-    return Submitted(tuple(keys), tuple(refused))
+    return Submitted(tuple(keys), tuple(refused) if len(refused) == len(found) else ())
 
 
 def _enter_submission(jobs: Jobs, turn: Turn, record: JobSubmitted) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -75,9 +74,9 @@ async def guard_memory(place: MachinePlace, guard: MemoryGuard) -> None:
 
 
 async def _enter_memory(place: MachinePlace, guard: MemoryGuard, step: Step, victim: Victim | None) -> None:
-    jobs, node = place.local.jobs, place.local.node
+    local = place.local
     try:
-        told = await place.do(partial(guard.enter, jobs=jobs, step=step, victim=victim, node=node))
+        told = await place.do(lambda turn: guard.enter(turn, local.jobs, step=step, victim=victim, node=local.node))
     except Refusal:
         # While nothing can be recorded nobody can be stopped either; a later look does it.
         guard.not_entered(step)

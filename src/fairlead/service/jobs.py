@@ -28,14 +28,14 @@ from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import Notice
 from fairlead.local.placing import SUBMIT_DENIED
-from fairlead.local.requests import RefusedJob, Submitted
+from fairlead.local.requests import RefusedJob
 from fairlead.local.streams import Streams
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import api
 from fairlead.service.machine import MachineOf, MachinePlace
-from fairlead.service.orders import A_TURN, order_each, row_of
+from fairlead.service.orders import A_TURN, order_each, row_of, submit_some_a_turn
 from fairlead.service.place import CallerOf
 from fairlead.wire import arrays, orders
 from fairlead.wire import jobs as wire
@@ -94,9 +94,7 @@ def _require_kinds(place: MachinePlace, targets: Sequence[Sequence[str]]) -> Non
 
 async def _taken_in(place: MachinePlace, intake: requests.Intake) -> Sequence[str]:
     """Enter a submission, some jobs a turn; the keys of its jobs."""
-    submitted: Submitted | None = None
-    while submitted is None:
-        submitted = await place.do(lambda turn: intake.step(place.local.jobs, turn, A_TURN))
+    submitted = await submit_some_a_turn(place, intake)
     if submitted.refused:
         raise _refusal(submitted.refused)
     return submitted.keys
@@ -122,14 +120,8 @@ def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
 def _refusal(refused: Sequence[RefusedJob]) -> Refusal:
     """What a submission is answered of which some jobs were refused by the queues: 403 where it is about access."""
     details = [
-        {
-            "field": _field(each),
-            "code": each.code,
-            "message": each.sentence,
-            "queue": each.queue or None,
-            "key": each.key,
-        }
-        for each in refused
+        {"field": _field(e), "code": e.code, "message": e.sentence, "queue": e.queue or None, "key": e.key}
+        for e in refused
     ]
     first = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
@@ -267,26 +259,33 @@ async def checkpoint_job(
 @router.post("/jobs/{key}/suspend", responses=documented(404, 409))
 async def suspend_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that runs stand still until it is resumed. It keeps its room; its time limit stands still too."""
-    why = body.why if body is not None else ""
-    jobs = place.local.jobs
-    return await order_each(place, caller, key, lambda turn, one: suspend(jobs, turn, caller, one, on=True, why=why))
+    return await _switch(place, caller, key, body, on=True)
 
 
 @router.post("/jobs/{key}/resume", responses=documented(404, 409))
 async def resume_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that is suspended go on. Who suspended it may, its owner, and an administrator of its queue."""
+    return await _switch(place, caller, key, body, on=False)
+
+
+async def _switch(
+    place: MachinePlace, caller: Caller, key: str, body: orders.HoldOrder | None, *, on: bool
+) -> wire.Job:
     why = body.why if body is not None else ""
-    jobs = place.local.jobs
-    return await order_each(place, caller, key, lambda turn, one: suspend(jobs, turn, caller, one, on=False, why=why))
+
+    def act(turn: Turn, one: str) -> None:
+        suspend(place.local.jobs, turn, caller, one, on=on, why=why)
+
+    return await order_each(place, caller, key, act)
 
 
 @router.post("/jobs/{key}/signal", responses=documented(404, 409))
 async def signal_job(key: str, place: MachineOf, caller: CallerOf, body: orders.SignalOrder) -> wire.Job:
     """Send the processes of a job that runs a signal. What becomes of it then is up to them."""
-    runs: list[str] = []
+    runs: dict[str, None] = {}
 
     def act(turn: Turn, one: str) -> None:
-        runs.append(signals.signal(place.local.jobs, turn, caller, one, body.number, first=body.first))
+        runs[signals.signal(place.local.jobs, turn, caller, one, body.number, first=body.first)] = None
 
     shown = await order_each(place, caller, key, act)
     for run in runs:
@@ -348,8 +347,11 @@ async def hold_job(key: str, place: MachineOf, caller: CallerOf, body: orders.Ho
 async def release_job(key: str, place: MachineOf, caller: CallerOf, body: orders.HoldOrder | None = None) -> wire.Job:
     """Let a job that is on hold start as soon as it can. Who put it there may, and an administrator of its queue."""
     why = body.why if body is not None else ""
-    jobs = place.local.jobs
-    return await order_each(place, caller, key, lambda turn, one: holding.release(jobs, turn, caller, one, why))
+
+    def act(turn: Turn, one: str) -> None:
+        holding.release(place.local.jobs, turn, caller, one, why)
+
+    return await order_each(place, caller, key, act)
 
 
 @router.post("/jobs/{key}/reserve", responses=documented(404, 409))
@@ -386,9 +388,10 @@ async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller:
         raise Refusal("conflict", refused, field="queue")
     if left == Change():
         return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
-    jobs, more = place.local.jobs, sum(len(name) + len(value) for name, value in (left.env or {}).items())
+    more = sum(len(name) + len(value) for name, value in (left.env or {}).items())
 
     def act(turn: Turn, one: str) -> str:
+        jobs = place.local.jobs
         place.users.environment(caller, jobs.taken(caller.uid), more)
         return change(jobs, turn, caller, one, left, body.why)
 

@@ -1,4 +1,4 @@
-"""Orders about jobs: for one, or for each of several parts of an array.
+"""Orders about jobs: for one, or for each of several parts of an array; and submissions of many jobs.
 
 Decides in which order parts are taken, and what is answered. Never decides whether an order makes sense for one of
 them. Invariant: each part is ordered for itself; an order about several is refused when it is refused for all of them,
@@ -7,11 +7,12 @@ and what it makes no sense for is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fairlead.local import selection
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.jobs import Jobs
+from fairlead.local.requests import Intake, Submitted
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service import array_views
@@ -38,18 +39,20 @@ async def order_each(
     keys = await place.look(lambda scheduler, jobs: _keys(jobs, Rights(caller, scheduler), key))
     refused: list[Refusal] = []
 
-    def some(turn: Turn, part: list[str]) -> None:
+    def some(turn: Turn, part: list[str]) -> list[Refusal]:
+        found = []  # Its own: it is done again where the fault of another request takes the turn back.
         for one in part:
             try:
                 if said := act(turn, one):
-                    refused.append(Refusal("conflict", said, field="queue"))
+                    found.append(Refusal("conflict", said, field="queue"))
             except Refusal as refusal:
-                refused.append(refusal)
+                found.append(refusal)
+        return found
 
     keys = keys[::-1] if last_first else keys
     for begin in range(0, len(keys), A_TURN):
         part = keys[begin : begin + A_TURN]
-        await place.do(lambda turn, part=part: some(turn, part))  # type: ignore[misc]
+        refused += await place.do(lambda turn, part=part: some(turn, part))  # type: ignore[misc]
     if len(refused) == len(keys):
         first = refused[0]
         if keys == [key]:
@@ -58,6 +61,22 @@ async def order_each(
             first.code, f"that is for none of the {len(keys)} parts of {key}: {first.message}", field=first.field
         )
     return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
+
+
+async def submit_some_a_turn(place: MachinePlace, intake: Intake) -> Submitted:
+    """Enter a submission. What is refused on the way says which jobs are in already. Raises `Refusal`."""
+    submitted: Submitted | None = None
+    entered: Sequence[str] = ()
+    while submitted is None:
+        try:
+            submitted = await place.do(lambda turn: intake.step(place.local.jobs, turn, A_TURN))
+        except Refusal as refusal:
+            if entered:
+                said = f"{entered[0]} to {entered[-1]} of this submission are in already, at least in part; the rest is"
+                refusal.message = f"{said} not: {refusal.message}"
+            raise
+        entered = intake.keys
+    return submitted
 
 
 def _keys(jobs: Jobs, rights: Rights, key: str) -> list[str]:

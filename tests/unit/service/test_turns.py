@@ -15,14 +15,16 @@ from benchmarks.reads import measure
 from fastapi.routing import APIRoute
 
 from fairlead.core.model.resources import Resources
-from fairlead.local import requests
+from fairlead.local import placing, requests
 from fairlead.local.callers import Caller
+from fairlead.local.changes import suspend
 from fairlead.local.history_records import JobSpec
-from fairlead.runtime import Refusal
+from fairlead.runtime import Refusal, Turn, Unavailable
 from fairlead.runtime.inbox import Command
 from fairlead.runtime.lines import SERVICE
 from fairlead.service.http.app import SHARED
-from fairlead.service.orders import A_TURN
+from fairlead.service.machine import EVERYTHING
+from fairlead.service.orders import A_TURN, order_each, submit_some_a_turn
 from fairlead.service.passes import Passes, asking
 from fairlead.service.place import caller_of, reader_of
 from fairlead.service.yunikorn.watch_routes import ROUTERS
@@ -73,6 +75,76 @@ def test_what_was_broken_off_is_completed_and_never_doubled(served: Any) -> None
         served.place.runtime.do(
             lambda turn: requests.Intake(ANN, [], "r1", "other").step(served.place.local.jobs, turn, 1)
         ).result(10)
+
+
+def test_a_submission_loses_nothing_by_the_fault_of_another_request(served: Any) -> None:
+    """That one is taken back, with the jobs that were entered in the same turn: these are entered once more."""
+    runtime, busy, go_on = served.place.runtime, threading.Event(), threading.Event()
+    one = intake(5)
+    assert step(served, one, 2) is None
+    standing = runtime.read(lambda _: busy.set() or go_on.wait(50))
+    assert busy.wait(50)
+    more = runtime.do(lambda turn: one.step(served.place.local.jobs, turn, 2))
+    faulty = runtime.do(lambda turn: 1 // 0)
+    go_on.set()
+    standing.result(10)
+    assert more.result(10) is None
+    with pytest.raises(Refusal, match="fault in the service"):
+        faulty.result(10)
+    keys = step(served, one, 2).keys
+    assert len(set(keys)) == 5
+    assert [served.place.local.jobs.get(key).spec.command[1] for key in keys] == ["0", "1", "2", "3", "4"]
+
+
+def test_an_order_that_is_done_again_is_answered_once(served: Any) -> None:
+    """Where the fault of another request takes its turn back: a job that waits cannot be told to go on."""
+    key, runtime = served.submit("/bin/true", hold=True), served.place.runtime
+
+    class Place:
+        async def look(self, ask: Any) -> Any:
+            return runtime.read(lambda scheduler: ask(scheduler, served.place.local.jobs)).result(10)
+
+        async def do(self, act: Any) -> Any:
+            return runtime.do(lambda turn: (act(turn), act(turn))[1]).result(10)
+
+    def act(turn: Turn, one: str) -> None:
+        suspend(served.place.local.jobs, turn, EVERYTHING, one, on=False)
+
+    with pytest.raises(Refusal, match="waiting"):
+        asyncio.run(order_each(Place(), EVERYTHING, key, act))  # type: ignore[arg-type]
+
+
+def test_what_ends_on_the_way_says_what_is_in_already(served: Any) -> None:
+    """Nobody who submits the whole again takes the first hundred for not submitted."""
+    calls = []
+
+    class Place:
+        local = served.place.local
+
+        async def do(self, act: Any) -> Any:
+            calls.append(act)
+            if len(calls) > 2:
+                raise Unavailable("the disk is full")
+            return served.place.runtime.do(act).result(10)
+
+    with pytest.raises(Unavailable) as refused:
+        asyncio.run(submit_some_a_turn(Place(), intake(3 * A_TURN)))  # type: ignore[arg-type]
+    first = next(int(word) for word in refused.value.message.split() if word.isdigit())
+    said = f"{first} to {first + 2 * A_TURN - 1} of this submission are in already"
+    assert refused.value.message == f"{said}, at least in part; the rest is not: the disk is full"
+    with pytest.raises(Unavailable, match=r"^the disk is full$"):
+        asyncio.run(submit_some_a_turn(Place(), intake(3)))  # type: ignore[arg-type]
+
+
+def test_what_was_refused_at_its_end_alone_was_taken_in(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated request is not told that nothing was: a queue was closed after the service had broken off."""
+    assert step(served, intake(3, "r2"), 2) is None
+    plan, denial = placing.plan, placing.Denial("no-queue", "it is closed", "", by_scheduler=False)
+    monkeypatch.setattr(placing, "plan", lambda *given: [replace(each, denial=denial) for each in plan(*given)])
+    found = step(served, intake(3, "r2"), 2)
+    assert (len(found.keys), found.refused) == (3, ())
+    assert step(served, intake(3, "r2"), 2) == found
+    assert len(step(served, intake(3, "r3"), 2).refused) == len(step(served, intake(3, "r3"), 2).refused) == 3
 
 
 def test_a_quota_takes_all_or_none_in_one_turn(served: Any) -> None:
