@@ -109,12 +109,15 @@ class Orders:
             log.error("an order to the machine failed: %s", fault, exc_info=fault)
 
     def _insist(self, otherwise: str, order: Callable[[], None], pause: float = FIRST_PAUSE_S) -> None:
-        """Carry an order out, again and again as long as the system refuses. `otherwise`: for the log."""
+        """Carry an order out, again and again as long as the system refuses, or the run has not ended yet (ValueError).
+
+        `otherwise`: for the log.
+        """
 
         def carry_out() -> None:
             try:
                 order()
-            except OSError as failure:
+            except (OSError, ValueError) as failure:
                 log.warning("%s (%s); tried again in %.1f s", otherwise, failure, pause)
                 self._after(pause, lambda: self._insist(otherwise, order, min(2 * pause, LONGEST_STOP_PAUSE_S)))
 

@@ -268,7 +268,7 @@ class LocalPlace:
             if job is None or parsed is None or parsed[1] > job.attempt:
                 continue
             if job.ended or parsed[1] != job.attempt:
-                self._leave_over(report)
+                self._leave_over(job, report)
             elif job.state in ON_THE_MACHINE and not report.never_executed:
                 self._known.add(report.key)
                 self.enter_report(turn, report)
@@ -303,18 +303,17 @@ class LocalPlace:
         if run in self.unknown:
             self._orders.stop(run, grace_ms)
 
-    def _leave_over(self, report: RunReport) -> None:
-        if report.is_over:
-            self._orders.forget(report.key)
-        elif report.never_executed:
+    def _leave_over(self, job: Job, report: RunReport) -> None:
+        """What is found of an attempt that is over in the journal goes, once nothing of it runs."""
+        if report.never_executed:
             # A supervisor of an earlier service may still be about to begin: make sure that it does not.
             self._orders.stop(report.key, 0)
-            self._orders.forget(report.key)
-        else:
+        elif not report.is_over:
             log.warning(
                 "run %s is over in the journal, but its processes were still there; they are stopped", report.key
             )
-            self.machine.stop(report.key)
+            self._orders.stop(report.key, job.spec.grace_ms)
+        self._orders.forget(report.key)
 
     def register_node(self, turn: Turn, hostname: str, capacity: Resources) -> str:
         """Make this machine a node, or bring its capacity up to date; why the scheduler refused it, or nothing.

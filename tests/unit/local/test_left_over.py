@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testbed.paper import Service
+from testbed.paper import Paper, Service
 
 from fairlead.local.history_records import JobsCleaned
 from fairlead.local.job_numbers import JobNumbers
+from fairlead.local.runs import RunReport
 from fairlead.local.supervisor import run_files
 
 
@@ -67,6 +68,20 @@ def test_what_was_left_goes_at_the_next_start(restarts: Restarts) -> None:
     restarts.service.end(f"{key}-1", exit_code=0)
     restarts.files(f"{key}-1", run_files.FORGOTTEN, run_files.STDOUT)
     assert f"{key}-1" not in restarts.again()
+
+
+@pytest.mark.parametrize(("found", "grace_ms"), [({"pid": 1, "started_at_ms": 1}, 30_000), ({}, 0)])
+def test_what_runs_on_of_a_job_that_is_over_is_stopped_and_forgotten(
+    restarts: Restarts, monkeypatch: pytest.MonkeyPatch, found: dict[str, int], grace_ms: int
+) -> None:
+    """Its variables do not stay on the disk until one start more; an order is tried again where the disk is full."""
+    restarts.ended(1)
+    report = RunReport(key="1-1", **found)  # type: ignore[arg-type]
+    monkeypatch.setattr(Paper, "adopt", lambda _: [report])
+    monkeypatch.setattr(Paper, "report", lambda *_: report)
+    restarts.again()
+    assert restarts.service.paper.stopped == {"1-1": grace_ms}
+    assert restarts.service.paper.forgotten == ["1-1"]
 
 
 def test_what_has_not_been_settled_stays(restarts: Restarts) -> None:

@@ -282,3 +282,28 @@ def test_what_is_tried_again_needs_no_thread(monkeypatch: pytest.MonkeyPatch, re
             assert time.monotonic() < end, bench.told
             time.sleep(0.005)
     made.close()
+
+
+def test_the_files_of_a_run_are_cleared_up_once_its_supervisor_is_gone(
+    give: Callable[[Bench], Orders], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of what never began is told while its supervisor is still there: the machine keeps the files so long."""
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.01)
+
+    class Slow(Bench):
+        def forget(self, key: str) -> None:
+            super().forget(key)
+            if len(self.told) < 3:
+                raise ValueError("it has not ended")
+
+        def purge(self, key: str) -> None:
+            super().purge(key)
+            if len(self.told) < 6:
+                raise ValueError("it has not ended")
+
+    bench = Slow()
+    giving = give(bench)
+    giving.forget("1-1")
+    wait_for(lambda: bench.told == ["forget 1-1"] * 3)
+    giving.purge("1-1")
+    wait_for(lambda: bench.told == ["forget 1-1"] * 3 + ["purge 1-1"] * 3)
