@@ -48,8 +48,8 @@ def _of_file(path: str) -> dict[str, str]:
     from fairlead.cli.submit import read_text
 
     found: dict[str, str] = {}
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        text = line.strip()
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        text = line.lstrip()
         if not text or text.startswith("#"):
             continue
         name, equals, value = text.partition("=")

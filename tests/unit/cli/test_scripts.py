@@ -293,6 +293,13 @@ def test_the_environment_of_a_job(taking: Any, run: Run, monkeypatch: pytest.Mon
     assert body(taking)["env"] == {"A": "file", "B": "shell", "C": "env", "D": "shell"}
 
 
+def test_a_value_of_a_file_is_all_that_stands_behind_its_name(taking: Any, run: Run) -> None:
+    """Blanks at its end too, and what is the end of a line to Python alone."""
+    write("# first\r\n  A='x' \t\r\n\n \nB=a\u2028b\x0cc=d\n", "e")
+    run("submit", "--env-file", "e", "--", "true")
+    assert body(taking)["env"] == {"A": "'x' \t", "B": "a\u2028b\x0cc=d"}
+
+
 def test_the_whole_shell(taking: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what is about the shell itself and the way to the service."""
     monkeypatch.setenv("MINE", "1")
