@@ -11,15 +11,17 @@ from small_clusters import application, ask, cluster, cores, started, submit
 
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.decisions import ApplicationChanged, AskRejected, Decision, Evict, Released
+from fairlead.core.model.decisions import ApplicationChanged, AskRejected, Decision, Evict, PriorityChanged, Released
 from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
     ChangeAsk,
     Configure,
+    DrainNode,
     LabelNode,
     Release,
+    SetPriority,
     SetWindow,
 )
 from fairlead.core.model.reasons import ApplicationsAtMax
@@ -283,4 +285,26 @@ def test_a_gang_that_starts_over_counts_for_its_user_no_more_than_for_its_queue(
     ask(s, "other", "other", 1, 2_001)
     gone(s, "g", "h0", "h1", "h2", now=2_002)
     assert started(s.schedule(2_003)) == ["other@n1"]
+    check_books(s)
+
+
+def test_what_is_on_its_way_gets_the_priority_of_its_gang() -> None:
+    """With its whole application and alone; it runs with that, or waits again."""
+    s = cluster(rule="priority", nodes={"n": 4})
+    gang(s, "g", 1, 1)
+    for key in ("r0", "r1"):
+        ask(s, "g", key, 1, 1, task_group="t")
+    told = [d for d in s.schedule(1) if isinstance(d, Evict)]
+    assert len(told) == 2
+    s.handle(SetPriority("g", "", 5, "ann"), 2)
+    said = s.handle(SetPriority("g", "r1", 7, "ann"), 2)
+    assert [(d.key, d.old, d.new) for d in said if isinstance(d, PriorityChanged)] == [("r1", 5, 7)]
+    s.handle(Release("g", told[0].key, Cause.PLACEHOLDER_REPLACED), 3)
+    s.handle(DrainNode("n"), 3)
+    s.handle(Release("g", told[1].key, Cause.TIMEOUT), 3)
+    asks = s.cluster.partitions["default"].applications["g"].asks
+    assert {key: (each.priority, each.node is not None) for key, each in asks.items()} == {
+        "r0": (5, True),
+        "r1": (7, False),
+    }
     check_books(s)

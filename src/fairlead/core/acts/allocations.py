@@ -130,12 +130,12 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
 
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
-    """An allocation has another priority from now on: more may be stopped on its node, or less."""
-    assert ask.node is not None
+    """What runs, or is under way, has another priority from now on: more may be stopped on its node, or less."""
     ask.priority = priority
     ask.place_in_line()
     partition.books_version += 1
-    partition.nodes.gained(ask.node)
+    if (node := ask.node or ask.bound_for) is not None:
+        partition.nodes.gained(node)
 
 
 def evict(

@@ -235,7 +235,7 @@ def time_out(partition: Partition, app: Application) -> None:
         return
     fails = app.spec.gang_style == "Hard"
     application_steps.advance(partition, app, Step.FAIL if fails else Step.RESUME, TIMED_OUT)
-    for ask in [a for a in app.asks.values() if a.replaces is not None and not a.spec.placeholder]:
+    for ask in app.under_way():
         give_up(partition, ask)
         _say_dropped(partition, app, ask.key)
     give_up_all(partition, app)

@@ -222,6 +222,10 @@ class Application:
         """Placeholders that have nodes, and that nothing replaces yet."""
         return [ask for group in self.groups.values() for ask in group.standing]
 
+    def under_way(self) -> list[Ask]:
+        """Asks that are going to take a placeholder's place: they neither wait nor run."""
+        return [a for a in self.asks.values() if a.replaces is not None and a.node is None] if self.swapping else []
+
     # -- the line of waiting asks ---------------------------------------------------------------------------------
 
     def demand_for(self, shape: Shape, task_group: str) -> Demand:

@@ -102,12 +102,12 @@ def _waiting(partition: Partition, event: SetPriority | ReserveAsk) -> list[Ask]
 
 
 def set_priority(partition: Partition, event: SetPriority) -> None:
-    """A waiting ask (or all of an application) gets another priority, and so do placeholders that have nodes: they
-    stand for work that waits. What runs is left as it is.
+    """A waiting ask (or all of an application) gets another priority, and so do placeholders that have nodes, which
+    stand for work that waits, and what is on its way to the place of one. What runs is left as it is.
     """
     waiting = _waiting(partition, event)
     app = partition.applications.get(event.application)
-    standing = [ask for ask in app.standing() if event.key in ("", ask.key)] if app is not None else []
+    standing = [ask for ask in (*app.standing(), *app.under_way()) if event.key in ("", ask.key)] if app else []
     held = partition.held_asks.named(event.application, event.key)
     bad = ""
     if not PRIORITY_MIN <= event.priority <= PRIORITY_MAX:
