@@ -224,3 +224,23 @@ def test_what_idle_work_needs_no_longer_does_not_stand_in_the_way() -> None:
         scheduler.handle(AddAsks((idle,)), 0)
         scheduler.schedule(0)
     assert isinstance(move(scheduler, "i", "root.b"), ApplicationMoved)
+
+
+def test_idle_work_takes_no_resource_group_over_its_maximum() -> None:
+    """It counts in the books of its group, in no queue below: that one's maximum is none of its business."""
+    group = {"resource.group": "true"}
+    small, one = Limits({"vcore": 1}), QueueSpec(name="l", max=Limits({"vcore": 1}))
+    scheduler = start(
+        QueueSpec(name="a"),
+        QueueSpec(name="full", parent=True, properties=group, max=small, queues=(QueueSpec(name="l"),)),
+        QueueSpec(name="free", parent=True, properties=group, queues=(one,)),
+    )
+    scheduler.handle(AddNode(NodeSpec(id="m", capacity=Resources({"vcore": 2}))), 0)
+    submit(scheduler, "i", "root.a")
+    scheduler.handle(AddAsks((AskSpec(application="i", key="l", resources=Resources({"vcore": 2}), idle=True),)), 0)
+    scheduler.schedule(0)
+    refused = move(scheduler, "i", "root.full.l")
+    assert isinstance(refused, MoveRejected)
+    assert "root.full" in refused.reason.sentence()
+    assert isinstance(move(scheduler, "i", "root.free.l"), ApplicationMoved)
+    check_books(scheduler)
