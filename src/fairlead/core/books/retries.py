@@ -50,6 +50,16 @@ def why_final(spec: AskSpec, cause: Cause, exit_code: int | None = None) -> str:
     return ""
 
 
+def flaw_of_times(spec: AskSpec) -> str:
+    """What is wrong with the times and attempts of an ask, as a sentence; nothing: they make sense."""
+    if not 0 <= spec.requeues < spec.attempt:
+        return f"attempt {spec.attempt} cannot come after {spec.requeues} that were requeued; the first attempt is 1"
+    said = {"grace_ms": spec.grace_ms, "time_limit_ms": spec.time_limit_ms, "min_runtime_ms": spec.min_runtime_ms}
+    if spec.retry is not None:
+        said |= {"retry.limit": spec.retry.limit, "retry.backoff_ms": spec.retry.backoff_ms}
+    return next((f"{name} is {n}; it cannot be below 0" for name, n in said.items() if n is not None and n < 0), "")
+
+
 def backoff_ms(spec: AskSpec, cause: Cause) -> int:
     """How long the attempt after this one is held back: the stated time, doubled for each further one, at most 1 h.
 

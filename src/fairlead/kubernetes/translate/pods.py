@@ -122,7 +122,7 @@ def ask_of(
         originator=identity.is_originator(pod),
         allow_preempt_self=identity.preempt_self(pod, named.metadata.annotations if named is not None else None),
         allow_preempt_other=spec.preemption_policy != "Never",
-        grace_ms=(GRACE_S if grace is None else grace) * 1000,
+        grace_ms=(GRACE_S if grace is None else max(grace, 0)) * 1000,
         time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
         labels=pod_labels(pod),
         where=pod_constraints(pod, namespaces_of),

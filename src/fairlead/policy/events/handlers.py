@@ -15,6 +15,7 @@ from fairlead.core.acts.resize import resize
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.retries import flaw_of_times
 from fairlead.core.model import events
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.constraints import ANYWHERE
@@ -193,7 +194,8 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"a gang waits as a whole: leave out the conditions, or task group {spec.task_group}"
     if spec.idle and spec.task_group:
         return f"idle work cannot be a gang: leave out idle, or task group {spec.task_group}"
-    return amount_flaw(spec.resources) or (flaw(spec.where) if spec.where is not ANYWHERE else "")
+    bad = amount_flaw(spec.resources) or flaw_of_times(spec)
+    return bad or (flaw(spec.where) if spec.where is not ANYWHERE else "")
 
 
 def _foreign(partition: Partition, spec: AskSpec) -> None:

@@ -184,6 +184,8 @@ def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
     if held is None and ask is None:
         return Refused(f"there is no ask {name}")
     flaw = "it would be nothing" if not event.resources else amount_flaw(event.resources)
+    if event.time_limit_ms is not None and event.time_limit_ms < 0:
+        flaw = f"time_limit_ms is {event.time_limit_ms}; it cannot be below 0"
     if flaw:
         return Refused(f"{name} cannot ask for that: {flaw}")
     if held is not None or ask is None:

@@ -13,7 +13,7 @@ from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import ApplicationChanged, ApplicationRejected, AskRejected, Released
 from fairlead.core.model.events import EVENTS, AddApplication, AddAsks, Cause, Release, RemoveApplication
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec, RetrySpec
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import HANDLERS, partition_of, refuse_unknown_partition
 
@@ -26,6 +26,14 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("negative", {"resources": Resources({"vcore": -1})}, "negative"),
     ("priority", {"priority": 2**31}, "2147483648 is not a 32-bit integer"),
     ("gang with conditions", {"task_group": "g", "conditions": Conditions(held_by="ann")}, "a gang waits as a whole"),
+    ("no attempt", {"attempt": 0}, "the first attempt is 1"),
+    ("requeued too often", {"attempt": 2, "requeues": 2}, "attempt 2 cannot come after 2 that were requeued"),
+    ("requeued too seldom", {"requeues": -1}, "attempt 1 cannot come after -1"),
+    ("grace", {"grace_ms": -5}, "grace_ms is -5; it cannot be below 0"),
+    ("time limit", {"time_limit_ms": -1}, "time_limit_ms is -1"),
+    ("running time", {"min_runtime_ms": -1}, "min_runtime_ms is -1"),
+    ("attempts", {"retry": RetrySpec(limit=-1)}, "retry.limit is -1"),
+    ("back-off", {"retry": RetrySpec(limit=3, backoff_ms=-1)}, "retry.backoff_ms is -1"),
     ("idle gang", {"task_group": "g", "idle": True}, "idle work cannot be a gang"),
 ]
 
