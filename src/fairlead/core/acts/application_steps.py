@@ -75,7 +75,7 @@ def _end(partition: Partition, app: Application) -> None:
         waiting_asks.drop_ask(partition, ask)
     forget(partition, app)
     app.finished_ms = partition.now_ms
-    partition.ended[f"{app.id}-{partition.now_ms // 1000}"] = app
+    partition.ended[f"{app.id}-{app.seq}"] = app
     keep_ended(partition)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.core.acts.application_steps import ENDED_KEPT_MS, STAYS_MS
 from fairlead.core.model.decisions import ApplicationChanged
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
@@ -91,3 +91,19 @@ def test_one_that_starts_runs_after_its_time() -> None:
     assert str(app.state) == "Starting"
     made.schedule(STAYS_MS[State.STARTING])
     assert str(app.state) == "Running"
+
+
+def test_each_that_ended_is_kept_also_where_they_had_one_name() -> None:
+    """It came again at once, and failed within a second: both are there, and go at their times."""
+    made = scheduler()
+    end = lived(made, "a", 0)
+    gang = {"placeholder_ask": Resources({"vcore": 2000}), "placeholder_timeout_ms": 1, "gang_style": "Hard"}
+    made.handle(AddApplication(ApplicationSpec(id="a", queue="root.a", **gang)), end)  # type: ignore[arg-type]
+    ask = AskSpec(application="a", key="p", resources=ONE, placeholder=True, task_group="t")
+    made.handle(AddAsks((ask,)), end)
+    made.schedule(end)
+    made.schedule(end + 1)
+    made.handle(Release("a", "p", Cause.TIMEOUT), end + 2)
+    ended = made.cluster.partitions["default"].ended
+    assert [str(each.state) for each in ended.values()] == ["Completed", "Failed"]
+    assert [expired(made, at + ENDED_KEPT_MS) for at in (end - 1, end, end + 1, end + 2)] == [[], ["a"], [], ["a"]]
