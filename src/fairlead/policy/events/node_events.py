@@ -88,7 +88,8 @@ def _remove_node(partition: Partition, node: Node, _: events.RemoveNode) -> None
         foreign.end(partition, key)
     for ask in list(node.allocations):
         app, real = ask.app, not ask.spec.placeholder
-        again = retry.try_again(partition, ask, Cause.INTERRUPTED)
+        # Idle work that was told to stop comes back, as it would have if it had stopped in time.
+        again = retry.try_again(partition, ask, ask.evict_cause or Cause.INTERRUPTED)
         allocations.release(partition, ask, Cause.STOPPED_BY_RM, f"Node {node.id} Removed")
         if again is not None:
             held.enter_if_met(partition, app, again.key)

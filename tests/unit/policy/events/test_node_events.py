@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from gang_course import evicted, formed
+from small_clusters import cluster, submit
 
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.decisions import Retried
 from fairlead.core.model.events import (
     AddNode,
     Cause,
@@ -89,3 +91,15 @@ def test_a_change_of_a_node_lets_what_was_stopped_in_vain_be_stopped_again(chang
     assert (memory.barred_until(ask, node, 0), memory.was_stopped_for(ask, ask)) == (HOUR_MS, True)
     g.do(change)
     assert (memory.barred_until(ask, node, 0), memory.was_stopped_for(ask, ask)) == (None, False)
+
+
+@pytest.mark.parametrize(("stops", "comes_back"), [(True, ["i#2"]), (False, [])])
+def test_idle_work_that_gives_way_comes_back_though_its_node_goes_first(stops: bool, comes_back: list[str]) -> None:
+    """It was told to stop and would have come back: that its node is removed meanwhile is no end of it."""
+    s = cluster(nodes={"n1": 4})
+    submit(s, "i", 4, 0, idle=True)
+    s.schedule(0)
+    if stops:
+        submit(s, "w", 4, 1, queue="root.b")
+    s.schedule(1)
+    assert [d.new_key for d in s.handle(RemoveNode("n1"), 2) if isinstance(d, Retried)] == comes_back
