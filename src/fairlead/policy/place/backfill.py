@@ -86,7 +86,7 @@ def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
 
 
 def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | None:
-    """The first node in order where the ask fits now and delays none of the expected starts.
+    """Of the nodes where the ask fits now and delays none of the expected starts: the first that it likes best.
 
     What is kept under a maximum or limit stays so, but for those whose starts are expected.
     """
@@ -104,12 +104,16 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
     if not all(_leaves_enough(ask, start) for start in before):
         return None
     after = [start.holder for start in starts if start not in before]
-    for node in partition.nodes.every():
-        if node.reservations or not node.takes(ask) or not _has_room(ask, node, before, after):
-            continue
-        if partition.nodes.suits(ask, node) and not any(_keeps_off(partition, ask, node, start) for start in before):
-            return node
-    return None
+    found = [
+        node
+        for node in partition.nodes.nodes.values()
+        if not node.reservations
+        and node.takes(ask)
+        and _has_room(ask, node, before, after)
+        and partition.nodes.suits(ask, node)
+        and not any(_keeps_off(partition, ask, node, start) for start in before)
+    ]
+    return partition.nodes.first_of(found, ask)
 
 
 def _has_room(ask: Ask, node: Node, before: list[_Start], after: list[Ask]) -> bool:

@@ -8,7 +8,15 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.events import AddAsks, ReserveAsk
+from fairlead.core.model.constraints import (
+    ANYWHERE,
+    PREFER_NO_SCHEDULE,
+    Constraints,
+    PreferredNodes,
+    Requirement,
+    Taint,
+)
+from fairlead.core.model.events import AddAsks, LabelNode, ReserveAsk
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, QueueSpec
 from fairlead.policy.place.backfill import backfill_one
@@ -129,3 +137,19 @@ def test_what_comes_first_in_order_passes_first(first: str) -> None:
     for name in (first, "strong" if first == "weak" else "weak"):
         c.submit(name, 1, 5 if name == "strong" else 0, time_limit_ms=100, tags=on("n1"))
     assert c.run()[0] == ["strong@n1"]
+
+
+@pytest.mark.parametrize("by_taint", [False, True])
+def test_of_the_nodes_where_it_delays_nothing_it_takes_what_it_likes_best(by_taint: bool) -> None:
+    """As work that nothing holds back does: the node that it prefers, not one that would rather be left alone."""
+    queue = QueueSpec(name="a", properties=EASY)
+    c = PriorityCluster(queue, nodes={"n1": 4, "n2": 4, "n3": 8}, enabled=False)
+    taints = (Taint("slow", "", PREFER_NO_SCHEDULE),) if by_taint else ()
+    c.handle(LabelNode("n1", {}, taints))
+    c.handle(LabelNode("n2", {"disk": "ssd"}, ()))
+    c.fill("long", 8, time_limit_ms=9_000, tags=on("n3"))
+    c.submit("big", 8, 9)
+    c.handle(ReserveAsk("big", "big", on=True))
+    wish = PreferredNodes(100, (Requirement("disk", "In", ("ssd",)),))
+    c.submit("small", 1, time_limit_ms=600, where=ANYWHERE if by_taint else Constraints(preferred_nodes=(wish,)))
+    assert c.run()[0] == ["small@n2"]
