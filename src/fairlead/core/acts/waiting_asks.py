@@ -109,12 +109,13 @@ def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         return
     if _stays(partition, ask, spec):
         return
-    kept = partition.reserving.take(ask)
+    turns = {leaf: dict(own) for leaf, own in partition.reserving.of.items()}
+    had_turn = partition.reserving.take(ask) is not None
     take_out(partition, ask)
     ask.spec, ask.items = spec, spec.resources.items
     enqueue(partition, ask)
-    if kept is not None:
-        partition.reserving.put(ask, kept)
+    if had_turn:
+        partition.reserving.of = turns  # All of them in the order in which they were given.
 
 
 def _stays(partition: Partition, ask: Ask, spec: AskSpec) -> bool:

@@ -11,7 +11,7 @@ from fairlead.core.acts.waiting_asks import change_priority, drop_ask
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.events import AddAsks, SetPriority
+from fairlead.core.model.events import AddAsks, ChangeAsk, ReserveAsk, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, QueueSpec
 
@@ -96,3 +96,13 @@ def test_another_priority_moves_an_ask_also_where_its_application_stands_as_befo
     c.handle(SetPriority("one", "small", 5))
     c.gone("runs")
     assert c.run()[0] == ["small@n1"]
+
+
+def test_turns_stay_in_the_order_in_which_they_were_given() -> None:
+    """Also where the first one asks for another amount: what is held back waits for the same one as before."""
+    c, part, asks = waiting("w1", "w2", "w3")
+    for key in ("w1", "w2"):
+        c.handle(ReserveAsk(key, key, on=True))
+    assert list(part.reserving.of[asks[0].app.queue]) == asks[:2]
+    c.handle(ChangeAsk("w1", "w1", Resources({"vcore": 1000}), None))
+    assert list(part.reserving.of[asks[0].app.queue]) == asks[:2]
