@@ -298,10 +298,14 @@ class Application:
         if ask.batch is not None:
             self.forget_attempts(ask.batch)
 
+    def first_attempt_ms(self, batch: Batch) -> int:
+        """When the asks of a batch may have others stopped at the earliest."""
+        return batch.oldest_ms + self.queue.properties.preemption_delay_ms
+
     def forget_attempts(self, batch: Batch) -> None:
         """What was known about preemption for the asks of a batch is void (the caller touches the application)."""
         # Not sooner than it may at all: else a restart would set no timer where there was one.
-        batch.attempt_ms = batch.oldest_ms + self.queue.properties.preemption_delay_ms
+        batch.attempt_ms = self.first_attempt_ms(batch)
         batch.futile = None
         batch.demand.tried = -1
         self.out_of_line[batch] = None

@@ -151,6 +151,9 @@ class Ask:
         return f"<Ask {self.app.id}/{self.key} p{self.priority} {'on ' + self.node.id if self.node else 'waits'}>"
 
 
+NEVER_MS = 2**62
+
+
 class Batch:
     """Waiting asks of one application that are alike for nodes, queues and limits: one look serves all of them."""
 
@@ -181,11 +184,11 @@ class Batch:
         """The first of its asks (a batch without any is gone)."""
         self.line_key: LineKey
         """That of its first ask."""
-        self.oldest_ms = 2**62
+        self.oldest_ms = NEVER_MS
         """No ask of it was created before this time."""
         self.stamp = 0
         """The number of its entry in the line of its demand; 0: it is not in line."""
-        self.attempt_ms = 2**62
+        self.attempt_ms = NEVER_MS
         """None of its asks may have others stopped by guarantee before this time."""
         self.futile: tuple[int, int] | None = None
         """Up to which priority preemption by guarantee found nothing for its asks, and at which `books_version`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.core.books.applications import Application, TaskGroup
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
@@ -88,8 +88,23 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
         "resting": [_name(batch.head) for shape in partition.nodes.oversize for batch in shape.resting],
+        "attempts": _dump_attempts(partition),
         "resting_in_leaves": [_name(batch.head) for queue in partition.root.walk() for batch in queue.resting],
     }
+
+
+def _dump_attempts(partition: Partition) -> list[list[Any]]:
+    """When batches may have others stopped by guarantee, where their asks do not say it: long ones wait longer."""
+    if partition.spec.preemption.rule != "guarantee":
+        return []
+    batches = [batch for app in partition.applications.values() for batch in app.batches.values() if len(batch) > 1]
+    return [[*_name(batch.head), batch.attempt_ms, batch.oldest_ms] for batch in batches if _differs(batch)]
+
+
+def _differs(batch: Batch) -> bool:
+    """Whether its times are others than its asks say. One that may never try finds that again."""
+    is_later = batch.app.first_attempt_ms(batch) < batch.attempt_ms < NEVER_MS
+    return is_later or batch.oldest_ms < min(ask.created_ms for ask in batch.asks)
 
 
 def _dump_nomination(nomination: Nomination) -> dict[str, Any]:

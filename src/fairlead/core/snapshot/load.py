@@ -106,10 +106,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
     room_changes.reshare(partition)
     room_changes.wake_all(partition)
     partition.timers.look(cluster.now_ms, partition.name)
-    for batch in _batches(state["resting"], asks):
-        infeasible.rest(partition.nodes, batch)
-    for batch in _batches(state["resting_in_leaves"], asks):
-        infeasible.rest_in_leaf(batch)
+    _load_batches(partition, state, asks)
 
 
 def _restore(thing: Any, names: tuple[str, ...], row: dict[str, Any]) -> None:
@@ -124,6 +121,17 @@ def _load_ended(row: dict[str, Any], queues: dict[str, Queue]) -> Application:
         queue = Queue(row["queue"].rpartition(".")[2], None, 0, leaf=True, managed=False)
         queue.path = row["queue"]
     return _load_application(row, queue)
+
+
+def _load_batches(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str], Ask]) -> None:
+    """What was known of batches, beside what their asks say."""
+    attempts = state.get("attempts", ())  # Older versions did not write them.
+    for batch, row in zip(_batches([row[:2] for row in attempts], asks), attempts, strict=True):
+        batch.attempt_ms, batch.oldest_ms = row[2:]
+    for batch in _batches(state["resting"], asks):
+        infeasible.rest(partition.nodes, batch)
+    for batch in _batches(state["resting_in_leaves"], asks):
+        infeasible.rest_in_leaf(batch)
 
 
 def _batches(rows: list[Any], asks: dict[tuple[str, str], Ask]) -> Iterator[Batch]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import ATTEMPT
 
-NEVER_MS = 2**62
 RESERVE_AFTER_MS = 2_000
 """An ordinary ask that waits so long may have a node set aside (`reserve`)."""
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.resources import fits_in
-from fairlead.policy.eligibility.attempt_times import NEVER_MS, RESERVE_AFTER_MS
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, obstacle_above
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits

@@ -8,12 +8,11 @@ Invariant: one ask moves on at most `FRUITLESS_MAX` times within an hour, as far
 from __future__ import annotations
 
 from fairlead.core.acts import reserve_node, terminating, waiting_asks
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import NEVER_MS, Ask
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import LoopBroken, Overdue
-from fairlead.policy.eligibility.attempt_times import NEVER_MS
 from fairlead.policy.preemption.protection import look_again
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from fairlead.core.acts import reserve_node
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS, rest_if_too_large
-from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.demand import Demand
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.policy.eligibility.attempt_times import NEVER_MS, due_ms, may_try, note_attempt
+from fairlead.policy.eligibility.attempt_times import due_ms, may_try, note_attempt
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan

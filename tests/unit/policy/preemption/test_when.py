@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+import small_clusters
 from priority_clusters import PriorityCluster, cores
+from small_clusters import SOON, application, ask, guaranteed, restarted, submit
 
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
 from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import Release
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.policy.preemption.when import ATTEMPTS_MAX
@@ -102,3 +106,26 @@ def test_only_so_many_searches_are_made_in_one_visit_to_a_leaf() -> None:
         c.submit(f"w{at:02}", 4, at)
     c.submit("small", 1, 99)
     assert c.run(DELAY_MS)[1] != []
+
+
+@pytest.mark.parametrize("restart_ms", [None, 7_900])
+def test_a_long_batch_tries_after_a_restart_when_it_would_have_without(restart_ms: int | None) -> None:
+    """It had tried in vain a moment before, and asks came since that had not: they wait for its next time."""
+    first = guaranteed("a", 8, properties=SOON)
+    s = small_clusters.cluster(first, QueueSpec(name="b"), nodes={"n1": 4})
+    for app in ("mine", "many"):
+        application(s, app)
+    for at in range(4):
+        ask(s, "mine", f"m{at}")
+    told: list[tuple[int, str]] = []
+    for now in range(10, 8_200, 50):
+        for number in range((now - 50) // 30 + 1, now // 30 + 1):
+            ask(s, "many", f"k{number:03}", 1, now)
+        if now == 8_010:
+            for at in range(4):
+                s.handle(Release("mine", f"m{at}"), now)
+                submit(s, f"v{at}", 1, now, "root.b", node="n1")
+        if now - 50 < (restart_ms or 0) <= now:
+            s = restarted(s)
+        told += [(now, d.key) for d in s.schedule(now) if isinstance(d, Evict)]
+    assert told == [(8_010, "v3")]
