@@ -304,7 +304,7 @@ def _is_outdated(act: acts.Act, later: Collection[acts.Act]) -> bool:
     if isinstance(act, acts.Suspend):
         return any(isinstance(other, acts.Suspend) for other in later)
     if isinstance(act, acts.Bind):
-        return any(isinstance(other, acts.ReturnDevices) for other in later)
+        return any(isinstance(other, acts.Bind | acts.ReturnDevices) for other in later)
     return isinstance(act, acts.SelectNode) and any(isinstance(other, acts.DeselectNode) for other in later)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.kubernetes import acts, event_queue
-from fairlead.kubernetes.binder import Binder
+from fairlead.kubernetes.binder import Binder, Bound
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Answer, Request
 from fairlead.kubernetes.kinds import PODS
@@ -41,14 +42,15 @@ class Slow(FakeServer):
             self.flying[what] -= 1
 
 
-def ordered(server: Slow, pods: int, at_once: int = 10) -> Binder:
+def ordered(server: Slow, pods: int, at_once: int = 10, report: Callable[[Any], None] = lambda report: None) -> Binder:
     """Pods that wait, and the order to bind all of them."""
-    server.put("nodes", {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1000", "pods": "1000"}}})
+    for name in "nm":
+        server.put("nodes", {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1000", "pods": "1000"}}})
     made: list[dict[str, Any]] = [
         server.put("pods", {"metadata": {"name": f"p{i}", "namespace": "default"}, "spec": {"containers": []}})
         for i in range(pods)
     ]
-    binder = Binder(Client(server), lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z", at_once=at_once)
+    binder = Binder(Client(server), report, stamp=lambda: "2026-01-01T00:00:00.000000Z", at_once=at_once)
     for pod in made:
         meta = pod["metadata"]
         binder.do(acts.Bind(acts.ObjectName("default", meta["name"], meta["uid"], PODS), "n"))
@@ -115,6 +117,31 @@ def test_an_event_that_fails_is_tried_three_times_and_says_when_it_happened() ->
         sent = server.all("events")
         assert [each["note"] for each in sent] == ["0", "1", "2", "3"]
         assert {each["eventTime"] for each in sent} == {"2026-01-01T00:00:00.000000Z"}
+
+    run_virtually(course())
+
+
+def test_a_binding_that_another_one_follows_is_not_tried_again() -> None:
+    """The node is gone, and the pod has its place on another one: it is not bound to that which is not there."""
+
+    class Failing(Faults):
+        calm = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=500) if path.endswith("/binding") and not self.calm else Fault()
+
+    async def course() -> None:
+        server = Slow()
+        server.faults = faults = Failing()
+        reports: list[Any] = []
+        binder = ordered(server, 1, report=reports.append)
+        await asyncio.sleep(1)
+        meta = server.all("pods")[0]["metadata"]
+        binder.do(acts.Bind(acts.ObjectName("default", meta["name"], meta["uid"], PODS), "m"))
+        faults.calm = True
+        await binder.settle()
+        assert [each["spec"]["nodeName"] for each in server.all("pods")] == ["m"]
+        assert reports == [Bound(meta["uid"], "m")]
 
     run_virtually(course())
 
