@@ -57,7 +57,14 @@ class Returned:
     version: str
 
 
-Report = Bound | BindFailed | Returned
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """Why the pod waits could not be said: the server did not answer in time."""
+
+    uid: str
+
+
+Report = Bound | BindFailed | Returned | Unsaid
 
 
 class Binder:
@@ -185,6 +192,9 @@ class Binder:
                 said = str(e)
             failures += 1
             if isinstance(act, acts.Explain | acts.Record) and failures > 2:
+                self._talk.unsaid(act)
+                if isinstance(act, acts.Explain):
+                    self._report(Unsaid(act.pod.uid))
                 return
             if failures in (3, 10) or failures % 50 == 0:
                 log.warning("%s of %s: %s (try %d)", type(act).__name__, _subject(act), said, failures)

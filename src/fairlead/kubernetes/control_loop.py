@@ -19,7 +19,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.acts import Act, Explain, Record
-from fairlead.kubernetes.binder import Binder, BindFailed, Report, Returned
+from fairlead.kubernetes.binder import Binder, BindFailed, Report, Returned, Unsaid
 from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.driver import Driver
@@ -42,11 +42,9 @@ class Explainer:
     """Goes round the waiting pods."""
 
     def __init__(self, driver: Driver, say: Callable[[Act], None]) -> None:
-        self._driver = driver
-        self._say = say
+        self._driver, self._say = driver, say
         self._round: deque[str] = deque()
-        self._next_round_ms = 0
-        self._due_ms = 0
+        self._next_round_ms = self._due_ms = 0
         self.tellings = 0
         """How often a pod was told why it waits, for another reason than before."""
         self._told: dict[str, tuple[str, str, int]] = {}
@@ -62,6 +60,10 @@ class Explainer:
     def told(self) -> Collection[str]:
         """Waiting pods that were told why, by identity."""
         return self._told.keys()
+
+    def unsaid(self, uid: str) -> None:
+        """What the pod was to be told did not come to the server: it is told anew."""
+        self._told.pop(uid, None)
 
     @property
     def pace_s(self) -> float:
@@ -190,9 +192,7 @@ class ControlLoop:
         """Called at the end of a turn in which something happened; they must be quick and raise nothing."""
         self.when_rebuilt: Callable[[ControlLoop], object] = lambda _: None
         """Called once, when all that was there at the start is in the books and nothing has been decided yet."""
-        self._client = client
-        self._binder = binder
-        self._now_ms = now_ms
+        self._client, self._binder, self._now_ms = client, binder, now_ms
         self._began_ms = self._turned_ms = now_ms()
         self._changes: deque[Change] = deque()
         self._news = asyncio.Event()
@@ -249,6 +249,9 @@ class ControlLoop:
         """What came of a placement."""
         if isinstance(report, Returned):
             self.order(lambda driver, now: driver.returned(report.claim, report.version, now))
+            return
+        if isinstance(report, Unsaid):
+            self.explainer.unsaid(report.uid)
             return
         if isinstance(report, BindFailed):
             self.refused += 1

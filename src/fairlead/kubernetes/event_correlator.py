@@ -26,7 +26,7 @@ class EventCorrelator:
 
     def is_news(self, act: acts.Explain | acts.Record, now_s: float) -> bool:
         """Whether this is to be said now; then it counts as said."""
-        key = (act.pod.uid, act.reason, act.message) if isinstance(act, acts.Record) else (act.pod.uid, "", "")
+        key = _key(act)
         last, at = self._said.get(key, ("", -AGAIN_S))
         if last == act.message and now_s - at < AGAIN_S:
             return False
@@ -38,6 +38,11 @@ class EventCorrelator:
             del self._said[next(iter(self._said))]
         return True
 
+    def unsaid(self, act: acts.Explain | acts.Record) -> None:
+        """It did not come to the server: it does not count as said."""
+        if self._said.get(_key(act), ("", 0.0))[0] == act.message:
+            del self._said[_key(act)]
+
     def _has_budget(self, uid: str, now_s: float) -> bool:
         left, at = self._left.pop(uid, (float(BURST), now_s))
         left = min(float(BURST), left + (now_s - at) / REFILL_S)
@@ -46,3 +51,7 @@ class EventCorrelator:
         if len(self._left) > KEPT:
             del self._left[next(iter(self._left))]
         return allowed
+
+
+def _key(act: acts.Explain | acts.Record) -> tuple[str, str, str]:
+    return (act.pod.uid, act.reason, act.message) if isinstance(act, acts.Record) else (act.pod.uid, "", "")

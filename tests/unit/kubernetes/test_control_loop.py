@@ -13,7 +13,7 @@ import pytest
 from invariants.books import check_books
 from seeds import seeds
 from testbed.fake_server import FakeServer
-from testbed.faults import SeededFaults
+from testbed.faults import Fault, Faults, SeededFaults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
@@ -193,6 +193,33 @@ def test_a_calm_control_loop_binds_all_that_fits() -> None:
         assert restarter.control_loop.timings.rebuilt >= 0
         await restarter.kill()
         assert not server.violations
+
+    run_virtually(main())
+
+
+def test_why_a_pod_waits_stands_on_it_also_after_the_server_was_ill() -> None:
+    """An autoscaler of the cluster goes by it; the reason itself may stay the same for hours."""
+
+    class Ill(Faults):
+        calm = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=500) if path.endswith("/status") and not self.calm else Fault()
+
+    async def main() -> None:
+        faults = Ill()
+        server = FakeServer(faults)
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("large", 8))
+        restarter = Restarter(server, 1)
+        restarter.start()
+        await asyncio.sleep(10)
+        assert not server.one("pods", "large")["status"].get("conditions")  # type: ignore[index]
+        faults.calm = True
+        await asyncio.sleep(10)
+        (told,) = server.one("pods", "large")["status"]["conditions"]  # type: ignore[index]
+        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        await restarter.kill()
 
     run_virtually(main())
 

@@ -17,6 +17,18 @@ def test_the_same_is_not_said_twice_in_a_while() -> None:
     assert event_correlator.is_news(Explain(POD, "x", "full"), AGAIN_S + 1)
 
 
+def test_what_did_not_come_to_the_server_is_news_again() -> None:
+    """Unless something else was said of it since."""
+    event_correlator = EventCorrelator()
+    for told in (Explain(POD, "x", "full"), Record(POD, "x", "full")):
+        assert event_correlator.is_news(told, 0)
+        event_correlator.unsaid(told)
+        assert event_correlator.is_news(told, 1)
+    assert event_correlator.is_news(Explain(POD, "x", "fuller"), 2)
+    event_correlator.unsaid(Explain(POD, "x", "full"))
+    assert not event_correlator.is_news(Explain(POD, "x", "fuller"), 3)
+
+
 def test_a_pod_has_only_so_many_events_at_once() -> None:
     """The rest is dropped, and later some are allowed again."""
     event_correlator = EventCorrelator()
