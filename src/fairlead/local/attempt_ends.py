@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.events import Cause, Release, SetConditions
+from fairlead.core.model.events import Cause, ChangeAsk, Release, SetConditions
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import history_records as records
 from fairlead.local import job_names
 from fairlead.local.job import Job, state_after
@@ -39,6 +40,8 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
     else:
         turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
     turn.event(release)
+    if final is None:
+        _give_own_limit(turn, job)
     if held_by and job.state is State.WAITING:
         turn.event(SetConditions(job.application, job.ask_key, Conditions(held_by=held_by), held_by))
 
@@ -48,10 +51,20 @@ def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunR
     again = job_names.attempt_of(job.ask_key) > job.attempt
     if again and not job.cancelled_by:
         turn.note(records.attempt_ended(report, job.key, job.attempt, last.state))
+        _give_own_limit(turn, job)
         return
     turn.note(last)
     if again:
         turn.event(Release(application=job.application, key=job.ask_key, cause=Cause.STOPPED_BY_RM))
+
+
+def _give_own_limit(turn: Turn, job: Job) -> None:
+    """For how long an attempt stood still is no part of the time limit of the next one."""
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    name = job.application, job.ask_key
+    known = partition.held_asks.get(*name) or partition.find_ask(*name)
+    if known is not None and known.spec.time_limit_ms != job.spec.time_limit_ms:
+        turn.event(ChangeAsk(*name, job.spec.resources, job.spec.time_limit_ms))
 
 
 def _final(turn: Turn, release: Release) -> str | None:

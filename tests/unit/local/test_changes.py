@@ -259,6 +259,22 @@ def test_what_is_suspended_can_be_cancelled_requeued_and_can_end(service: Servic
     assert service.job(other).state is State.FAILED
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_the_time_for_which_it_stood_still_is_no_part_of_the_next_limit(service: Service, goes_on: bool) -> None:
+    """A job of an hour that was suspended for two fits before the same windows, and into the same gaps, as at first."""
+    key = service.submit(time_limit_ms=60_000)
+    until(lambda: service.job(key).pid)
+    stand_still(service, key)
+    service.do(lambda turn: setattr(service.place.jobs.get(key), "suspended_at_ms", turn.now_ms - 5_000))
+    if goes_on:
+        stand_still(service, key, on=False)
+    service.do(lambda turn: requests.requeue(service.place.jobs, turn, ANN, key, hold=True))
+    service.end("1-1", signal=15, stopped=True)
+    part = service.runtime.books.scheduler.cluster.partitions["default"]
+    (held,) = service.do(lambda _: part.held_asks.named(key, ""))
+    assert (held.spec.key, held.spec.time_limit_ms) == ("1#2", 60_000)
+
+
 def test_only_what_runs_is_suspended_and_only_that_resumed(service: Service) -> None:
     """With what to do instead."""
     runs, waits = service.submit(), service.submit()
