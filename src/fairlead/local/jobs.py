@@ -79,7 +79,7 @@ class Jobs:
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs.values())
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._jobs or key in self.arrays
 
     def of(self, key: str) -> list[Job]:
@@ -358,7 +358,7 @@ class Jobs:
             del self._jobs[key]
             self.dropped += [job_names.run_key(key, number) for number in job.runs]
             if job.request and self.arrays.is_last(job):
-                self.submissions.remove(job.spec.uid, job.request, job.application)
+                self.submissions.remove(job.spec.uid, job.request)
             self.arrays.drop(job)
         self.ended.remove(gone)
 
@@ -393,5 +393,5 @@ class Jobs:
         for job in book:
             if job.ended and (ended_at_ms := book.arrays.over_at_ms(job)) is not None:
                 book.ended.add(ended_at_ms, job.key)
-        book.submissions = Submissions.load(state["requests"])
+        book.submissions = Submissions.load(state["requests"], book)
         return book

@@ -111,7 +111,8 @@ class Intake:
 
         It may be called again for a turn that was taken back, where another request met with a fault.
         """
-        self._keys = [key for key in self._keys if jobs.numbers.was_given(int(key))]
+        while self._keys and not jobs.numbers.was_given(int(self._keys[-1])):
+            del self._keys[-1]
         known = jobs.submissions.find(self._caller.uid, self._request) if self._request else None
         if known is not None:
             if known[0] != self._digest:
@@ -233,7 +234,8 @@ def _repeated(jobs: Jobs, keys: Sequence[str]) -> Submitted:
         for job in found
         if job.state is State.REJECTED and job.refusal_code
     ]
-    return Submitted(tuple(keys), tuple(refused) if len(refused) == len(found) else ())
+    there = tuple(key for key in keys if key in jobs)
+    return Submitted(there, tuple(refused) if len(refused) == len(found) else ())
 
 
 def _enter_submission(jobs: Jobs, turn: Turn, record: JobSubmitted) -> None:

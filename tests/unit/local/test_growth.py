@@ -128,14 +128,18 @@ def test_a_change_of_each_held_part_is_linear(service: Service, work: Work) -> N
     assert work(service, 2 * MANY) <= MOST * once
 
 
-def test_a_submission_forgets_its_jobs_in_any_order() -> None:
-    """Whichever of them leaves the book first."""
+def test_a_submission_is_known_until_its_last_job_has_left_the_book() -> None:
+    """With all that it ever had, or a repeated request would submit again what left first."""
     named = Submissions()
     for key in "abc":
         named.add(1, "r", "d", key)
-    named.remove(1, "r", "b")
-    assert named.find(1, "r") == ("d", ("a", "c"))
-    assert Submissions.load(named.dump()).find(1, "r") == ("d", ("a", "c"))  # type: ignore[arg-type]
+    named.remove(1, "r")
+    again = Submissions.load(named.dump(), ("a", "c"))  # type: ignore[arg-type]
+    for each in (named, again):
+        assert each.find(1, "r") == ("d", ("a", "b", "c"))
+        each.remove(1, "r")
+        each.remove(1, "r")
+        assert each.find(1, "r") is None
 
 
 def test_a_refused_cancel_says_each_state_once(service: Service) -> None:

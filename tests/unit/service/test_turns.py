@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from fairlead.core.model.resources import Resources
 from fairlead.local import placing, requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import suspend
-from fairlead.local.history_records import JobSpec
+from fairlead.local.history_records import JobsCleaned, JobSpec
+from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn, Unavailable
 from fairlead.runtime.inbox import Command
 from fairlead.runtime.lines import SERVICE
@@ -134,6 +136,21 @@ def test_what_ends_on_the_way_says_what_is_in_already(served: Any) -> None:
     assert refused.value.message == f"{said}, at least in part; the rest is not: the disk is full"
     with pytest.raises(Unavailable, match=r"^the disk is full$"):
         asyncio.run(submit_some_a_turn(Place(), intake(3)))  # type: ignore[arg-type]
+
+
+def test_what_has_left_the_book_meanwhile_is_not_submitted_once_more(served: Any) -> None:
+    """A repeated request is answered with what is left of the first, also after a restart."""
+    local, runtime = served.place.local, served.place.runtime
+    keys = step(served, intake(3, "r4"), 3).keys
+    runtime.do(lambda turn: requests.cancel(local.jobs, turn, EVERYTHING, keys[0])).result(10)
+    runtime.do(lambda turn: turn.note(JobsCleaned(before_ms=2**60, uid=77))).result(10)
+    assert keys[0] not in local.jobs
+    assert step(served, intake(3, "r4"), 3).keys == keys[1:]
+    again = Jobs.load(json.loads(json.dumps(local.jobs.dump())))
+    assert again.submissions.find(77, "r4") == ("digest", keys)
+    for _ in keys[1:]:
+        again.submissions.remove(77, "r4")
+    assert again.submissions.find(77, "r4") is None
 
 
 def test_what_was_refused_at_its_end_alone_was_taken_in(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
