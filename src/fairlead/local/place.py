@@ -221,8 +221,10 @@ class LocalPlace:
         parsed = job_names.parse_run_key(report.key)
         job = self.jobs.get(parsed[0]) if parsed else None
         known = parsed is not None and job is not None and job.state in ON_THE_MACHINE and job.attempt == parsed[1]
-        if (known or report.is_over) and self.unknown.discard(report.key):
-            turn.event(UpdateNode(self.node, self.unknown.leave(self._capacity)))
+        if self.node and (known or report.is_over):
+            self.unknown.discard(report.key)
+            # By what the node has: where the turn before this one was taken back the run is unknown no longer.
+            self.register_node(turn, self.node, self._capacity)
         if job is None or not known:
             return
         if report.is_over:

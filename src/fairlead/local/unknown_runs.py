@@ -53,9 +53,9 @@ class UnknownRuns:
             gpus=report.gpus,
         )
 
-    def discard(self, run: str) -> bool:
-        """It is over, or known now. False: it was not among them."""
-        return self._runs.pop(run, None) is not None
+    def discard(self, run: str) -> None:
+        """It is over, or known now."""
+        self._runs.pop(run, None)
 
     def leave(self, capacity: Resources) -> Resources:
         """What they leave of this, of each amount 0 at least."""

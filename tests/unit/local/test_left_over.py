@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testbed.paper import Paper, Service
+from testbed.paper import CAPACITY, Paper, Service
 
 from fairlead.local.history_records import JobsCleaned
 from fairlead.local.job_numbers import JobNumbers
 from fairlead.local.runs import RunReport
 from fairlead.local.supervisor import run_files
+from fairlead.runtime import Refusal
 
 
 class Restarts:
@@ -118,3 +120,23 @@ def test_numbers_that_were_passed_over_were_not_given() -> None:
     assert again.dump() == numbers.dump() == {"next_number": 9, "passed_over": [[2, 8]]}
     assert [number for number in range(12) if again.was_given(number)] == [1, 8]
     assert not any(JobNumbers.load({"next_number": 9}).was_given(number) for number in range(12))
+
+
+def test_the_room_of_an_unknown_run_comes_back_when_it_is_over(service: Service) -> None:
+    """Also where the fault of another request, or a full disk, takes back the turn in which that was entered."""
+    place, runtime, go_on = service.place, service.runtime, threading.Event()
+    place.unknown.add(RunReport(key="9-1", pid=1, started_at_ms=1), {"run": {"amounts": {"vcore": 400}}})
+
+    def room(total: int) -> bool:
+        part = runtime.books.scheduler.cluster.partitions["default"]
+        return bool(service.do(lambda _: part.nodes.nodes["n"].total) == {"vcore": total})
+
+    service.do(lambda turn: place.register_node(turn, "n", CAPACITY))
+    assert room(600)
+    runtime.read(lambda _: go_on.wait(10))
+    place._told(RunReport(key="9-1", pid=1, started_at_ms=1, ended_at_ms=2))
+    faulty = runtime.do(lambda _: 1 // 0)
+    go_on.set()
+    with pytest.raises(Refusal):
+        faulty.result(10)
+    assert room(1000)
