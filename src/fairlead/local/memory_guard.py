@@ -18,7 +18,7 @@ from fairlead.local import pressure
 from fairlead.local.devices import Hierarchies, read_hierarchies
 from fairlead.local.history_records import JobPressed, MemoryShort
 from fairlead.local.job_names import run_key
-from fairlead.local.job_states import ON_THE_MACHINE, State
+from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.pressure import Step, Use, Victim
 from fairlead.local.runs import Capability
 
@@ -127,7 +127,7 @@ class MemoryGuard:
                 turn.event(UndrainNode(closed))
         elif victim is not None:
             job = jobs.get(victim.use.key)
-            if job is not None and job.state is State.RUNNING:
+            if job is not None and job.state in NOT_TOLD_TO_STOP:
                 grace_ms = min(job.spec.grace_ms, GRACE_MAX_MS)
                 turn.note(JobPressed(key=job.key, grace_ms=grace_ms, sentence=victim.sentence))
                 return job.key

@@ -14,7 +14,7 @@ from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
-from fairlead.local.changes import Change, change
+from fairlead.local.changes import Change, change, suspend
 from fairlead.local.history_records import (
     AttemptEnded,
     JobCheckpointed,
@@ -314,6 +314,16 @@ def test_the_guard_closes_the_node_and_opens_it_again(service: Service) -> None:
     enter(Step.BEGIN)
     enter(Step.END)
     assert not node()
+
+
+def test_what_is_suspended_goes_for_memory_as_what_runs(service: Service) -> None:
+    """It has its memory still: where it was chosen and could not be told, nobody was, and the kernel chose."""
+    guard, jobs = MemoryGuard(parse_threshold("10%"), budget=1000), service.place.jobs
+    key = service.submit(RetrySpec(limit=3))
+    service.do(lambda turn: suspend(jobs, turn, ANN, key, on=True))
+    victim = Victim(Use(key, 0, 100, 500, 0), False, "told to stop because it uses too much")
+    assert service.do(lambda turn: guard.enter(turn, jobs, Step.CHOOSE, victim, "n")) == key
+    assert (service.job(key).state, service.job(key).note) == (State.STOPPING, victim.sentence)
 
 
 def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service: Service) -> None:
