@@ -33,6 +33,8 @@ MEMORY = 256 * 2**20
 PROCESSES = 64
 WEBHOOK_S = 120.0
 LOOK_AGAIN_S = 0.1
+TRY_AGAIN_S = 10.0
+"""Where the system has no room for a process now."""
 _SENDMAIL = "PATH=/usr/sbin:/usr/lib:/sbin:/usr/bin:$PATH"
 NO_SENDMAIL = 69
 """EX_UNAVAILABLE."""
@@ -166,9 +168,12 @@ class Deliveries:
             try:
                 return self._machine.start(run)
             except OSError as problem:
-                log.warning("message %s has to wait: %s", run.key, problem)
-                self._closing.wait(10.0)
+                self._wait(run.key, problem)
         return None
+
+    def _wait(self, run: str, problem: OSError) -> None:
+        log.warning("message %s has to wait: %s", run, problem)
+        self._closing.wait(TRY_AGAIN_S)
 
     def _clear_up(self, delivery: Delivery) -> None:
         """That it was sent is in the journal. Its supervisor may take a moment more to go."""
@@ -184,20 +189,25 @@ class Deliveries:
 
     def _by_webhook(self, delivery: Delivery) -> str | None:
         user = [str(delivery.uid), *map(str, delivery.gids)] if delivery.as_user else ["-"]
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", webhook.__file__, delivery.to, *user],
-                input=json.dumps({"text": delivery.sentence, **delivery.facts}).encode(),
-                capture_output=True,
-                env={"LC_ALL": "C.UTF-8"},
-                cwd="/",
-                timeout=WEBHOOK_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"no answer in {WEBHOOK_S:.0f} s"
-        said = done.stdout.decode("utf-8", "replace")
-        return said or ("" if done.returncode == 0 else "its process failed")
+        while not self._closing.is_set():
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-I", "-S", webhook.__file__, delivery.to, *user],
+                    input=json.dumps({"text": delivery.sentence, **delivery.facts}).encode(),
+                    capture_output=True,
+                    env={"LC_ALL": "C.UTF-8"},
+                    cwd="/",
+                    timeout=WEBHOOK_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return f"no answer in {WEBHOOK_S:.0f} s"
+            except OSError as problem:
+                self._wait(delivery.run, problem)
+                continue
+            said = done.stdout.decode("utf-8", "replace")
+            return said or ("" if done.returncode == 0 else "its process failed")
+        return None
 
 
 def _wrong(report: RunReport) -> str:

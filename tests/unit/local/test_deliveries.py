@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import os
 import pwd
@@ -210,6 +211,22 @@ def test_webhooks(answers: list[int], wrong: str, times: int, monkeypatch: pytes
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_webhook_waits_for_room_as_a_command_does(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That there is no descriptor or memory for a process now is no reason to give a message up."""
+    tries, plain = [], subprocess.run
+
+    def run(*given: Any, **more: Any) -> Any:
+        tries.append(given)
+        if len(tries) < 3:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return plain(["/bin/true"], capture_output=True, check=False)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(deliveries, "TRY_AGAIN_S", 0.01)
+    assert sender.result(sender.send("a", "http://127.0.0.1:1/", "url")) == ""
+    assert len(tries) == 3
 
 
 def test_a_webhook_where_something_else_listens(monkeypatch: pytest.MonkeyPatch) -> None:
