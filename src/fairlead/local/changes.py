@@ -77,7 +77,7 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
         raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
     conditions = _conditions(jobs, turn, rights, job, wanted)
     _require_bounds(partition, rights, job, spec, wanted)
-    if wanted.queue is not None and (moved := _move(turn, rights, job, wanted.queue)):
+    if wanted.queue is not None and (moved := _move(jobs, turn, rights, job, wanted.queue)):
         return moved
     if spec != job.spec:
         said = {name: getattr(spec, name) for name in CHANGEABLE}
@@ -247,7 +247,18 @@ def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change
     return new if new != now else None
 
 
-def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
+def _require_count(jobs: Jobs, partition: Partition, job: Job, path: str) -> None:
+    """Raises `Refusal` where this queue, or one above it, would have more jobs than it may."""
+    uid, moves = job.spec.uid, sum(not each.ended for each in jobs.of(job.application))
+    for bound in job_bounds.count_bounds(partition, path):
+        if bound.counts(job.queue, uid, uid):
+            continue  # It counts there already.
+        there = sum(bound.counts(each.queue, each.spec.uid, uid) for each in jobs.live())
+        if there + moves > bound.most:
+            raise Refusal("too-many", bound.sentence(there, moves, "move"), field="queue")
+
+
+def _move(jobs: Jobs, turn: Turn, rights: Rights, job: Job, queue: str) -> str:
     """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
     if job.state not in (State.WAITING, *NOT_TOLD_TO_STOP):
         raise Refusal("conflict", f"job {job.key} is {job.state}; only waiting and running jobs can be moved")
@@ -265,6 +276,7 @@ def _move(turn: Turn, rights: Rights, job: Job, queue: str) -> str:
             f"ask an administrator of that queue to move job {job.key}",
             field="queue",
         )
+    _require_count(jobs, partition, job, target.path)
     for decision in turn.event(events.MoveApplication(job.application, target.path, rights.caller.user)):
         if isinstance(decision, MoveRejected):
             return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"

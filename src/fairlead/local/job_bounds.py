@@ -105,12 +105,12 @@ class CountBound:
         """Whether a job of `uid` in this queue counts for what `whose` submits."""
         return f"{queue}.".startswith(f"{self.queue}.") and (not self.each_user or uid == whose)
 
-    def sentence(self, there: int, more: int) -> str:
+    def sentence(self, there: int, more: int, act: str = "submit") -> str:
         """Why so many more do not come in."""
         key = names.JOB_USER_COUNT_MAX if self.each_user else names.JOB_COUNT_MAX
         whose = "of each user" if self.each_user else "of all users"
         return (
-            f"{self.queue} takes {self.most} jobs {whose} that wait or run ({key}): {there} are there, and you submit "
+            f"{self.queue} takes {self.most} jobs {whose} that wait or run ({key}): {there} are there, and you {act} "
             f"{more} more; wait until some have ended, or use another queue"
         )
 

@@ -364,7 +364,7 @@ async def reserve_for_job(key: str, body: orders.ReservationOrder, place: Machin
     return await order_each(place, caller, key, act)
 
 
-@router.patch("/jobs/{key}", responses=documented(404, 409))
+@router.patch("/jobs/{key}", responses=documented(404, 409, 429))
 async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller: CallerOf) -> wire.Job:
     """Change a job: all of it while it waits; name, queue and time limit also while it runs."""
     wanted = Change(

@@ -176,3 +176,17 @@ def test_jobs_are_counted_in_a_queue_and_below(served: Any) -> None:
     assert submit(served, "alice", "root.counted.b").status == 201
     live = served.call("GET", "/api/v1/jobs?state=waiting&queue=root.counted").json["total"]
     assert live == 4
+
+
+def test_jobs_that_are_moved_are_counted_too(served: Any) -> None:
+    """Else what is refused could be had in two steps; what counts in a queue above already does not count twice."""
+    key = key_of(submit(served, queue="root.open", hold=True))
+    _, inside = (key_of(submit(served, queue=f"root.counted.{name}", count=2)) for name in "ab")
+    full = "root.counted takes 4 jobs of all users that wait or run (job.count.max): 4 are there, and you move 1 more"
+    for one, to, said in ((key, "b", full), (inside, "a", "root.counted.a takes 2 jobs of each user")):
+        refused = served.call("PATCH", f"/api/v1/jobs/{one}", {"queue": f"root.counted.{to}"}, "bob")
+        assert (refused.status, refused.error["field"]) == (429, "queue")
+        assert said in refused.error["detail"]
+    served.call("POST", f"/api/v1/jobs/{inside}/cancel", {"now": True}, "bob")
+    served.wait(inside)
+    assert served.call("PATCH", f"/api/v1/jobs/{key}", {"queue": "root.counted.b"}, "bob").status == 200
