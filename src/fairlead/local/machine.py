@@ -10,6 +10,7 @@ Safe to be called from any thread.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -233,9 +234,7 @@ class Machine:
                 return
             if (result := runs.whole_result(directory)) is not None:
                 run_files.write(str(directory), run_files.FORGOTTEN, result)
-            for each in directory.iterdir():
-                if not each.name.startswith((run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR)):
-                    each.unlink(missing_ok=True)
+            runs.clear_up(directory)
 
     def purge(self, key: str) -> None:
         """Remove everything of an ended run, its logs too. Its key must not be used again: nobody would know any more.
@@ -276,6 +275,8 @@ class Machine:
     def _found(self, key: str) -> RunReport | None:
         directory = self._runs / key
         if runs.is_forgotten(directory):
+            with contextlib.suppress(OSError):
+                runs.go_on_clearing_up(directory)
             return None
         if key in self._live:
             return self._now(key, directory)

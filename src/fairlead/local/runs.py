@@ -151,6 +151,19 @@ def is_forgotten(directory: Path) -> bool:
     return run_files.exists(str(directory), run_files.FORGOTTEN)
 
 
+def clear_up(directory: Path) -> None:
+    """Remove of a run that is settled for good what was only needed to execute it, the `spec` last. Raises OSError."""
+    for each in sorted(directory.iterdir(), key=lambda each: each.name == run_files.SPEC):
+        if not each.name.startswith((run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR)):
+            each.unlink(missing_ok=True)
+
+
+def go_on_clearing_up(directory: Path) -> None:
+    """The same where somebody was killed on the way: the `spec`, with its variables, is still there. Raises OSError."""
+    if run_files.exists(str(directory), run_files.SPEC):
+        clear_up(directory)
+
+
 def spec_of(directory: Path) -> run_files.Record | None:
     """What the run was told to execute; None: that is not known any more."""
     try:

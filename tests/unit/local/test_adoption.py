@@ -214,6 +214,19 @@ def test_a_restarted_machine_has_lost_its_runs(bench: Bench) -> None:
     assert report.note == "the machine was restarted while it ran"
 
 
+def test_what_was_being_forgotten_is_cleared_up_by_the_next(bench: Bench) -> None:
+    """Else the variables of an ended job stood on the disk for as long as its output."""
+    bench.run("a", "/bin/echo", "said", env={"SECRET": "x"})
+    directory = bench.machine.stdout_path(bench.key("a")).parent
+    kept = {each.name: each.read_bytes() for each in directory.iterdir()}
+    bench.machine.forget(bench.key("a"))
+    for name, content in kept.items():
+        (directory / name).write_bytes(content)
+    bench.machine.close()
+    assert bench.open().adopt() == []
+    assert {each.name for each in directory.iterdir()} == {"forgotten", "stdout.log", "stderr.log"}
+
+
 def test_a_run_that_was_never_executed(bench: Bench) -> None:
     """Prepared, but nobody has claimed it: it is reported as never executed, and can be started."""
     place = bench.directory / bench.key("a")
