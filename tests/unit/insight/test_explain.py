@@ -16,9 +16,10 @@ from fairlead.core.model.events import (
     DrainNode,
     Release,
     RemoveApplication,
+    SetWindow,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, WindowSpec
 from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import explain
 from fairlead.insight.parts import What
@@ -407,3 +408,19 @@ def test_a_reason_about_something_else_is_not_said_of_the_ask() -> None:
     nowhere.submit("job", "root.a")
     advice = explain(nowhere.scheduler, "job", "job", changes=Effort(), fork=False).advice
     assert advice == ["It can never run as it is: even if nothing else ran, there is no node in partition default."]
+
+
+def test_what_a_window_beyond_a_day_keeps_waiting_can_run_when_that_is_over() -> None:
+    """But not where the window comes again before it could have ended."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=80_000_000, length_ms=10_000_000)), 0)
+    lab.submit("one", "root.a", time_limit_ms=70_000_000)
+    lab.submit("late", "root.a")
+    advice = explain(lab.scheduler, "late", "late", changes=Effort(), fork=False).advice
+    assert advice[0] == "Wait: it starts when enough of what runs and comes before it has ended."
+    every_day = Lab(spec(leaf("a")), {GPU: 1})
+    window = WindowSpec(name="w", starts_ms=80_000_000, length_ms=10_000_000, every_ms=86_400_000)
+    every_day.scheduler.handle(SetWindow(window), 0)
+    every_day.submit("late", "root.a")
+    advice = explain(every_day.scheduler, "late", "late", changes=Effort(), fork=False).advice
+    assert "It can never run as it is" in advice[0]
