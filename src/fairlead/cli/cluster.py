@@ -14,6 +14,7 @@ import click
 from fairlead.cli import completion, render
 from fairlead.cli.app import REFUSED, Failure, command, connected, list_output, wrong_usage
 from fairlead.cli.completion import with_depth
+from fairlead.cli.filters import require_queue
 from fairlead.cli.render import NONE, Column, Columns, Screen
 from fairlead.client.sync import Client
 
@@ -72,8 +73,10 @@ def queues(client: Client, queue: str | None, output: str) -> None:
     """
     roots = list(client.queues())
     if queue is not None:
-        roots = [each for root in roots for each, _ in with_depth(root) if each.path == queue]
+        named = (queue.lower(), f"root.{queue.lower()}")
+        roots = [each for root in roots for each, _ in with_depth(root) if each.path in named]
         if not roots:
+            require_queue(client, queue)
             raise Failure(f"there is no queue {queue}; `fairlead queues` lists them", REFUSED)
     below = [pair for root in roots for pair in with_depth(root)]
     if not render.write_names([each for each, _ in below], "path", output) and not render.write_value(roots, output):

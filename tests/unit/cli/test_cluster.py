@@ -72,6 +72,16 @@ def test_one_queue_can_be_asked_for(service: Any, run: Callable[..., Any]) -> No
     assert run("queues", "root.x").exit_code == 4
 
 
+@pytest.mark.parametrize("named", ["b", "B.C", "root.B"])
+def test_a_queue_is_named_as_everywhere_else(service: Any, run: Callable[..., Any], named: str) -> None:
+    """Without the root, in any case; of one that is not there the like ones are said."""
+    service.on("GET", "/queues", {"queues": [TREE]})
+    assert run("queues", named, "-o", "name").stdout.splitlines()[-1] == "root.b.c"
+    result = run("queues", "root.c")
+    assert result.exit_code == 4
+    assert "there is no queue root.c; did you mean root." in result.stderr
+
+
 def test_the_fullest_resource_counts() -> None:
     """Without a maximum there is none."""
     assert fullest(made(Queue, allocated={"cpu": 1, "memory": 9}, max={"cpu": 10, "memory": 10})) == (0.9, "memory")
