@@ -72,7 +72,7 @@ def ls(client: Client, keys: tuple[str, ...], interval: float | None, **given: A
         raise app.wrong_usage(f"ls: lists one job or array; `fairlead show {' '.join(keys)}` shows several")
     given["array"] = keys[0] if keys else None
     while True:
-        if interval:
+        if interval and given["output"] in ("table", "wide"):
             print(render.moment(render.now_ms()))
         _list(client, **given)
         if not interval:

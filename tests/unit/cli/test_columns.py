@@ -68,7 +68,7 @@ def test_a_column_that_there_is_not_is_named_with_those_that_there_are(
 
 
 def test_an_interval_lists_again_until_ctrl_c(three: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time with the moment above."""
+    """Each time with the moment above, but for what programs read."""
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -80,3 +80,5 @@ def test_an_interval_lists_again_until_ctrl_c(three: Any, run: Run, monkeypatch:
     result = run("ls", "-i", "7", "--columns", "key", "--no-header")
     assert (result.exit_code, pauses) == (130, [7.0, 7.0])
     assert result.stdout.splitlines()[1:4] == ["9", "1", "10"] == result.stdout.splitlines()[5:]
+    pauses.clear()
+    assert run("ls", "-i", "7", "-o", "name").stdout.split() == ["1", "9", "10"] * 2
