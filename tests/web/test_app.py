@@ -99,3 +99,25 @@ def test_a_token_of_a_cluster_is_taken() -> None:
     answer = TestClient(app).post("/sign-in", data={"token": "x" * 20_000})
     assert "That is no token" in answer.text
     assert given == [token]
+
+
+@pytest.mark.parametrize("led", ["cross-site", "same-site"])
+def test_another_page_signs_nobody_in_unasked(led: str) -> None:
+    """It could have got the ticket as somebody else, and whatever is typed then would be that user's."""
+    shown = list[str]()
+
+    async def service(credential: str) -> tuple[str, int]:
+        shown.append(credential)
+        return "fls_x", 2**45
+
+    app = module.make_app("/nowhere.sock")
+    app.state.service = SimpleNamespace(sign_in=service)
+    browser = TestClient(app, headers={"Sec-Fetch-Site": led})
+    asked = browser.get('/enter?ticket=flt_"a')
+    assert (asked.status_code, shown, "set-cookie" in asked.headers) == (200, [], False)
+    assert 'name="ticket" value="flt_&quot;a"' in asked.text
+    assert browser.post("/enter", data={"ticket": "flt_a"}).status_code == 403
+    own = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}
+    assert "fls_x" in browser.post("/enter", data={"ticket": "flt_a"}, headers=own).headers["set-cookie"]
+    assert "set-cookie" in browser.get("/enter?ticket=flt_b", headers={"Sec-Fetch-Site": "none"}).headers
+    assert shown == ["flt_a", "flt_b"]

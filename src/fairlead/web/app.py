@@ -60,6 +60,7 @@ def make_app(where: str, *, guests: bool = False) -> FastAPI:
     app.add_api_route("/sign-in", sign_in_with, methods=["POST"], response_class=Response)
     app.add_api_route("/look", look, methods=["POST"], response_class=Response)
     app.add_api_route("/enter", enter, methods=["GET"], response_class=Response)
+    app.add_api_route("/enter", enter_with, methods=["POST"], response_class=Response)
     app.add_api_route("/sign-out", sign_out, methods=["POST"], response_class=Response)
     app.add_api_route("/healthz", healthz, methods=["GET"], response_class=Response)
     app.add_api_route("/", lambda: RedirectResponse("/line", 303), methods=["GET"], response_class=Response)
@@ -224,7 +225,18 @@ async def sign_in_with(request: Request, token: str = Form(default="")) -> Respo
 
 
 async def enter(request: Request, ticket: str = "") -> Response:
-    """With the ticket that `fairlead web` printed."""
+    """With the ticket that `fairlead web` printed; where another page leads here, it is asked whether that is meant."""
+    # Whoever made that page may have made the ticket too: what is done here then would be done as that user.
+    if request.headers.get("sec-fetch-site", "none") not in ("cross-site", "same-site"):
+        return await _begin(request, ticket)
+    kept = element("input", type="hidden", name="ticket", value=ticket)
+    go_on = element("button", "Sign in", type="submit", class_="main")
+    about = p("Another page led you here. Go on only if you ran ", code("fairlead web"), " yourself just now.")
+    return HTMLResponse(_alone("Is this yours?", about, element("form", kept, go_on, method="post", action="/enter")))
+
+
+async def enter_with(request: Request, ticket: str = Form(default="")) -> Response:
+    """With a ticket that another page led to, and that is meant."""
     return await _begin(request, ticket)
 
 
