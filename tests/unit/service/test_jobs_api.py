@@ -288,6 +288,9 @@ def test_unknown_keys_and_paths_have_the_shape_of_errors(served: Any) -> None:
     assert served.call("GET", "/api/v1/nothing").error["code"] == "not-found"
     wrong = served.call("DELETE", "/api/v1/jobs")
     assert (wrong.status, wrong.error["code"]) == (405, "method-not-allowed")
+    assert wrong.headers["allow"] == "GET, POST"
+    assert "not possible at /api/v1/jobs, but GET, POST;" in wrong.error["detail"]
+    assert served.call("DELETE", "/api/v1/openapi.json").headers["allow"] == "GET, HEAD"
 
 
 def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:

@@ -94,6 +94,7 @@ def make_app(place: Place) -> FastAPI:
     app.state.place = place
     errors.install(app)
     routers = [*SHARED, *place.routers()]
+    app.state.routes = [each for router in routers for each in router.routes]
     for router in routers:
         app.include_router(router, dependencies=[Depends(given_once)])
     for router in yunikorn.ROUTERS:

@@ -176,8 +176,11 @@ def _from_http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
         return answer("not-found", f"there is nothing at {path}; /api/v1/openapi.json lists what there is")
     if error.status_code == 405:
-        message = f"{request.method} is not possible at {path}; /api/v1/openapi.json lists what is"
-        return answer("method-not-allowed", message, headers=headers)
+        # The router knows the first route of the path alone.
+        others = (each.methods for each in request.app.state.routes if each.path_regex.match(path))
+        possible = ", ".join(sorted(set(headers.get("Allow", "").split(", ")).union(*others)))
+        message = f"{request.method} is not possible at {path}, but {possible}; /api/v1/openapi.json lists what is"
+        return answer("method-not-allowed", message, headers={"Allow": possible})
     return answer("too-large" if error.status_code == 413 else "malformed", str(error.detail), headers=headers)
 
 
