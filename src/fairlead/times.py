@@ -93,28 +93,36 @@ def _begin_of(words: str, written: str, now: datetime) -> datetime:
     if day in ("today", "tomorrow"):
         date = now + timedelta(days=day == "tomorrow")
         # By the clock: a day in which it is set differently has not 24 hours.
-        return _at(date, clock, written) if clock else datetime.combine(date.date(), now.time()).astimezone()
+        return _at(date, clock, written, now) if clock else _shown(datetime.combine(date.date(), now.time()), now)
     if day[:3] in _DAYS and day in (day[:3], f"{_DAYS[day[:3]][1]}day"):
         date = now + timedelta(days=(_DAYS[day[:3]][0] - now.weekday()) % 7)
-        found = _at(date, clock or "midnight", written)
-        return found if found > now else _at(date + timedelta(days=7), clock or "midnight", written)
+        found = _at(date, clock or "midnight", written, now)
+        return found if found > now else _at(date + timedelta(days=7), clock or "midnight", written, now)
     if words in _CLOCK_NAMES or _CLOCK.fullmatch(words):
-        found = _at(now, words, written)
-        return found if found > now else _at(now + timedelta(days=1), words, written)
+        found = _at(now, words, written, now)
+        return found if found > now else _at(now + timedelta(days=1), words, written, now)
     try:
-        return datetime.fromisoformat(written).astimezone()
+        found = datetime.fromisoformat(written)
+        return found.astimezone() if found.tzinfo else _shown(found, now)
     except (ValueError, OverflowError):
         raise ValueError(f"{written!r} is no moment; {_BEGIN_EXAMPLES}") from None
 
 
-def _at(day: datetime, clock: str, written: str) -> datetime:
+def _shown(written: datetime, now: datetime) -> datetime:
+    """When clocks show this: of two times the one to come; where they are set past it, as much later."""
+    # Not `astimezone` of what has no zone: for a time that is left out it gives one before it.
+    first = datetime.fromtimestamp(written.timestamp(), UTC).astimezone()
+    return _shown(written.replace(fold=1), now) if first < now and not written.fold else first
+
+
+def _at(day: datetime, clock: str, written: str, now: datetime) -> datetime:
     """This time of day on that day."""
     match = _CLOCK.fullmatch(clock)
     if match is None and clock not in _CLOCK_NAMES:
         raise ValueError(f"{written!r} is no moment: {clock!r} is no time of day; {_BEGIN_EXAMPLES}")
     hour, minute, second = map(int, match.groups("0")) if match else (*_CLOCK_NAMES[clock], 0)
     try:
-        return datetime.combine(day.date(), time(hour, minute, second)).astimezone()
+        return _shown(datetime.combine(day.date(), time(hour, minute, second)), now)
     except ValueError as error:
         raise ValueError(f"{written!r} is no moment: {error}; {_BEGIN_EXAMPLES}") from None
 

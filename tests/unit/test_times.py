@@ -115,6 +115,25 @@ def test_tomorrow_is_at_this_time_of_day_though_the_clock_is_set_differently() -
     assert parse_begin("tomorrow", now) == at("2026-03-29T12:00:00") == now + 23 * 3_600_000
 
 
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("now", "text", "moment"),
+    [
+        ("2026-03-28T23:30+01:00", "2:30", "2026-03-29T03:30+02:00"),
+        ("2026-03-29T01:40+01:00", "2:30", "2026-03-29T03:30+02:00"),
+        ("2026-03-28T12:00+01:00", "2026-03-29T02:30", "2026-03-29T03:30+02:00"),
+        ("2026-10-25T02:15+02:00", "2:30", "2026-10-25T02:30+02:00"),
+        ("2026-10-25T02:15+01:00", "2:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:15+01:00", "today 2:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:15+01:00", "2026-10-25T02:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+01:00", "Sun 2:30", "2026-11-01T02:30+01:00"),
+    ],
+)
+def test_a_time_that_clocks_show_twice_or_never(now: str, text: str, moment: str) -> None:
+    """The next that it is; what is left out in spring is not before it would have been."""
+    assert parse_begin(text, at(now)) == at(moment)
+
+
 def test_today_is_now_also_between_two_seconds() -> None:
     """It is no moment that is past."""
     assert parse_begin("today", NOW + 123) == NOW + 123
