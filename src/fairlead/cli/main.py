@@ -6,6 +6,8 @@ module of the command that runs is imported, so that `fairlead ls` starts at onc
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 
 import click
@@ -142,8 +144,20 @@ def app() -> None:
     """Take the options before the command."""
 
 
+def _replace_closed_streams() -> None:
+    """What was closed before (`>&-`) is /dev/null: else the next file would have its number, and be printed into."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            file = os.open(os.devnull, os.O_RDWR)
+            if file != number:
+                os.dup2(file, number)
+                os.close(file)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False, encoding="utf-8"))
+
+
 def run() -> None:
     """Entry point of the command."""
+    _replace_closed_streams()
     app(prog_name="fairlead")
 
 

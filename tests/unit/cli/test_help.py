@@ -196,3 +196,14 @@ def test_a_reader_that_has_gone_is_no_failure() -> None:
         process.stdout.close()
         told = process.stderr.read()
     assert (process.returncode, told) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_failure(closed: str, service: Any, socket_path: str) -> None:
+    """Of what a daemon starts, for example; nor is what is printed written into a file that took such a number."""
+    service.on("POST", "/jobs", {"jobs": [service.add("7")]})
+    for words, status in ((f"ls {closed}", 0), (f"submit -- true {closed}", 0), (f"submit --file - {closed}", 2)):
+        command = f"{sys.executable} -m fairlead.cli.main {words}"
+        environ = os.environ | {"FAIRLEAD_SOCKET": socket_path}
+        done = subprocess.run(command, shell=True, env=environ, stdin=subprocess.DEVNULL, capture_output=True)
+        assert (done.returncode, b"Traceback" in done.stderr) == (status, False), words
