@@ -293,6 +293,7 @@ def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: Pages
     page.get_by_label("Command").fill("sh -c 'test $FAIRLEAD_ARRAY_INDEX != 2'")
     page.get_by_label("Array").fill("1-3")
     page.get_by_label("Directory").fill("/")
+    page.get_by_label("Variables").fill("TOKEN=secret")
     page.get_by_label("Cores").fill("much")
     page.get_by_role("button", name="Submit", exact=True).click()
     page.locator("#say.failed", has_text="cpu: 'much' is no amount").wait_for()
@@ -309,6 +310,7 @@ def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: Pages
     watched.check()
     page.goto(f"{service.url}/submit")
     page.wait_for_function("document.getElementById('f-array').value === '1-3'")
+    assert "secret" not in page.evaluate("JSON.stringify({ ...localStorage })")
     clear(service)
 
 

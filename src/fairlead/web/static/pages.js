@@ -282,7 +282,9 @@
     },
     remember(name) {
       const form = document.querySelector(`form[data-remember="${name}"]`);
-      if (form) localStorage.setItem(`fairlead-${name}`, JSON.stringify([...new FormData(form)]));
+      // What variables hold may be a secret, which no browser keeps.
+      const kept = form && [...new FormData(form)].filter(([field]) => field !== "env");
+      if (form) localStorage.setItem(`fairlead-${name}`, JSON.stringify(kept));
     },
     fill(id, text) {
       const field = document.getElementById(id);
