@@ -15,6 +15,7 @@ from testbed.answering import made
 from fairlead.web.forecasts import _Forecasts, line_forecast
 from fairlead.web.frame import Page
 from fairlead.web.job_acts import _Acts
+from fairlead.web.job_page import _Job
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.output import why_nothing
@@ -23,6 +24,7 @@ from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.story import story
 from fairlead.web.verdict import verdict
 from fairlead.web.viewer import Viewer
+from fairlead.wire.arrays import Parts
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import Begin, Otherwise, Verdict
@@ -80,6 +82,19 @@ async def test_an_overtaken_forecast_of_the_line_is_made_anew_though_nothing_cha
 )
 def test_nothing_written_is_said_by_what_became_of_the_job(state: str, attempts: int, said: str) -> None:
     assert why_nothing(made(JobDetails, state=state, attempts=attempts)) == said
+    array = made(JobDetails, state=state, attempts=0, parts=made(Parts))
+    assert why_nothing(array) == "Each part writes for itself, and its page shows it."
+
+
+async def test_a_command_is_shown_as_it_would_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of its words belong together is to be seen, as in `fairlead show`."""
+
+    async def details() -> JobDetails:
+        return made(JobDetails, command=["sh", "-c", "echo a b"])
+
+    one = _Job(cast(Viewer, None), Live(), "1", cast(Page, None))
+    monkeypatch.setattr(one, "_details", details)
+    assert "<code>sh -c 'echo a b'</code>" in await one.facts()
 
 
 def test_how_long_a_job_waits_or_runs_goes_on_by_the_clock_of_the_browser() -> None:

@@ -7,6 +7,7 @@ it is tried, and here what came of it.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from urllib.parse import unquote
 
 from fastapi import Request
@@ -223,7 +224,7 @@ class _Job:
         """What it is made of."""
         job = await self._details()
         rows: list[tuple[str, object]] = [
-            ("command", code(" ".join(job.command)) if job.command else ""),
+            ("command", code(shlex.join(job.command)) if job.command else ""),
             ("directory", job.cwd),
             ("asked for", amounts(job.resources)),
             ("has", ", ".join(f"GPU {number}" for number in job.gpus)),

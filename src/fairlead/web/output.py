@@ -24,6 +24,8 @@ AGAIN_S = 2.0
 
 def why_nothing(job: JobDetails) -> str:
     """What is said where it has written nothing."""
+    if job.parts is not None:
+        return "Each part writes for itself, and its page shows it."
     if job.attempts == 0:
         return "It has not started yet." if job.state in LIVE else "It never ran."
     return "Nothing yet." if job.state in LIVE else "It wrote nothing."
