@@ -227,14 +227,14 @@ def _in_the_way(partition: Partition, ask: Ask, node: Node, work: list[Ask], gon
     """Of this work on the node what has to go so that all suits but room (a port, a volume, distance), the highest
     given back first; none where that does not help.
     """
-    suits, kept = partition.nodes.suits, dict.fromkeys(work)
-    if not suits(ask, node, (*kept, *gone)):
+    suits, going = partition.nodes.suits, dict.fromkeys(work)
+    if not suits(ask, node, (*going, *gone)):
         return []
     for spared in sorted(work, key=_standing, reverse=True):
-        del kept[spared]
-        if not suits(ask, node, (*kept, *gone)):
-            kept[spared] = None
-    return list(kept)
+        del going[spared]
+        if not suits(ask, node, (*going, *gone)):
+            going[spared] = None
+    return list(going)
 
 
 def _cheapest_of(
