@@ -25,6 +25,7 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.preemption.victims import by_node
 
@@ -39,6 +40,8 @@ def resolve_one(partition: Partition) -> bool:
     if len(waiting) < 2 or is_leaving:
         return parted
     for first in waiting:
+        if any(waits_for_turn(partition, ask) for ask in _lacking(first)):
+            continue  # Until that turn is over, room would be of no use to it.
         giving = _who_gives_way(partition, first, waiting)
         if giving:
             for later in giving:

@@ -22,6 +22,7 @@ from fairlead.core.model.events import (
     Release,
     RemoveApplication,
     RemoveNode,
+    ReserveAsk,
     UndrainNode,
     UpdateNode,
 )
@@ -154,6 +155,20 @@ def test_the_younger_gives_its_placeholders_back_and_the_older_gets_through() ->
     g.end("old")
     g.run()
     assert g.whole == ["old", "young"]
+
+
+def test_nothing_gives_way_to_a_gang_that_waits_for_the_turn_of_another() -> None:
+    """It could not use the room until that turn is over."""
+    g = stuck()
+    g.run(4)
+    g.do(AddApplication(ApplicationSpec(id="large", queue="root.q0")))
+    g.do(AddAsks((AskSpec(application="large", key="large", resources=cores(16), priority=5),)))
+    g.do(ReserveAsk("large", "large", True))
+    g.run()
+    assert (g.evictions, g.whole) == ([], [])
+    g.end("large")
+    g.run()
+    assert g.whole == ["old"]
 
 
 def test_both_say_whom_they_wait_for_while_placeholders_are_given_back() -> None:
