@@ -50,7 +50,7 @@ def keep_turns(partition: Partition) -> None:
     """Before each run: give reservations that are due, and gather room for those that waited too long."""
     book = partition.reserving
     for ask, reservation in book.every():
-        if (limit := limit_of_user(ask)) is not reservation.limit:
+        if reservation.by_itself and (limit := limit_of_user(ask)) is not reservation.limit:
             reservation.limit = limit
             partition.books_version += 1
             reserve_turn.reordered(partition, ask.app.queue)

@@ -28,7 +28,7 @@ from fairlead.core.model.matching import flaw
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.resources import Book, add_to, amount_flaw, fits_in
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
-from fairlead.policy.eligibility.limits import applications_at_max, limit_of_user, queue_full, queue_promised
+from fairlead.policy.eligibility.limits import applications_at_max, queue_full, queue_promised
 from fairlead.policy.events.admission import why_not_larger
 from fairlead.policy.queue_choice.placement import gang_obstacle
 
@@ -210,7 +210,7 @@ def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
             if known is not None:
                 reserve_turn.end(partition, ask, event.who, event.why)
         elif known is None:
-            reserve_turn.begin(partition, ask, event.who, event.why, limit=limit_of_user(ask))
+            reserve_turn.begin(partition, ask, event.who, event.why)
 
 
 def _why_not_reserve(partition: Partition, event: ReserveAsk, waiting: list[Ask]) -> str:
