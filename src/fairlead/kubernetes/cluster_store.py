@@ -7,7 +7,7 @@ Decides which events follow from a change of a node, a class, a budget or a name
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from fairlead.core.model import events
@@ -36,7 +36,8 @@ NO_DURATION = "is no duration such as 90s or 10m and protects nobody; correct it
 class ClusterStore:
     """What is known beside the pods."""
 
-    def __init__(self, partition: str) -> None:
+    def __init__(self, partition: str, lose_node: Callable[[str], None]) -> None:
+        """`lose_node` is told of each node that is gone; the scheduler tells of its own pods there by itself."""
         self.nodes: dict[str, NodeSpec] = {}
         """As the scheduler has them."""
         self._node_uids: dict[str, str] = {}
@@ -45,6 +46,7 @@ class ClusterStore:
         self.classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
+        self._lose_node = lose_node
         self._budgets: dict[str, BudgetSpec] = {}
 
     def take(self, change: Change) -> Iterator[events.Event]:
@@ -75,6 +77,7 @@ class ClusterStore:
         if change.kind is kinds.NODES:
             if change.name in self.nodes and self._node_uids[change.name] == change.uid:
                 del self.nodes[change.name], self._node_uids[change.name]
+                self._lose_node(change.name)
                 yield events.RemoveNode(change.name, self._partition)
         elif change.kind is kinds.PRIORITY_CLASSES:
             if self.classes.pop(change.name, None) is not None and not change.name.startswith("system-"):
@@ -115,6 +118,7 @@ class ClusterStore:
         if name in self.nodes and self._node_uids[name] != uid:
             # It was replaced, and its end was missed.
             del self.nodes[name]
+            self._lose_node(name)
             yield events.RemoveNode(name, self._partition)
         old = self.nodes.get(name)
         self.nodes[name], self._node_uids[name] = spec, uid

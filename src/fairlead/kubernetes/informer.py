@@ -50,7 +50,7 @@ class Informer:
         """Nodes that have what a pod runs are better for it."""
         self.partition = partition
         self.pod_store = PodStore()
-        self.around = ClusterStore(partition)
+        self.around = ClusterStore(partition, self.pod_store.lose_node)
         self.storage = Storage()
         self.volume_binder = VolumeBinder(self)
         self.devices = device_binder.DeviceBinder(self)

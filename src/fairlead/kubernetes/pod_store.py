@@ -173,6 +173,13 @@ class PodStore:
         """The pod's node is not known."""
         self.homeless.setdefault(pod.bound, {})[pod.name.uid] = None
 
+    def lose_node(self, node: str) -> None:
+        """A node is gone: what others have placed there is not in the books any more, and waits for it."""
+        for pod in self.by_uid.values():
+            if pod.foreign and pod.books is Books.PLACED and pod.node == node:
+                pod.books, pod.node = Books.OUT, ""
+                self.wait_for_node(pod)
+
     def house(self, pod: KnownPod) -> None:
         """The pod waits for its node no longer."""
         waiting = self.homeless.get(pod.bound)

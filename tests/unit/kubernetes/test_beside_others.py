@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from driven_cluster import Cluster, binds
 
 from fairlead.core.model.events import Event, RemoveBudget, SetBudget
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES
-from fairlead.kubernetes.reflector import Changed
+from fairlead.kubernetes.reflector import Changed, Deleted
 from fairlead.kubernetes.translate import identity
 
 WEB = {"app": "web"}
@@ -35,6 +36,21 @@ def test_a_host_port_of_another_schedulers_pod_is_taken() -> None:
     assert binds(cluster.acts()) == {}
     cluster.gone("theirs")
     assert binds(cluster.acts()) == {"ours": "n1"}
+
+
+@pytest.mark.parametrize("is_missed", [False, True], ids=["seen", "missed"])
+def test_another_schedulers_pod_uses_its_node_also_when_that_has_returned(is_missed: bool) -> None:
+    """A node is deleted and registers anew; its end may be missed."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("theirs", "3", node="n1", spec={"schedulerName": "other"})
+    if not is_missed:
+        cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
+    cluster.node("n1", uid="u-n1-anew")
+    cluster.pod("mine", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.gone("theirs")
+    assert binds(cluster.acts()) == {"mine": "n1"}
 
 
 def test_another_schedulers_pod_keeps_ours_away() -> None:
@@ -289,7 +305,7 @@ def test_a_pod_runs_where_its_node_declares_what_it_needs() -> None:
 
 def test_a_budget_that_bounds_nothing_any_more_protects_nobody() -> None:
     """What it bounded before is not remembered."""
-    store = ClusterStore("default")
+    store = ClusterStore("default", lambda _: None)
     meta = {"name": "web", "namespace": "default"}
 
     def put(**spec: Any) -> list[Event]:
