@@ -115,7 +115,7 @@ class CreatePlaceholder:
     queue: str
     group: TaskGroup
     owner: ObjectName
-    """The pod that declared the gang."""
+    """The pod with which it goes: that which declared the gang, or another one of its application."""
     priority_class: str
     user_info: str
     """The annotation with the user, passed on."""

@@ -43,7 +43,8 @@ class Placeholders:
     def complete(self, application: str, only: str = "") -> None:
         """Create the placeholders that a gang lacks, or of these `only` the one of this name.
 
-        Not when their owner goes: the cluster would delete them at once, again and again.
+        They go with the pod that owns them, at first the one that declared the gang; where that is gone, or goes, the
+        cluster would delete them at once, again and again. The next pod of the application owns them then.
         """
         informer = self._informer
         declared = informer.gangs.declared.get(application)
@@ -51,7 +52,11 @@ class Placeholders:
             return
         owner = informer.pod_store.by_uid.get(declared.owner.uid)
         if owner is None or owner.leaving:
-            return
+            members = informer.pod_store.members(application)
+            owner = next((m for m in members if not (m.spec.placeholder or m.leaving)), None)
+            if owner is None:
+                return
+            declared.owner = owner.name
         for placeholder in declared.placeholder_named(only) if only else declared.placeholders():
             if informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
                 informer.acts.append(placeholder)

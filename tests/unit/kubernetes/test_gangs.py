@@ -95,6 +95,29 @@ async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) 
     return control_loop
 
 
+def test_a_gang_whose_first_pod_is_deleted_goes_on_with_the_others() -> None:
+    """The cluster deletes its placeholders with it; they are made anew, and go with another pod of the gang."""
+    server = FakeServer()
+    server.put("nodes", node("n1", 2))
+
+    def begin() -> None:
+        server.put("pods", member("m0", ""))
+        server.put("pods", member("m1", ""))
+
+    def replace() -> None:
+        for name in ("m0", FIRST, SECOND):
+            server.remove("pods", name, "default")
+        server.put("pods", member("m2", ""))
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(20, replace)
+        asyncio.get_running_loop().call_later(40, lambda: server.put("nodes", node("n2", 2)))
+        await _serve(server, begin, 100)
+
+    run_virtually(main())
+    assert {_names(server)["m1"], _names(server)["m2"]} == {"n1", "n2"}
+
+
 def _names(server: FakeServer) -> dict[str, str]:
     return {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in server.all("pods")}
 
@@ -233,9 +256,9 @@ def test_a_placeholder_that_failed_is_made_again(restarted: bool) -> None:
     assert sorted(_names(run_virtually(main())).items()) == [("m0", "n1"), ("m1", "n2")]
 
 
-@pytest.mark.parametrize("owner_stays", [True, False])
-def test_a_placeholder_that_somebody_deletes_is_made_again(owner_stays: bool) -> None:
-    """Its gang would never begin without it. When its owner is gone the cluster deletes all of them: let them go."""
+@pytest.mark.parametrize(("gone", "owner"), [((), "driver"), (("driver",), "m1"), (("driver", "m1"), "")])
+def test_a_placeholder_that_somebody_deletes_is_made_again(gone: tuple[str, ...], owner: str) -> None:
+    """Its gang would never begin without it. When its owner is gone another pod owns it; with the last all go."""
     cluster = Cluster()
     notes = {
         identity.TASK_GROUP_NAME: "w",
@@ -248,12 +271,10 @@ def test_a_placeholder_that_somebody_deletes_is_made_again(owner_stays: bool) ->
     for name in (FIRST, SECOND):
         cluster.pod(name, labels={"applicationId": "job"}, annotations={**notes, identity.PLACEHOLDER: "true"})
     cluster.bind_all(cluster.acts())
-    if not owner_stays:
-        cluster.gone("driver")
-    for name in (FIRST, SECOND):
+    for name in (*gone, FIRST, SECOND):
         cluster.gone(name)
-    made = [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
-    assert made == ([FIRST, SECOND] if owner_stays else [])
+    made = [(act.name, act.owner.name) for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    assert made == ([(FIRST, owner), (SECOND, owner)] if owner else [])
 
 
 def test_a_large_gang_is_not_gone_through_for_each_placeholder_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
