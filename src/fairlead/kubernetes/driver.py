@@ -96,15 +96,19 @@ class Orders:
             yield from self._informer.workloads.told_to_go(known, decision)
             return
         known.stopping = str(decision.cause)
+        if self._informer.volume_binder.waits(known):
+            why = f"somebody else gets its room on {decision.node}"
+            if decision.rule == TAINT:
+                self._informer.volume_binder.lost(known)
+                why = decision.message
+            yield from self._informer.volume_binder.retreat(known, why)
+            return
         if decision.rule == TAINT:
             # The cluster's own controller does that, and knows for how long a taint is put up with.
             return
         if known.spec.placeholder:
             self._informer.gangs.gone(known)
             self._informer.acts.append(DeletePod(known.name))
-            return
-        if self._informer.volume_binder.waits(known):
-            yield from self._informer.volume_binder.retreat(known, f"somebody else gets its room on {decision.node}")
             return
         if self._informer.workloads.stops(known, decision):
             return

@@ -251,7 +251,7 @@ class VolumeBinder:
                 self._informer.acts.append(DeselectNode(promise.claim, awaited.node))
 
     def lost(self, known: KnownPod) -> None:
-        """Its node is gone, and no volume will ever be made there."""
+        """Its node is gone, or nothing may stay there: no volume is to be made there any more."""
         awaited = self._awaited.get(known.name.uid)
         if awaited is not None:
             self._take_back(awaited)
@@ -261,7 +261,7 @@ class VolumeBinder:
         return known.name.uid in self._awaited
 
     def retreat(self, known: KnownPod, why: str) -> Iterator[Event]:
-        """Somebody else gets the room of a pod that only waits there: it has not begun, so nothing is stopped."""
+        """A pod that only waits on its node has to go: it has not begun, so nothing is stopped."""
         yield from self.give_up(known, why, Cause(known.stopping))
 
     def give_up(

@@ -297,6 +297,32 @@ def test_the_node_goes_and_the_pod_goes() -> None:
     run_virtually(main())
 
 
+def test_who_waits_for_a_volume_leaves_a_node_on_which_nothing_may_stay() -> None:
+    """As when that is unreachable: the taint controller sees to pods that are bound, and to no others."""
+
+    async def main() -> None:
+        sea = Sea(nodes=2)
+        sea.maker.takes_s = 60
+        sea.server.put("persistentvolumeclaims", claim("disk"))
+        sea.pod("p", "disk")
+        sea.start()
+        await asyncio.sleep(2)
+        first = sea.selected()
+        node = sea.server.one("nodes", first, "")
+        assert node is not None
+        sea.server.put("nodes", {**node, "spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}})
+        await asyncio.sleep(1)
+        assert "NoExecute taint that it does not tolerate: broken" in sea.why("p")["reason"]["sentence"]
+        await asyncio.sleep(5)
+        assert sea.selected() not in ("", first)
+        await asyncio.sleep(90)
+        assert sea.place("p") == sea.selected()
+        sea.check()
+        await sea.kill()
+
+    run_virtually(main())
+
+
 def test_who_waits_for_a_volume_makes_room_without_being_deleted() -> None:
     """Higher priority takes its room; it has not begun, so it waits again and is no victim of the server's."""
 
