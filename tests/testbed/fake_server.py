@@ -73,6 +73,8 @@ class FakeServer:
         self.up = True
         self.extensions: list[str] = []
         """Groups of the API that it has beside Kubernetes' own, as `GROUP/VERSION`."""
+        self.lacks: list[str] = []
+        """Kinds that it has not, by plural, whatever their groups."""
         self._news = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._uid = 0
@@ -223,6 +225,8 @@ class FakeServer:
         raise Refused(405, "MethodNotAllowed", request.method)
 
     def _read(self, plural: str, namespace: str, name: str, request: Request) -> dict[str, Any]:
+        if plural in self.lacks:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
         if name:
             thing = self.objects.get(plural, {}).get((namespace, name))
             if thing is None:

@@ -218,6 +218,14 @@ class Client:
         found = msgspec.json.decode(await self.send("GET", "/apis"), type=Groups)
         return frozenset(version.group_version for group in found.groups for version in group.versions)
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether it has this kind, of whose group it may have others alone."""
+        try:
+            await self.page(kind, query={"limit": "1"})
+        except ApiError as e:
+            return not isinstance(e, NotFound)
+        return True
+
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Any:
         """One object."""
         return msgspec.json.decode(await self.send("GET", kind.path(namespace, name)), type=kind.type)

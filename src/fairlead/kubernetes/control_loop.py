@@ -225,11 +225,12 @@ class ControlLoop:
         while True:
             try:
                 served = await self._client.served()
+                there = [kind for kind in left if kind.group_version in served and await self._client.serves(kind)]
             except (ApiError, Unreachable) as problem:
                 log.warning("which kinds the server has is not known yet: %s", problem)
                 await asyncio.sleep(AGAIN_S[0])
                 continue
-            for kind in [kind for kind in left if kind.group_version in served]:
+            for kind in there:
                 left.remove(kind)
                 duties.create_task(self.reflectors[kind].run(), name=f"watch {kind.title}")
             for kind in [kind for kind in left if kind in self._missing]:

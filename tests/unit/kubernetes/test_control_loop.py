@@ -20,6 +20,7 @@ from fairlead.config import load_text
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
+from fairlead.kubernetes.kinds import POD_GROUPS
 from fairlead.kubernetes.lease import Election
 
 CONFIG = """
@@ -370,5 +371,31 @@ def test_two_schedulers_and_a_lease_that_is_lost(seed: int) -> None:
         for name in waiting(server):
             needs = int(server.one("pods", name)["spec"]["containers"][0]["resources"]["requests"]["cpu"])  # type: ignore[index]
             assert needs > most, f"{name} needs {needs} and was forgotten: {most} are free on one node"
+
+    run_virtually(main())
+
+
+def test_a_kind_that_its_group_does_not_have_keeps_nothing_from_starting() -> None:
+    """The scheduler-plugins' group has elastic quotas too, and each has a definition of its own. It may come later."""
+
+    async def main() -> None:
+        server = FakeServer()
+        server.extensions.append(POD_GROUPS.group_version)
+        server.lacks.append(POD_GROUPS.plural)
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("p", 1))
+        crew = Restarter(server, 1)
+        crew.start()
+        await asyncio.sleep(5)
+        assert server.all("pods")[0]["spec"].get("nodeName") == "n1"
+        server.lacks.clear()
+        group = {"metadata": {"name": "ring", "namespace": "default"}, "spec": {"minMember": 1}}
+        server.put(POD_GROUPS.plural, group)
+        member = pod("q", 1)
+        member["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "ring"}
+        server.put("pods", member)
+        await asyncio.sleep(60)
+        assert server.all("pods")[1]["spec"].get("nodeName") == "n1"
+        await crew.kill()
 
     run_virtually(main())
