@@ -71,6 +71,35 @@ def test_objects_stand_in_the_tree_with_all_they_say() -> None:
     assert "root.team.sub.deep" in found
 
 
+@pytest.mark.parametrize(
+    ("name", "amount", "limit"),
+    [
+        ("cpu", "0.5", {"vcore": 500}),
+        ("cpu", "100m", {"vcore": 100}),
+        ("cpu", "1e3", {"vcore": 1_000_000}),
+        ("memory", "1.5Gi", {"memory": 3 * 2**29}),
+        ("memory", "1Ki", {"memory": 1024}),
+        ("memory", "128974848000m", {"memory": 128974848}),
+        ("nvidia.com/gpu", "8", {"nvidia.com/gpu": 8}),
+    ],
+)
+def test_amounts_are_quantities_of_kubernetes(name: str, amount: str, limit: dict[str, int]) -> None:
+    """Whatever the API server takes; the queue file itself has YuniKorn's, which are whole numbers with a suffix."""
+    found, flaws = merged(queue("a", max={name: amount}))
+    assert flaws == {}
+    given = found["root.a"].max
+    assert given is not None
+    assert given.as_dict() == limit
+
+
+def test_an_amount_that_is_none_is_said() -> None:
+    """The API server takes none, where the definition is that of the chart."""
+    found, flaws = merged(queue("a", max={"cpu": "many"}), queue("b", max={"cpu": "-1"}))
+    assert sorted(found) == ["root", "root.lab"]
+    assert "'many'" in flaws["a"]
+    assert "'-1'" in flaws["b"]
+
+
 def test_a_queue_without_a_parent_in_the_file_may_be_below_a_leaf_of_it() -> None:
     """That becomes a parent, as it would in the file."""
     found, _ = merged(queue("a", "root.lab"))

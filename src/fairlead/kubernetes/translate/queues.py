@@ -16,10 +16,11 @@ import yaml
 from fairlead.config import ConfigurationError, load_text
 from fairlead.config.load import BUILT_IN, homeless
 from fairlead.config.yamltree import yaml_node
+from fairlead.core.model.quantities import format_quantity, resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.kubernetes.objects import Amounts, Part, Text, Thing
+from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
-_NAMES = {"cpu": "vcore"}
 _MERGE, _NULL = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:null"
 
 
@@ -123,6 +124,15 @@ def _together(text: str, queues: Sequence[QueueObject]) -> str:
     return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
 
 
+def _amount(name: str, amount: str | float) -> tuple[str, str]:
+    """A quantity of Kubernetes as the queue file has it; what is none is refused where that is read."""
+    named = resource_called(name)
+    try:
+        return named, format_quantity(named, quantity(name, amount))
+    except AmountError:
+        return named, str(amount)
+
+
 def _written_out(node: Any) -> Any:
     """A copy without aliases and merges: each queue stands in one place, where something can be added to it alone."""
     if isinstance(node, yaml.SequenceNode):
@@ -147,9 +157,7 @@ def _declared(queue: QueueObject) -> dict[str, Any]:
     spec = queue.spec
     limits = {"max": spec.max, "guaranteed": spec.guaranteed}
     resources = {
-        kind: {_NAMES.get(name, name): str(amount) for name, amount in given.items()}
-        for kind, given in limits.items()
-        if given
+        kind: dict(_amount(name, amount) for name, amount in given.items()) for kind, given in limits.items() if given
     }
     given = {
         "resources": resources,
