@@ -167,26 +167,7 @@ class Workloads:
             return
         members = list(self._members(known))
         if spec.suspended is None:
-            if any(member.bound or member.books is Books.PLACED for member in members):
-                known.phase = Phase.RUNNING
-                yield from informer.placeholders.release_members(spec.application)
-                return
-            for member in members:
-                # An earlier group of this name had begun: they waited as plain pods.
-                if member.books is Books.WAITING:
-                    yield from informer.withdraw(member)
-            ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
-            if len(ready) < spec.min_member:
-                if len(members) <= TOLD_EACH or not known.told <= len(members) < 2 * known.told:
-                    known.told = len(members)
-                    for member in members:
-                        informer.may_enter(member)
-                return
-            asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
-            yield from self._reserve(known, asks, informer.specs[spec.application])
-            for member in members:
-                if member.books is Books.OUT and not known.begun:
-                    informer.may_enter(member)
+            yield from self._consider_group(known, members)
         elif spec.flaw:
             informer.acts.append(Record(spec.name, "NotAdmitted", spec.flaw, warning=True))
         elif spec.pod_sets and not members:
@@ -200,14 +181,34 @@ class Workloads:
                 return
             yield from self._reserve(known, asks, application)
 
+    def _consider_group(self, known: Workload, members: Sequence[KnownPod]) -> Iterator[Event]:
+        informer, spec = self._informer, known.spec
+        if any(member.bound or member.books is Books.PLACED for member in members):
+            known.phase = Phase.RUNNING
+            yield from informer.placeholders.release_members(spec.application)
+            return
+        for member in members:
+            # An earlier group of this name had begun: they waited as plain pods.
+            if member.books is Books.WAITING:
+                yield from informer.withdraw(member)
+        ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
+        if len(ready) >= spec.min_member:
+            asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
+            yield from self._reserve(known, asks, informer.specs[spec.application])
+        elif len(members) > TOLD_EACH and known.told <= len(members) < 2 * known.told:
+            return
+        else:
+            known.told = len(members)
+        for member in members:
+            if member.books is Books.OUT and not known.begun:
+                informer.may_enter(member)
+
     def _reserve(self, known: Workload, asks: Sequence[AskSpec], application: ApplicationSpec) -> Iterator[Event]:
         informer, spec = self._informer, known.spec
         if application.id in informer.applications:
             del informer.applications[application.id]
             yield RemoveApplication(application.id, informer.partition)
-        total = NOTHING
-        for ask in asks:
-            total += ask.resources
+        total = sum((ask.resources for ask in asks), NOTHING)
         application = replace(
             application, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
         )
@@ -387,10 +388,9 @@ class Workloads:
         if known is None or pod.name.stands_for is not None:
             return
         if known.spec.suspended is None:
-            if not known.begun:
-                yield from self._drop(known)
-            elif not any(True for _ in self._members(known)):
+            if not any(True for _ in self._members(known)):
                 known.phase = Phase.WAITING
+            if not known.begun:
                 yield from self._drop(known)
         yield from self._consider(known)
 
