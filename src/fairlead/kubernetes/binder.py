@@ -94,6 +94,8 @@ class Binder:
         self._free = asyncio.Semaphore(at_once)
         self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
+        self._making: dict[str, None] = {}
+        """Those of them that make a placeholder."""
         self._talk = EventCorrelator()
         self.events = EventQueue(self._record)
         self._numbers = self._chance.randrange(2**40)
@@ -101,8 +103,8 @@ class Binder:
 
     @property
     def busy(self) -> int:
-        """Pods with acts that are not done."""
-        return len(self._workers)
+        """Pods with acts that are not done, but for placeholders to be made: what refuses these may last for long."""
+        return len(self._workers) - len(self._making)
 
     def do(self, wanted: acts.Act) -> None:
         """Have an act done, after those that were ordered for the same object before."""
@@ -122,6 +124,8 @@ class Binder:
             return
         if waiting is None:
             self._queues[key] = deque((act,))
+            if isinstance(act, acts.CreatePlaceholder):
+                self._making[key] = None
             self._workers[key] = asyncio.create_task(self._work(key), name=f"acts on {key}")
         else:
             waiting.append(act)
@@ -155,6 +159,7 @@ class Binder:
         finally:
             del self._queues[key]
             del self._workers[key]
+            self._making.pop(key, None)
 
     async def _see_through(self, act: acts.Act, later: Collection[acts.Act]) -> None:
         """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""

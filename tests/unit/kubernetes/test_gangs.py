@@ -95,6 +95,24 @@ async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) 
     return control_loop
 
 
+def test_placeholders_that_are_refused_keep_nothing_else_from_being_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large gang beyond a quota of its namespace: each of its placeholders is tried again for as long as it waits."""
+    monkeypatch.setattr("fairlead.kubernetes.control_loop.IN_FLIGHT", 1)
+    server = FakeServer(Creation(Fault(status=403)))
+    server.put("nodes", node("n1", 8))
+    groups = json.dumps([{"name": "w", "minMember": 5, "minResource": {"cpu": "1"}}])
+
+    async def main() -> None:
+        begin = lambda: server.put("pods", pod("m0", **{identity.TASK_GROUPS: groups}))  # noqa: E731
+        other = pod("other")
+        other["metadata"]["labels"] = {"applicationId": "other"}
+        asyncio.get_running_loop().call_later(20, lambda: server.put("pods", other))
+        await _serve(server, begin, 60)
+
+    run_virtually(main())
+    assert _names(server)["other"] == "n1"
+
+
 def test_a_gang_whose_first_pod_is_deleted_goes_on_with_the_others() -> None:
     """The cluster deletes its placeholders with it; they are made anew, and go with another pod of the gang."""
     server = FakeServer()
