@@ -10,7 +10,7 @@ from driven_cluster import Cluster, binds
 
 from fairlead.core.model.events import Event, RemoveBudget, SetBudget
 from fairlead.kubernetes.cluster_store import ClusterStore
-from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES
+from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES, PODS
 from fairlead.kubernetes.reflector import Changed, Deleted
 from fairlead.kubernetes.translate import identity
 
@@ -210,6 +210,24 @@ def test_a_spread_without_a_condition_counts_nothing() -> None:
     for number in range(3):
         cluster.pod(f"p{number}", spec={"topologySpreadConstraints": [term]})
     assert len(binds(cluster.acts())) == 3
+
+
+@pytest.mark.parametrize("scheduler", ["fairlead", "other"])
+def test_a_pod_that_is_being_deleted_counts_for_no_spread(scheduler: str) -> None:
+    """As in kube-scheduler: what takes its place need not wait for it. It counts for anti-affinity until it is gone."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.node("n2", "1")
+    cluster.pod("other", node="n2", spec=OTHER)
+    cluster.pod("old", node="n1", labels=WEB, spec={"schedulerName": scheduler})
+    term = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "labelSelector": {"matchLabels": WEB}}
+    cluster.pod("new", labels=WEB, spec={"topologySpreadConstraints": [term]})
+    cluster.pod("apart", spec=affinity("podAntiAffinity"))
+    assert binds(cluster.acts()) == {}
+    old = cluster.things["pods", "old"]
+    old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster.put(PODS, old)
+    assert binds(cluster.acts()) == {"new": "n1"}
 
 
 def test_what_a_pod_prefers_chooses_its_node() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairlead.core.model.constraints import (
     ANYWHERE,
+    DOES_NOT_EXIST,
     EXISTS,
     IN,
     NODE_NAME,
@@ -30,6 +31,8 @@ NAMESPACE = "fairlead.io/namespace"
 """A label that every ask of a pod has: its namespace."""
 CLAIM = "claim.fairlead.io/"
 """Before the name of a volume claim: a label of each ask of a pod that uses it."""
+LEAVING = "fairlead.io/leaving"
+"""A label that an ask of a pod has while the pod is being deleted: it counts for no spread any more."""
 FEATURE = "feature.fairlead.io/"
 """Before the name of what a node declares that it can do: an attribute of it."""
 CLUSTER = "fairlead.io/cluster"
@@ -193,8 +196,8 @@ def _namespaces(term: objects.PodTerm, pod: objects.Pod, namespaces_of: Namespac
 def _spread(pod: objects.Pod, kind: str) -> Iterator[SpreadTerm]:
     """Either what must hold, or what is preferred.
 
-    By `matchLabelKeys` only pods that have the same value as this one are counted. A selector without a condition
-    counts nothing here, as in kube-scheduler (elsewhere it selects everything).
+    By `matchLabelKeys` only pods that have the same value as this one are counted, and pods that are being deleted are
+    not. A selector without a condition counts nothing here, as in kube-scheduler (elsewhere it selects everything).
     """
     labels = pod.metadata.labels or {}
     for given in pod.spec.topology_spread_constraints or ():
@@ -202,9 +205,9 @@ def _spread(pod: objects.Pod, kind: str) -> Iterator[SpreadTerm]:
             continue
         conditions = () if given.label_selector is None else label_conditions(given.label_selector)
         same = [Requirement(k, IN, (labels[k],)) for k in given.match_label_keys or () if k in labels]
-        own = Requirement(NAMESPACE, IN, (pod.metadata.namespace or "default",))
+        own = Requirement(NAMESPACE, IN, (pod.metadata.namespace or "default",)), Requirement(LEAVING, DOES_NOT_EXIST)
         yield SpreadTerm(
-            (*conditions, *same, own) if conditions or same else NOTHING,
+            (*conditions, *same, *own) if conditions or same else NOTHING,
             given.topology_key,
             given.max_skew,
             given.min_domains or 1,

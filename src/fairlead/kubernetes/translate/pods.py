@@ -20,6 +20,7 @@ from fairlead.kubernetes.translate.amounts import pod_needs
 from fairlead.kubernetes.translate.cluster import min_runtime_ms, tags_of
 from fairlead.kubernetes.translate.constraints import (
     CLAIM,
+    LEAVING,
     NAMESPACE,
     NamespacesOf,
     claims_on_node,
@@ -150,8 +151,10 @@ def foreign_ask(pod: Pod, namespaces_of: NamespacesOf) -> AskSpec:
 
 
 def pod_labels(pod: Pod) -> Mapping[str, str]:
-    """The labels that selectors look at, its namespace and its volume claims among them."""
+    """The labels that selectors look at; among them its namespace, its volume claims, and that it is being deleted."""
     claims = {CLAIM + name: "" for _, name in claims_of(pod)}
+    if pod.metadata.deletion_timestamp:
+        claims[LEAVING] = ""
     labels = {**(pod.metadata.labels or {}), **claims, NAMESPACE: pod.metadata.namespace or "default"}
     return _alike(tuple(labels.items()))
 
