@@ -175,12 +175,11 @@ class Informer:
                 # The application comes first: its acceptance has the placeholders made.
                 yield from self.introduce(known.application)
             return
-        if known.bound and known.books is Books.PLACED and known.bound != known.node:
-            # Somebody else bound it, or we did before a restart that we know nothing of: the server is right.
-            self.stand(known, Books.OUT)
-            yield self._release(known, Cause.STOPPED_BY_RM)
-            yield from self.enter(known)
-        elif known.bound and known.books is Books.WAITING:
+        if known.bound and known.bound != known.node:
+            if known.books is Books.PLACED or known.bound not in self.around.nodes:
+                # Somebody else bound it, or we did before a restart, or to a node that is gone: the server is right.
+                self.stand(known, Books.OUT)
+                yield self._release(known, Cause.STOPPED_BY_RM)
             yield from self.enter(known)
         else:
             if known.spec.resources != before.resources:

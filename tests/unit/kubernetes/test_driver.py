@@ -117,6 +117,22 @@ def test_a_victim_on_an_unreachable_node_does_not_keep_the_preemptor_waiting_for
     assert cluster.acts() == []
 
 
+def test_a_pod_that_is_bound_to_a_node_that_is_gone_is_placed_nowhere_else() -> None:
+    """The binding was on its way when the node went; it waited again by then. Its room is where the server has it."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("p")
+    acts = cluster.acts()
+    cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
+    cluster.acts()
+    cluster.bind_all(acts)
+    cluster.node("n2")
+    cluster.acts()
+    cluster.node("n1")
+    cluster.acts()
+    assert (cluster.used("n1"), cluster.used("n2")) == (1000, 0)
+
+
 def test_a_lost_node_and_its_return() -> None:
     """What was bound there is out of the books, and back with the node."""
     cluster = Cluster()
