@@ -175,7 +175,12 @@ class Election:
                 "namespace": self._namespace,
                 "resourceVersion": lease.metadata.resource_version,
             },
-            "spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._stamp()},
+            "spec": {
+                "holderIdentity": "",
+                "leaseDurationSeconds": 1,
+                "renewTime": self._stamp(),
+                "leaseTransitions": lease.spec.lease_transitions,
+            },
         }
         try:
             async with asyncio.timeout(2.0):

@@ -58,7 +58,7 @@ def overlaps(candidates: list[Candidate]) -> list[tuple[float, float]]:
 
 
 def test_one_leads_and_the_next_begins_at_once_when_it_stops() -> None:
-    """A graceful stop gives the lease back."""
+    """A graceful stop gives the lease back, and it is counted on how often it changed hands."""
 
     async def main() -> None:
         server = FakeServer()
@@ -73,6 +73,9 @@ def test_one_leads_and_the_next_begins_at_once_when_it_stops() -> None:
         stopped = asyncio.get_running_loop().time()
         await asyncio.sleep(5)
         assert two.led[0][0] - stopped < 5
+        lease = server.one("leases", "fairlead", "system")
+        assert lease is not None
+        assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 2)
         await two.stop()
         assert overlaps([one, two]) == []
 
