@@ -33,6 +33,8 @@ CALLER = "fairlead.caller"
 OPEN = frozenset({"/healthz", "/livez", "/readyz"})
 FIGURES = "/metrics"
 _POD = re.compile(r"^(/api/v1/jobs/[^/]+)/([^/]+)")
+_OF_NAME = re.compile(r"/api/v1/jobs/[^/]+/(forecast|logs|why)")
+"""Something about a pod that goes by its name alone, unless that is one part: `NAMESPACE%2Fwhy`."""
 HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 """The last one is the first, as a socket shows it that listens on IPv6 and takes both."""
 BEGINNING = frozenset({"/api/v1/tickets", "/api/v1/sessions"})
@@ -165,7 +167,7 @@ class Entrance:
                 if refusal.code == "unavailable":
                     await errors.from_refusal(refusal, scope["path"])(scope, receive, send)
                     return
-            scope = dict(scope) | {"path": _POD.sub(r"\1%2F\2", scope["path"])}
+            scope = dict(scope) | {"path": _with_one_key(scope)}
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Caller | None:
@@ -189,6 +191,13 @@ class Entrance:
         scope[TOKEN] = token
         asked = ("GET", INFO) if scope["path"] in BEGINNING else (scope["method"], scope["path"])
         return await self._judge.caller(token, *asked)
+
+
+def _with_one_key(scope: Scope) -> str:
+    """The path, with `NAMESPACE/NAME` as one part of it, as clients send it; by hand it may be written as two."""
+    path: str = scope["path"]
+    is_sent_as_one = b"%2f" in scope.get("raw_path", b"").lower()
+    return path if _OF_NAME.fullmatch(path) and not is_sent_as_one else _POD.sub(r"\1%2F\2", path)
 
 
 def is_here(scope: Scope, host: str, origin: str = "") -> bool:

@@ -58,6 +58,19 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored(monkeypatch: pyt
         assert (await service.get("/api/v1/forecasts/score"))["open"] == 0
 
 
+async def test_a_name_alone_is_one_in_the_namespace_default_whatever_is_asked_about_it() -> None:
+    """Also for a pod that is called as what is asked."""
+    async with serving() as service:
+        for name in ("web", "why"):
+            service.pod(name, "9")
+        await service.until(lambda: len(_waiting(service)) == 2, "the pods")
+        for name in ("web", "default/web", "default/why"):
+            assert "waiting" in await service.cli("why", name)
+            assert "waiting" in await service.cli("show", name)
+        assert (await service.get("/api/v1/jobs/web/why"))["key"] == "default/web"
+        assert (await service.get("/api/v1/jobs/default/web/why"))["key"] == "default/web"
+
+
 async def test_what_is_restarted_for_ever_never_ends() -> None:
     """So no start is in sight, and the answer says why; a deadline ends it all the same."""
     async with serving() as service:
