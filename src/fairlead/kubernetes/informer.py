@@ -91,10 +91,12 @@ class Informer:
             yield from self.around.take(change)
             if change.kind is kinds.NODES:
                 self.devices.node_changed(change)
-            if isinstance(change, Changed) and change.kind is kinds.NODES:
-                yield from self._house(change.object.metadata.name)
+                if isinstance(change, Changed):
+                    yield from self._house(change.object.metadata.name)
             elif change.kind is kinds.NAMESPACES:
                 yield from self._reread()
+            elif change.kind is kinds.PRIORITY_CLASSES:
+                yield from self.workloads.reclassed()
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:
         meta = pod.metadata
@@ -395,5 +397,4 @@ class Informer:
 
     def tell(self, name: ObjectName, code: str, why: str) -> None:
         """Say why a pod is not in the books."""
-        self.acts.append(Explain(name, code, why))
-        self.acts.append(Record(name, "FailedScheduling", why, warning=True))
+        self.acts += [Explain(name, code, why), Record(name, "FailedScheduling", why, warning=True)]

@@ -9,8 +9,7 @@ does not come together in time is given back, and tried for again after a pause.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, uuid5
 
@@ -31,8 +30,10 @@ from fairlead.kubernetes.translate.workloads import (
     application_spec,
     asks_of,
     part_of,
+    priority_of,
     workload_of,
 )
+from fairlead.kubernetes.workload_phase import Phase, Workload
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
@@ -45,38 +46,6 @@ TOLD_EACH = 32
 """All pods of a small group are told of each that comes; of a large one when there are twice as many, or fewer."""
 SHOWN = 5
 """So many nodes are named."""
-
-
-class Phase(Enum):
-    """Where a workload is."""
-
-    WAITING = "waiting"
-    STARTING = "starting"
-    """It was told to go on; the API server has yet to say so."""
-    RUNNING = "running"
-    STOPPING = "stopping"
-    """It was told to suspend; the API server has yet to say so."""
-
-
-@dataclass(slots=True)
-class Workload:
-    """One job or pod group."""
-
-    spec: WorkloadSpec
-    phase: Phase = Phase.WAITING
-    stand_ins: dict[str, KnownPod] = field(default_factory=dict)
-    """What keeps its room, by identity."""
-    pausing: bool = False
-    """Its room was given back, and is tried for again after a while."""
-    made: int = 0
-    """Stand-ins so far."""
-    told: int = 0
-    """Of a group that is not complete: how many pods it had when all of them were told so."""
-
-    @property
-    def begun(self) -> bool:
-        """Whether its pods may be placed."""
-        return self.phase is not Phase.WAITING
 
 
 class Workloads:
@@ -316,6 +285,16 @@ class Workloads:
         text = f"only {has} of {len(known.stand_ins)} pods had room in time; it is given back and tried for again"
         self._informer.acts.append(Record(known.spec.name, "GaveUp", text, warning=True))
         yield from self._drop(known)
+
+    def reclassed(self) -> Iterator[Event]:
+        """Priority classes are others than before: what waits with another priority than it has now does so anew."""
+        classes = self._informer.around.classes
+        for known in [each for each in self.by_uid.values() if each.stand_ins and not each.begun]:
+            now = {pods.name: priority_of(pods.template, classes) for pods in known.spec.pod_sets}
+            asks = [stand_in.spec for stand_in in known.stand_ins.values()]
+            if any(now.get(ask.task_group, ask.priority) != ask.priority for ask in asks):
+                yield from self._drop(known)
+                yield from self._consider(known)
 
     def speaks(self, stand_in: KnownPod) -> bool:
         """Whether this is the one of several that wait alike whose reason its job is told."""

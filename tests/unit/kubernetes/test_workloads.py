@@ -207,6 +207,17 @@ def test_a_job_of_higher_priority_makes_room_for_itself() -> None:
     assert suspensions(cluster.acts()) == {"high": False}
 
 
+def test_a_priority_class_that_comes_after_its_job_counts() -> None:
+    """They are watched apart, and a file may have the job first; the same holds for one that is made anew."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.job("high", parallelism=1, template={"priority_class": "urgent"})
+    assert suspensions(cluster.acts()) == {}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "urgent", "uid": "u-urgent"}, "value": 100})
+    assert suspensions(cluster.acts()) == {"low": True}
+
+
 def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -> None:
     """Something smaller runs meanwhile; after the pause the job waits anew."""
     cluster = Jobs(QUEUES)

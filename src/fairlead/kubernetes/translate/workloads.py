@@ -121,7 +121,7 @@ def asks_of(
     """One ask for each pod of a job that must have room, without a key. Raises what `ask_of` does."""
     for pods in spec.pod_sets:
         ask = ask_of(pods.template, namespaces_of, classes, images)
-        ask = replace(ask, priority=_priority(pods.template, classes), priority_resolved=True, task_group=pods.name)
+        ask = replace(ask, priority=priority_of(pods.template, classes), priority_resolved=True, task_group=pods.name)
         for _ in range(pods.count):
             yield ask
 
@@ -167,8 +167,8 @@ def _template(meta: Metadata, spec: JobSpec) -> Pod:
     return Pod(metadata=made, spec=spec.template.spec)
 
 
-def _priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
-    """As the API server will resolve it."""
+def priority_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
+    """The priority of pods like this template, as the API server will resolve it."""
     named = classes.get(pod.spec.priority_class_name or "")
     if pod.spec.priority is not None:
         return pod.spec.priority

@@ -1,0 +1,44 @@
+"""How far a job or pod group has come on its way from waiting for room to running.
+
+Decides nothing; `workloads` does. Invariant: the stand-ins of a workload are pods that no API server has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fairlead.kubernetes.pod_store import KnownPod
+from fairlead.kubernetes.translate.workloads import WorkloadSpec
+
+
+class Phase(Enum):
+    """Where a workload is."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    """It was told to go on; the API server has yet to say so."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """It was told to suspend; the API server has yet to say so."""
+
+
+@dataclass(slots=True)
+class Workload:
+    """One job or pod group."""
+
+    spec: WorkloadSpec
+    phase: Phase = Phase.WAITING
+    stand_ins: dict[str, KnownPod] = field(default_factory=dict)
+    """What keeps its room, by identity."""
+    pausing: bool = False
+    """Its room was given back, and is tried for again after a while."""
+    made: int = 0
+    """Stand-ins so far."""
+    told: int = 0
+    """Of a group that is not complete: how many pods it had when all of them were told so."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether its pods may be placed."""
+        return self.phase is not Phase.WAITING
