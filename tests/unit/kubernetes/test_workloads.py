@@ -207,6 +207,21 @@ def test_a_job_of_higher_priority_makes_room_for_itself() -> None:
     assert suspensions(cluster.acts()) == {"high": False}
 
 
+@pytest.mark.parametrize("is_default", [False, True])
+def test_a_job_of_a_class_that_preempts_nothing_stops_nothing(is_default: bool) -> None:
+    """It says so of the job's pods, which are not there yet; so does the global default."""
+    cluster = Jobs(QUEUES)
+    urgent = {"value": 100, "preemptionPolicy": "Never", "globalDefault": is_default}
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "urgent", "uid": "u-urgent"}, **urgent})
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.job("high", parallelism=1, template={} if is_default else {"priority_class": "urgent"})
+    assert suspensions(cluster.acts()) == {}
+    stand_in = cluster.driver.informer.workloads.representative("default", "high")
+    assert stand_in is not None
+    assert (stand_in.spec.priority, stand_in.spec.allow_preempt_other) == (100, False)
+
+
 def test_a_priority_class_that_comes_after_its_job_counts() -> None:
     """They are watched apart, and a file may have the job first; the same holds for one that is made anew."""
     cluster = Jobs(QUEUES)

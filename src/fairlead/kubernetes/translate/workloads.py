@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, PodGroup
@@ -120,8 +122,8 @@ def asks_of(
 ) -> Iterator[AskSpec]:
     """One ask for each pod of a job that must have room, without a key. Raises what `ask_of` does."""
     for pods in spec.pod_sets:
-        ask = ask_of(pods.template, namespaces_of, classes, images)
-        ask = replace(ask, priority=priority_of(pods.template, classes), priority_resolved=True, task_group=pods.name)
+        ask = ask_of(_resolved(pods.template, classes), namespaces_of, classes, images)
+        ask = replace(ask, priority_resolved=True, task_group=pods.name)
         for _ in range(pods.count):
             yield ask
 
@@ -167,14 +169,26 @@ def _template(meta: Metadata, spec: JobSpec) -> Pod:
     return Pod(metadata=made, spec=spec.template.spec)
 
 
-def priority_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
-    """The priority of pods like this template, as the API server will resolve it."""
-    named = classes.get(pod.spec.priority_class_name or "")
-    if pod.spec.priority is not None:
-        return pod.spec.priority
-    if named is None and not pod.spec.priority_class_name:
-        named = next((each for each in classes.values() if each.global_default), None)
-    return named.value if named is not None else 0
+def priority_of(template: Pod, classes: Mapping[str, PriorityClass]) -> int:
+    """The priority of pods like this template."""
+    return _resolved(template, classes).spec.priority or 0
+
+
+def _resolved(template: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
+    """With what its priority class, or else the global default, says, as the API server writes it on its pods."""
+    spec = template.spec
+    found = classes.get(spec.priority_class_name or "")
+    if found is None and not spec.priority_class_name:
+        found = next((each for each in classes.values() if each.global_default), None)
+    if found is None:
+        return template
+    resolved = msgspec.structs.replace(
+        spec,
+        priority_class_name=found.metadata.name,
+        priority=found.value if spec.priority is None else spec.priority,
+        preemption_policy=spec.preemption_policy or found.preemption_policy,
+    )
+    return msgspec.structs.replace(template, spec=resolved)
 
 
 def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name: str) -> str:
