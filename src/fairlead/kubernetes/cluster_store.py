@@ -152,6 +152,10 @@ class ClusterStore:
 
     # -- namespaces -----------------------------------------------------------------------------------------------
 
+    def lacks_namespace(self, name: str) -> bool:
+        """Whether it is not known yet: namespaces and pods are watched apart."""
+        return bool(self.namespaces) and name not in self.namespaces
+
     def namespace_notes(self, name: str) -> Mapping[str, str]:
         """The annotations of a namespace."""
         known = self.namespaces.get(name)

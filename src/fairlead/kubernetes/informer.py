@@ -118,8 +118,10 @@ class Informer:
         try:
             spec = self.reader.spec_of(pod, known, stands is Standing.FOREIGN)
         except UNREADABLE as e:
-            if known is None:  # one that is in stays as it was
-                self._unreadable(name, stands, str(e))
+            if known is None and stands is Standing.FOREIGN:
+                log.warning("pod %s of another scheduler is passed over: %s", name, e)
+            elif known is None:  # one that is in stays as it was
+                self.tell(name, "unreadable", str(e))
             return
         if known is None:
             known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)
@@ -140,20 +142,16 @@ class Informer:
             yield from self._ours(known, pod, before)
             yield from self.workloads.came(known)
 
-    def _unreadable(self, name: ObjectName, stands: Standing, why: str) -> None:
-        if stands is Standing.FOREIGN:
-            log.warning("pod %s of another scheduler is passed over: %s", name, why)
-        else:
-            self.tell(name, "unreadable", why)
-
     def _reread(self) -> Iterator[Event]:
-        """A namespace has other labels: what pods mean that select namespaces by labels may be something else."""
-        for known in [k for k in self.pod_store.by_uid.values() if k.pod is not None]:
-            before = known.spec
-            assert known.pod is not None
-            known.spec = self.reader.spec_of(known.pod, known, known.foreign)
+        """A namespace is there or has other labels: pods that select namespaces by labels, or came before it."""
+        for known, pod in [(k, k.pod) for k in self.pod_store.by_uid.values() if k.pod is not None]:
+            before, known.spec = known.spec, self.reader.spec_of(pod, known, known.foreign)
             if known.books is not Books.OUT and known.spec != before:
                 yield self.reader.described(known)
+            elif known.application not in self.specs and not known.foreign:
+                known.flaw = ""
+                yield from self._ours(known, pod, before)
+                yield from self.workloads.came(known)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -195,7 +193,10 @@ class Informer:
         return self.gangs.is_late(placeholder) or placeholder.application not in self.specs
 
     def _declare(self, known: KnownPod, pod: Pod) -> None:
-        """The first pod of an application says what it is."""
+        """The first pod of an application says what it is, together with its namespace."""
+        if not known.bound and self.around.lacks_namespace(known.name.namespace):
+            known.pod, known.flaw = pod, f"its namespace {known.name.namespace} is not known yet"
+            return
         notes = self.around.namespace_notes(known.name.namespace)
         try:
             application = self.workloads.declared_by(application_of(pod, notes), known.application)
@@ -309,8 +310,7 @@ class Informer:
 
     def _release(self, known: KnownPod, cause: Cause, exit_code: int | None = None) -> Release:
         code = exit_code if cause is Cause.FINISHED else None
-        application = "" if known.foreign else known.application
-        return Release(application, known.name.uid, cause, self.partition, exit_code=code)
+        return Release("" if known.foreign else known.application, known.name.uid, cause, self.partition, code)
 
     def _forget(self, known: KnownPod, how: str) -> None:
         self._tell_of(known, how)
@@ -346,8 +346,7 @@ class Informer:
         self.live = True
         for application in self.gangs.declared:
             self.placeholders.complete(application)
-        waiting = [self.pod_store.by_uid[uid] for uid in self.waiting]
-        for known in sorted(waiting, key=lambda k: -k.spec.priority):
+        for known in sorted(map(self.pod_store.by_uid.__getitem__, self.waiting), key=lambda k: -k.spec.priority):
             told, known.nominated = known.nominated, ""
             node = told or self.volume_binder.node_before(known)
             if not node:

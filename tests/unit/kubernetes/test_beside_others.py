@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from driven_cluster import Cluster, binds
+from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.core.model.events import Event, RemoveBudget, SetBudget
 from fairlead.kubernetes.cluster_store import ClusterStore
-from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES, PODS
+from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES, POD_GROUPS, PODS
 from fairlead.kubernetes.reflector import Changed, Deleted
 from fairlead.kubernetes.translate import identity
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 WEB = {"app": "web"}
 OTHER = {"schedulerName": "default-scheduler"}
@@ -140,6 +141,23 @@ def test_a_namespace_gets_the_label_that_a_term_selects() -> None:
     assert binds(cluster.acts()) == {}
     cluster.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
     assert binds(cluster.acts()) == {"with": "n1"}
+
+
+def test_a_pod_that_comes_before_its_namespace_has_the_queue_that_that_names() -> None:
+    """They are watched apart; the pod waits for its namespace, and says so."""
+    cluster = Cluster(PRIORITY.replace("queues: [{name: default}]", "queues: [{name: default}, {name: lab}]"))
+    cluster.node("n1")
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "ns-default"}})
+    cluster.put(POD_GROUPS, {"metadata": {"name": "g", "namespace": "new", "uid": "g"}, "spec": {"minMember": 1}})
+    cluster.pod("p", namespace="new")
+    cluster.pod("q", namespace="new", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    assert binds(cluster.acts()) == {}
+    why = ClusterMoment(cluster.driver).why("new/p")
+    assert why.sentence == "its namespace new is not known yet"
+    notes = {identity.QUEUE: "root.lab"}
+    cluster.put(NAMESPACES, {"metadata": {"name": "new", "uid": "ns-new", "annotations": notes}})
+    assert {"p", "q"} <= binds(cluster.acts() + cluster.acts()).keys()
+    assert [ClusterMoment(cluster.driver).details(f"new/{name}").queue for name in "pq"] == ["root.lab"] * 2
 
 
 def test_a_budget_leaves_what_its_controller_counted() -> None:
