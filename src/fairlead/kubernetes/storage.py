@@ -252,7 +252,7 @@ class Storage:
             return ((Requirement(NODE_NAME, IN, (claim.selected,)),),)
         kept = self._volumes.kept_for(key, claim)
         if kept:
-            return self._usable_with(claim, [kept])
+            return self.volumes[kept].terms or ()
         if claim.wish not in self._usable:
             self._usable[claim.wish] = self._usable_with(claim, self._volumes.free_for(claim))
         return self._usable[claim.wish]

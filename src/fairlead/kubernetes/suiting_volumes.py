@@ -43,13 +43,17 @@ class SuitingVolumes:
             self._free.clear()
 
     def kept_for(self, key: Key, claim: Claim) -> str:
-        """The volume that is kept for the claim; or nothing. One of another attributes class is passed over."""
-        names = self._kept.get((*key, claim.uid), ())
-        return next((name for name in names if self._is_usable(name, claim)), "")
+        """The volume that is kept for the claim; or nothing. One of another attributes class is passed over.
 
-    def _is_usable(self, name: str, claim: Claim) -> bool:
-        volume = self.by_name[name]
-        return volume.terms is not None and volume.attributes_class == claim.attributes_class
+        People keep one by the claim's name alone, before there is one of that name; it must be large enough.
+        """
+        names = (*self._kept.get((*key, claim.uid), ()), *self._kept.get((*key, ""), ()))
+        return next((name for name in names if self._is_usable(self.by_name[name], claim)), "")
+
+    @staticmethod
+    def _is_usable(volume: Volume, claim: Claim) -> bool:
+        fits = bool(volume.claim[2]) or (volume.size >= claim.size and volume.block == claim.block)
+        return fits and volume.terms is not None and volume.attributes_class == claim.attributes_class
 
     def free_for(self, claim: Claim) -> list[str]:
         """Free volumes that do for such a claim, from the smallest on."""

@@ -55,12 +55,13 @@ async def keep_volume(client: api.Client, act: acts.KeepVolume) -> None:
     kept = volume.spec.claim_ref
     if kept is not None and kept.uid == act.claim.uid:
         return
-    if volume.metadata.uid != act.volume_uid or kept is not None:
+    by_name = kept is not None and not kept.uid and (kept.namespace, kept.name) == (act.claim.namespace, act.claim.name)
+    if volume.metadata.uid != act.volume_uid or (kept is not None and not by_name):
         raise api.Conflict(409, "Taken", f"volume {act.volume} belongs to somebody else by now")
     await _claim(client, act.claim)
     name = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": act.claim.namespace}
     change: dict[str, Any] = {
-        "metadata": {**_this_one(volume), "annotations": {BY_CONTROLLER: "yes"}},
+        "metadata": {**_this_one(volume), **({} if by_name else {"annotations": {BY_CONTROLLER: "yes"}})},
         "spec": {"claimRef": {**name, "name": act.claim.name, "uid": act.claim.uid}},
     }
     try:

@@ -297,6 +297,30 @@ def test_the_node_goes_and_the_pod_goes() -> None:
     run_virtually(main())
 
 
+@pytest.mark.parametrize("provisioner", [NOBODY, "disks.example"])
+def test_a_volume_that_somebody_keeps_for_a_claim_by_its_name(provisioner: str) -> None:
+    """As for the claims that a set of pods makes: it is the one, and none is made beside it. One too small is not."""
+
+    async def main() -> None:
+        sea = Sea(nodes=3)
+        sea.server.put("storageclasses", storage_class("kept", provisioner))
+        for name, node, size in (("small", "n1", "1Mi"), ("mine", "n2", "1Gi")):
+            its = volume(name, node)
+            its["spec"] |= {"claimRef": {"namespace": "default", "name": "disk"}, "storageClassName": "kept"}
+            its["spec"]["capacity"]["storage"] = size
+            sea.server.put("persistentvolumes", its)
+        sea.server.put("persistentvolumeclaims", claim("disk", "kept"))
+        sea.pod("p", "disk")
+        sea.start()
+        await asyncio.sleep(20)
+        assert (sea.place("p"), sea.selected()) == ("n2", "")
+        assert [v["metadata"]["name"] for v in sea.server.all("persistentvolumes")] == ["mine", "small"]
+        sea.check()
+        await sea.kill()
+
+    run_virtually(main())
+
+
 def test_who_waits_for_a_volume_leaves_a_node_on_which_nothing_may_stay() -> None:
     """As when that is unreachable: the taint controller sees to pods that are bound, and to no others."""
 
