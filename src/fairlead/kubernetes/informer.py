@@ -389,6 +389,7 @@ class Informer:
         known.pausing = False
         if known.books is Books.OUT and not known.leaving and self.may_enter(known):
             yield from self.enter(known)
+        yield from self.workloads.came(known)
 
     def _tell_of(self, known: KnownPod, what: str) -> None:
         if not known.foreign and known.name.stands_for is None:

@@ -8,7 +8,7 @@ import pytest
 from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.kubernetes.acts import EvictPod, Explain, Record, Suspend, at_server
-from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, POD_GROUPS, PRIORITY_CLASSES
+from fairlead.kubernetes.kinds import CLAIMS, JOB_SETS, JOBS, NODES, POD_GROUPS, PRIORITY_CLASSES, VOLUMES
 from fairlead.kubernetes.reflector import Deleted
 
 QUEUES = PRIORITY.replace(
@@ -370,6 +370,20 @@ def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -
     cluster.node("n2", "1")
     cluster.in_group("c", "ring")
     assert sorted(binds(cluster.acts())) == ["a", "c"]
+
+
+def test_a_pod_group_starts_when_the_volume_claim_of_its_pod_is_there() -> None:
+    """Whatever else is or is not said about the pod."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    volumes = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
+    cluster.in_group("a", "ring", spec={"volumes": volumes})
+    assert binds(cluster.acts()) == {}
+    cluster.put(VOLUMES, {"metadata": {"name": "v", "uid": "v"}, "spec": {}, "status": {"phase": "Bound"}})
+    its = {"metadata": {"name": "disk", "namespace": "default", "uid": "c"}, "spec": {"volumeName": "v"}}
+    cluster.put(CLAIMS, {**its, "status": {"phase": "Bound"}})
+    assert binds(cluster.acts()) == {"a": "n1"}
 
 
 def _made_anew(cluster: Jobs, size: int) -> None:
