@@ -28,6 +28,8 @@ log = logging.getLogger("fairlead.kubernetes")
 
 AT_ONCE = 48
 """Requests in flight at most; events have theirs beside these."""
+DECIDED = acts.Placing | acts.EvictPod
+"""What follows from a decision about where pods run."""
 WAIT_S = (0.1, 20.0)
 """The first and the longest wait before an act is tried again."""
 
@@ -94,8 +96,7 @@ class Binder:
         self._free = asyncio.Semaphore(at_once)
         self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
-        self._making: dict[str, None] = {}
-        """Those of them that make a placeholder."""
+        self._decided = 0
         self._talk = EventCorrelator()
         self.events = EventQueue(self._record)
         self._numbers = self._chance.randrange(2**40)
@@ -103,8 +104,8 @@ class Binder:
 
     @property
     def busy(self) -> int:
-        """Pods with acts that are not done, but for placeholders to be made: what refuses these may last for long."""
-        return len(self._workers) - len(self._making)
+        """What was decided and is not done. What else is under way may take long, such as placeholders refused."""
+        return self._decided
 
     def do(self, wanted: acts.Act) -> None:
         """Have an act done, after those that were ordered for the same object before."""
@@ -119,13 +120,12 @@ class Binder:
             self.events.put(act, self._stamp())
             return
         key = _subject(act)
+        self._decided += isinstance(act, DECIDED)
         waiting = self._queues.get(key)
         if isinstance(act, acts.DropPlaceholder) and waiting is None:
             return
         if waiting is None:
             self._queues[key] = deque((act,))
-            if isinstance(act, acts.CreatePlaceholder):
-                self._making[key] = None
             self._workers[key] = asyncio.create_task(self._work(key), name=f"acts on {key}")
         else:
             waiting.append(act)
@@ -159,7 +159,6 @@ class Binder:
         finally:
             del self._queues[key]
             del self._workers[key]
-            self._making.pop(key, None)
 
     async def _see_through(self, act: acts.Act, later: Collection[acts.Act]) -> None:
         """Carry one act out, trying again for as long as that makes sense; `later` is ordered for the same pod."""
@@ -168,7 +167,10 @@ class Binder:
             async with self._free:
                 await self._once(act)
 
-        await self._try(act, once, later)
+        try:
+            await self._try(act, once, later)
+        finally:
+            self._decided -= isinstance(act, DECIDED)
 
     async def _record(self, act: acts.Record, stamp: str) -> None:
         """Send one event, trying again twice."""

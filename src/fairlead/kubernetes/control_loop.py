@@ -120,7 +120,7 @@ TAKE_AT_ONCE = 500
 PLACE_AT_ONCE = 100
 """Allocations in one turn, so that changes and answers are never far behind."""
 IN_FLIGHT = 2_000
-"""With so many pods being acted on, nothing more is placed until some are done."""
+"""With so many pods being bound or stopped, nothing more is placed until some are done."""
 AGAIN_S = (1.0, 60.0)
 """The first and the longest pause of a pod whose placement was refused."""
 LONGEST_SLEEP_S = 5.0

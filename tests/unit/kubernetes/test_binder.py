@@ -73,6 +73,23 @@ def test_what_is_told_holds_up_nothing_that_is_done() -> None:
     run_virtually(course())
 
 
+def test_what_is_told_does_not_count_as_placements_under_way() -> None:
+    """Else so many pods that wait would keep the next ones from being placed until each of them was told why."""
+
+    async def course() -> None:
+        server = Slow()
+        binder = ordered(server, 10)
+        for pod in server.all("pods"):
+            meta = pod["metadata"]
+            binder.do(acts.Explain(acts.ObjectName("default", meta["name"], meta["uid"], PODS), "code", "why"))
+        assert binder.busy == 10
+        await asyncio.sleep(TAKES_S * 1.5)
+        assert (binder.busy, server.flying["bind"]) == (0, 10)
+        await binder.settle()
+
+    run_virtually(course())
+
+
 def test_with_too_many_waiting_further_events_are_let_go(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
