@@ -256,6 +256,9 @@ class Workloads:
             if len(stay) >= known.spec.least:
                 return False
             self._stop(known, decision)
+        elif known.phase is Phase.STOPPING:
+            # It may have stopped and gone on again, unheard.
+            self._informer.acts.append(Suspend(known.spec.name, suspend=True))
         return True
 
     def _stop(self, known: Workload, decision: Evict) -> None:

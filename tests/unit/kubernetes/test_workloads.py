@@ -153,6 +153,22 @@ def test_a_job_that_loses_room_is_suspended_as_a_whole_and_waits_again() -> None
     assert suspensions(cluster.acts()) == {"low": False}
 
 
+def test_a_job_that_somebody_lets_go_on_before_it_was_heard_that_it_stopped_is_stopped_again() -> None:
+    """Its being suspended may be missed, when nobody watches for a moment."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.pod("high", "2", priority=10)
+    assert suspensions(cluster.acts()) == {"low": True}
+    for name in ("low-0", "low-1", "high"):
+        cluster.gone(name)
+    cluster.job("low", suspend=False)
+    for number in (2, 3):
+        cluster.member("low", number, node="n1")
+    cluster.pod("higher", "2", priority=11)
+    assert suspensions(cluster.acts()) == {"low": True}
+
+
 def test_a_job_that_loses_its_room_before_it_went_on_waits_anew() -> None:
     """It was told to go on and, at once, to suspend: the API server may have no news of that."""
     cluster = Jobs(QUEUES)
