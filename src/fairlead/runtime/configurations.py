@@ -6,7 +6,8 @@ function of the journal's `Configure` entries that took effect; numbers are give
 one entry of the journal and its note, in one turn; a refused one changes nothing.
 
 It is part of every snapshot, so it outlives the journal records that made it, when those are pruned. The newest
-`KEEP` versions stay, fewer if their texts are long; the one in force and the one before it always stay.
+`KEEP` versions stay, fewer if their texts are long; the one in force, the one before it, and the newest of each source
+(by that a start knows whether its file says something new) always stay.
 """
 
 from __future__ import annotations
@@ -82,8 +83,13 @@ class Configurations:
 
     def _drop_oldest(self) -> None:
         size = sum(len(version.text) for version in self._versions)
-        while len(self._versions) > 2 and (len(self._versions) > KEEP or size > KEEP_CHARACTERS):
-            size -= len(self._versions.pop(0).text)
+        stay = {*self._versions[-2:], *{version.source: version for version in self._versions}.values()}
+        for version in self._versions[:]:
+            if len(self._versions) <= KEEP and size <= KEEP_CHARACTERS:
+                return
+            if version not in stay:
+                self._versions.remove(version)
+                size -= len(version.text)
 
     def get(self, number: int) -> Version | None:
         """The version of this number, if it is kept."""

@@ -98,6 +98,20 @@ def test_long_texts_leave_the_one_in_force_and_the_one_before(monkeypatch: pytes
     assert [version.number for version in history] == [2, 3]
 
 
+def test_the_newest_from_each_source_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many came in another way since: by that a start knows whether its file says something new."""
+    monkeypatch.setattr(configurations, "KEEP", 3)
+    history = Configurations()
+    for text in ("old", "a"):
+        put(history, text, source="file q")
+    for text in "bcdef":
+        put(history, text)
+    assert [version.number for version in history] == [2, 6, 7]
+    found = history.from_source("file q")
+    assert found is not None
+    assert found.text == "a"
+
+
 def test_a_history_is_written_down_and_read_back() -> None:
     """With everything in it, and it goes on where it was."""
     history = Configurations()
