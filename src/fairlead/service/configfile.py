@@ -2,7 +2,7 @@
 
 Decides when a change is complete, and what is said about a file that cannot be used. Never judges a queue file
 (`fairlead.config` does). Invariant: a file that is missing, half written or wrong leaves in force what is in force;
-each of its texts is tried once.
+each of its texts is tried once, and again when it is saved again after it was refused for what was so then.
 
 It is looked at every second. A change counts when the file is the same at two looks, so that one that is being written
 is not read; a file that is replaced as a whole (written beside it, then renamed) is never seen half written.
@@ -133,6 +133,7 @@ class ConfigFile:
             return
         self._gone = False
         if signature == self._tried:
+            await self._forget_refusal(runtime)
             return
         if signature != self._candidate:
             # It may still be being written: wait for a look at which it is the same.
@@ -149,8 +150,8 @@ class ConfigFile:
         self._gone, self._tried, self._candidate = True, None, None
 
     async def _try(self, runtime: Runtime, reading: Reading) -> None:
-        """Put a complete reading in force, unless its text is the one that was tried last."""
-        if reading.text and checksum_of(reading.text) == self._checksum:
+        """Put a complete reading in force, unless its text is the one that was tried last, and was not refused."""
+        if reading.text and checksum_of(reading.text) == self._checksum and not self._refused:
             self._tried = reading.signature
             return
         spec = reading.spec
@@ -165,6 +166,13 @@ class ConfigFile:
         self.note(reading, applied.refused)
         if applied.changed:
             log.info("%s is in force as version %d", self.path, applied.version)
+
+    async def _forget_refusal(self, runtime: Runtime) -> None:
+        """Its text was refused for what was so then, and may have been put in force since in another way."""
+        if self._refused:
+            current = await asyncio.wrap_future(runtime.read(lambda _: runtime.books.configurations.current))
+            if current is not None and current.checksum == self._checksum:
+                self._refused = ""
 
     # --- telling -----------------------------------------------------------------------------------------------
 
@@ -191,7 +199,7 @@ class ConfigFile:
         if self._gone:
             return f"the queue file {self.path} is gone; what is in force stays. Put the file back"
         if self._refused:
-            return f"the queue file {self.path} is refused: {self._refused}"
+            return f"the queue file {self.path} is refused: {self._refused}; when that is done, save it again"
         errors = [problem for problem in self._problems if problem.severity == "error"]
         if not errors:
             return ""
