@@ -86,6 +86,11 @@ def look(path: Path, mark: Mark | None) -> End:
                 else ("they are not in the file (the disk lost them, or an older copy was put back)")
             )
             return End(log, _gone(last + 1, mark, why))
+        # Where there is no mark, or one from before a power cut: a snapshot follows what was confirmed.
+        ahead, _ = history.first_good(seq for seq in history.snapshot_seqs() if seq > last)
+        if ahead is not None:
+            why = f"they are not in the file, and the snapshot after record {ahead.seq} is"
+            return End(log, _gone(last + 1, Mark(ahead.seq, b""), why))
         if log.dropped_commits:
             return End(log, _gone(last + 1, mark or _end_mark(history), "the write-ahead log is damaged"))
         return End(log)

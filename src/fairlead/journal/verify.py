@@ -91,12 +91,14 @@ def verify(path: str | Path) -> VerifyResult:
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             sizes, cut = reader.sizes(), reader.cut_seqs()
             problems += islice(_records(connection), MAX_PROBLEMS)
-            if mark is not None and (last := sizes.last_seq) < mark.seq:
-                what = "is missing" if last + 1 == mark.seq else f"is missing, with all up to {mark.seq}"
-                problems.append(Problem(last + 1, f"{what}; it was confirmed once"))
-            bad = [p.seq for p in problems]
             problems += _snapshots(reader, good)
-            start = _recovery_start(reader.first_seq, good, bad)
+            # A snapshot, too, is of what was confirmed.
+            confirmed = max([mark.seq if mark is not None else 0, *good[:1]])
+            if (last := sizes.last_seq) < confirmed:
+                what = "is missing" if last + 1 == confirmed else f"is missing, with all up to {confirmed}"
+                problems.append(Problem(last + 1, f"{what}; it was confirmed once"))
+            else:
+                start = _recovery_start(reader.first_seq, good, [p.seq for p in problems])
             if not good and reader.first_seq > 1:
                 problems.append(Problem(0, f"history begins with record {reader.first_seq}, and no snapshot holds"))
             problems += _file(connection)

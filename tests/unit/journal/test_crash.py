@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from journals import filled, flip
+from journals import filled, flip, raw
 
 from fairlead.journal.format import JournalDamaged, JournalError
 from fairlead.journal.losses import JournalLoss
 from fairlead.journal.store import Journal, cut_off
+from fairlead.journal.verify import verify
 
 WRITER = """
 import os, signal, sys
@@ -336,3 +337,27 @@ def test_an_older_copy_put_back_is_noticed(path: Path, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "backup.db", path)
     with pytest.raises(JournalLoss, match=r"records 6 to 7 of .* an older copy was put back"):
         Journal(path)
+
+
+def test_records_that_only_a_snapshot_knows_of_are_a_loss(path: Path) -> None:
+    """Without the mark as well: what is written in their place would be passed over at the next start."""
+    filled(path, 5)
+    with Journal(path) as journal:
+        journal.save_snapshot(2, 20, b"early")
+        journal.save_snapshot(5, 50, b"late")
+    with raw(path) as connection:
+        connection.execute("DELETE FROM records WHERE seq > 3")
+    path.with_name(path.name + ".lock").unlink()
+    assert [(p.seq, p.what) for p in verify(path).problems] == [
+        (4, "is missing, with all up to 5; it was confirmed once")
+    ]
+    assert verify(path).recovery_from is None
+    with pytest.raises(JournalLoss, match=r"records 4 to 5 of .* the snapshot after record 5 is") as refused:
+        Journal(path)
+    with Journal(path, accept_loss=refused.value.loss.id) as journal:
+        assert journal.append(60, "note", b"new") == 4
+        journal.commit()
+    with Journal(path) as journal:
+        recovery = journal.load_for_recovery()
+        assert recovery.snapshot is not None
+        assert (recovery.snapshot.state, [r.payload for r in recovery.records]) == (b"early", [b"payload 3", b"new"])
