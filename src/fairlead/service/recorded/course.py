@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Released
 from fairlead.core.model.events import AddApplication, AddAsks, Release
@@ -23,7 +25,7 @@ from fairlead.journal import codec
 from fairlead.journal.format import NOTE, JournalError, Record
 from fairlead.journal.reader import Reader
 from fairlead.journal.replay import apply, scheduler_state
-from fairlead.local.history_records import JobSubmitted
+from fairlead.local.history_records import JobChanged, JobSubmitted
 from fairlead.runtime.books import Entry
 from fairlead.scheduler import Scheduler
 from fairlead.service.history_events import HistoryEvent, of_record, tell
@@ -57,7 +59,7 @@ class Course:
         self._of_service = next(iter(self._reader.records(self.first_seq, kinds=(NOTE,))), None) is not None
         """A service notes who submitted what; in a simulation that follows from what came."""
         self.names: dict[str, str] = {}
-        """Of jobs of a service, as far as one has come."""
+        """Of jobs of a service, and of its arrays, as far as one has come."""
         self._begin(self._known[0])
 
     def _good_snapshots(self) -> frozenset[int]:
@@ -132,7 +134,9 @@ class Course:
             if seq in self._kept:
                 self.scheduler = Scheduler.load(codec.decode_plain(zlib.decompress(self._kept[seq])))
             elif seq in self._stored:
-                self.scheduler = Scheduler.load(dict(scheduler_state(self._reader.open_snapshot(seq))))
+                snapshot = self._reader.open_snapshot(seq)
+                self.scheduler = Scheduler.load(dict(scheduler_state(snapshot)))
+                self.names |= _names_in(snapshot.state)
             else:
                 self.scheduler = Scheduler()
         self.seq, self._work_s = seq, 0.0
@@ -146,6 +150,8 @@ class Course:
                 raise JournalError(f"record {record.seq} cannot be read: {problem}") from problem
             if isinstance(noted, JobSubmitted):
                 self.names[noted.job.key] = noted.job.name
+            elif isinstance(noted, JobChanged):
+                self.names[noted.key] = noted.name
         else:
             apply(record, self.scheduler)
         self.seq, self.at_ms = record.seq, record.at_ms
@@ -161,6 +167,30 @@ class Course:
             for seq in sorted(self._kept)[::2]:
                 del self._kept[seq]
                 self._known.remove(seq)
+
+
+class _Named(msgspec.Struct):
+    key: str
+    name: str = ""
+
+
+class _Job(msgspec.Struct):
+    spec: _Named
+
+
+class _Book(msgspec.Struct):
+    jobs: list[_Job] = []
+
+
+class _State(msgspec.Struct):
+    """What is read of a snapshot for the names of a service's jobs."""
+
+    place: _Book = msgspec.field(default_factory=_Book)
+
+
+def _names_in(state: bytes) -> dict[str, str]:
+    """Those of the jobs that a service knew then; none in a simulation."""
+    return {job.spec.key: job.spec.name for job in msgspec.json.decode(state, type=_State).place.jobs}
 
 
 def _noted(entry: Entry) -> Iterator[HistoryEvent]:

@@ -160,7 +160,8 @@ class CourseMoment:
 
     def _name_of(self, ask: Ask | Held) -> str:
         key = job_of(ask.spec.key)
-        return self._names.get(key) or ask.spec.tags.get("name", "") or ask.app.spec.tags.get("name", "")
+        known = self._names.get(key) or self._names.get(ask.app.id)  # Parts of an array have its name.
+        return known or ask.spec.tags.get("name", "") or ask.app.spec.tags.get("name", "")
 
     def _reason(self, ask: Ask | Held) -> wire.Reason | None:
         if state_of(ask) == "stopping" and not isinstance(ask, Held):

@@ -15,15 +15,22 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.config import load_text
+from fairlead.core.model.events import AddApplication, AddAsks, Configure
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.journal.format import JournalError
 from fairlead.journal.reader import Reader
 from fairlead.journal.replay import replay, state_at
 from fairlead.journal.store import Journal
-from fairlead.runtime import Refusal
+from fairlead.local.history_records import ArraySpec, JobSpec, JobSubmitted
+from fairlead.local.place import LocalPlace
+from fairlead.runtime import Books, Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.app import make_app
 from fairlead.service.recorded import course as module
 from fairlead.service.recorded.course import Course
+from fairlead.service.recorded.moment import CourseMoment
 from fairlead.service.recorded.place import RecordedPlace
 from fairlead.sim.simulate import Files, run
 from fairlead.sim.sources import Source
@@ -119,6 +126,39 @@ def test_what_is_no_course_says_so(tmp_path: Path) -> None:
         pass
     with pytest.raises(JournalError, match="nothing is recorded"):
         Course(tmp_path / "empty.db")
+
+
+def test_jobs_have_their_names_wherever_one_begins(tmp_path: Path) -> None:
+    """Also those that came before a state that is stored, and parts of arrays; of one that was renamed the new one."""
+    path = tmp_path / "journal.db"
+    place: LocalPlace = LocalPlace(lambda _: object(), tmp_path / "runs", as_submitter=False)  # type: ignore
+    books = Books(place)
+    with Journal(path) as journal:
+
+        def enter(key: str, indices: tuple[int, ...] = ()) -> None:
+            array = ArraySpec(indices=",".join(map(str, indices))) if indices else None
+            spec = JobSpec(
+                key=key, user="ann", uid=1, command=("true",), queue="root.default", name=f"name of {key}", array=array
+            )
+            turn.note(JobSubmitted(job=spec, indices=indices))
+            turn.event(AddApplication(ApplicationSpec(id=key, queue="root.default")))
+            keys = [f"{key}.{index}" for index in indices] or [key]
+            turn.event(AddAsks(tuple(AskSpec(application=key, key=k, resources=Resources({"vcore": 1})) for k in keys)))
+
+        turn = Turn(books, journal, 1)
+        turn.event(
+            Configure(load_text("partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"))
+        )
+        enter("1")
+        enter("2", (0, 1))
+        journal.save_snapshot(journal.last_seq, 1, books.dump())
+        enter("3")
+    course = Course(path)
+    for _ in course.move(course.last_seq):
+        pass
+    moment = CourseMoment(course.scheduler, course.names)
+    assert [moment.details(key).name for key in ("1", "2.1", "3")] == ["name of 1", "name of 2", "name of 3"]
+    course.close()
 
 
 # -- asked over HTTP ----------------------------------------------------------------------------------------------
