@@ -57,7 +57,10 @@ def note_attempt(partition: Partition, batch: Batch) -> None:
 
 
 def on_timer(partition: Partition, app: Application) -> None:
-    """Some batch of the application may try."""
+    """Some batch of the application may try: they are lined up anew, in the order in which they are after a restart,
+    since what is set on the way has its order, too.
+    """
     for batch in app.batches.values():
-        if batch.stamp:
-            note_attempt(partition, batch)
+        if batch.stamp and may_try(partition, batch):
+            app.out_of_line[batch] = None
+            app.queue.touch_app(app)

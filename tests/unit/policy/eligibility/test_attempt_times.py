@@ -90,3 +90,18 @@ def test_nothing_is_looked_at_for_preemption_before_its_delay() -> None:
         ask(s, name, f"of {name}", 1)
     s.schedule(0, 1)
     assert not s.cluster.partitions["default"].root.children["a"].due
+
+
+def test_after_a_restart_timers_are_set_in_the_same_order() -> None:
+    """Also where an event that sets one comes when an attempt is due: the two may be due at the same time once."""
+    s = cluster()
+    ask(s, "b", "runs", 4)
+    s.schedule(0)
+    ask(s, "a", "first", 1)
+    ask(s, "a", "second", 2, at_ms=500)
+    s.schedule(500)
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for each in (s, again):
+        each.handle(AddApplication(ApplicationSpec(id="refused", queue="root.none")), 1_200)
+        each.schedule(1_200)
+    assert again.dump() == s.dump()
