@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.declared import Declared, Problem
+from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.constraints import DOES_NOT_EXIST, NODE_NAME, NOT_IN, Constraints, Requirement
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.specs import WindowSpec
@@ -58,7 +59,7 @@ def occurrence(spec: WindowSpec, now_ms: int) -> tuple[int, int] | None:
 def is_for(spec: WindowSpec, app: Application) -> bool:
     """Whether the window is for the work of this application, and keeps it from nothing."""
     queues = [path.lower() for path in spec.queues]
-    if app.spec.user in spec.users or any(group in spec.groups for group in app.spec.groups):
+    if app.user in spec.users or any(group in spec.groups for group in groups_of(app.user, app.spec.groups)):
         return True
     return bool(queues) and any(queue.path in queues for queue in app.queue.lineage)
 

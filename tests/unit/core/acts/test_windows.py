@@ -120,6 +120,15 @@ def test_those_it_is_for_start_as_ever(given: dict[str, Any]) -> None:
     assert c.until(10) == {"mine"}
 
 
+def test_who_has_no_groups_has_one_of_the_own_name() -> None:
+    """As with access lists and limits."""
+    c = Course()
+    c.window(starts_ms=0, groups=("ann",))
+    c.handle(AddApplication(ApplicationSpec(id="mine", queue="root.a", user="ann")))
+    c.handle(AddAsks((AskSpec(application="mine", key="mine", resources=Resources({"vcore": 1000})),)))
+    assert c.until(10) == {"mine"}
+
+
 def test_other_nodes_take_what_it_keeps_away() -> None:
     """Only the named ones are kept free; on them what ends in time starts."""
     c = Course(nodes={"n1": 1, "n2": 1})
