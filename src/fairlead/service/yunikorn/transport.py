@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 from fastapi import Response
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,6 +25,8 @@ YAML = "application/x-yaml; charset=UTF-8"
 TEXT = "text/plain; charset=utf-8"
 GZIP_FROM = 1400
 PREFIXES = ("/ws/", "/debug/")
+VALIDATE = "/ws/v1/validate-conf"
+"""The one path with POST."""
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
@@ -99,10 +102,17 @@ class Front:
             await self._app(scope, receive, send)
             return
         raw = bytes(scope.get("raw_path") or str(scope["path"]).encode()).split(b"?")[0].decode("latin-1")
-        target = next((path for parts in self._known if (path := mended(parts, raw)) is not None), raw)
+        known = next((path for parts in self._known if (path := mended(parts, raw)) is not None), None)
+        target = known or raw
         if target != raw:
             query = bytes(scope["query_string"]).decode("latin-1")
             reply = moved(target + (f"?{query}" if query else ""), 301 if scope["method"] == "GET" else 308)
+            await CORSMiddleware(reply, allow_origins=["*"])(scope, receive, send)
+            return
+        if known and scope["method"] == "OPTIONS" and "access-control-request-method" not in Headers(scope=scope):
+            # Not what a browser asks before it asks: that the CORS middleware answers.
+            possible = "OPTIONS, POST" if known == VALIDATE else "GET, OPTIONS"
+            reply = Response(headers={"Allow": possible})
             await CORSMiddleware(reply, allow_origins=["*"])(scope, receive, send)
             return
         path = "/".join(unquote(segment, errors="replace").replace("/", "%2F") for segment in raw.split("/"))

@@ -71,6 +71,14 @@ def test_wrong_methods(served: Any, method: str, path: str) -> None:
     assert answer.headers["content-type"] == JSON
 
 
+def test_options_say_what_is_possible(served: Any) -> None:
+    """As YuniKorn's router; they need no token and read nothing."""
+    answer = served.call("OPTIONS", "/ws/v1/partition/none/queues")
+    assert (answer.status, answer.headers["allow"], answer.body) == (200, "GET, OPTIONS", b"")
+    assert served.call("OPTIONS", "/ws/v1/validate-conf").headers["allow"] == "OPTIONS, POST"
+    assert served.call("OPTIONS", "/ws/v1/nothing").status == 404
+
+
 @pytest.mark.parametrize(
     ("path", "target"),
     [
