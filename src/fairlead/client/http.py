@@ -52,6 +52,10 @@ def request(call: Call[Any], address: Address) -> bytes:
         headers["Authorization"] = f"Bearer {address.token}"
     if call.body is not None:
         headers |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
+    for name, value in headers.items():
+        if not value.isprintable():  # With a line break in it, it would be more than one header.
+            what = "the token" if name == "Authorization" else name
+            raise Misconfigured(f"{what} has a control character in it, such as a line break; give it as it was made")
     lines = [f"{call.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + content
 

@@ -236,6 +236,15 @@ def test_what_is_worked_out_apart_is_waited_for_longer(service: Any, socket_path
         client.config_status()
 
 
+@pytest.mark.parametrize("text", ["a\r\nHost: evil", "a\nb", "a\0", "a\udcff"])
+def test_what_would_be_more_than_one_header_is_not_sent(text: str) -> None:
+    """A token of two lines, for one: the service would be told something else, or refuse it without a reason."""
+    with pytest.raises(Misconfigured, match="the token has a control character"):
+        http.request(http.Call("GET", "/jobs"), Address(socket="/a", token=text))
+    with pytest.raises(Misconfigured, match="Idempotency-Key has a control character"):
+        http.request(http.Call("POST", "/jobs", headers={"Idempotency-Key": text}), Address(socket="/a"))
+
+
 def test_text_that_is_no_unicode_is_no_fault_of_the_client(client: Client, service: Any) -> None:
     """A byte on a command line that is no UTF-8 comes as half of a surrogate pair: no job is called so, none can be."""
     with pytest.raises(Refused):
