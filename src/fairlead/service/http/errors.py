@@ -174,7 +174,10 @@ def _from_http(request: Request, error: HTTPException) -> Response:
     if path.startswith(("/ws/", "/debug/")) and error.status_code != 413:
         return as_yunikorn(error.status_code, str(error.detail), headers)
     if error.status_code == 404:
-        return answer("not-found", f"there is nothing at {path}; /api/v1/openapi.json lists what there is")
+        # The keys of pods alone have one, on a cluster.
+        has_slash = b"%2f" in request.scope.get("raw_path", b"").lower() and not path.startswith("/api/v1/jobs/")
+        why = ": nothing has a slash in its name" if has_slash else ""
+        return answer("not-found", f"there is nothing at {path}{why}; /api/v1/openapi.json lists what there is")
     if error.status_code == 405:
         # The router knows the first route of the path alone.
         others = (each.methods for each in request.app.state.routes if each.path_regex.match(path))
