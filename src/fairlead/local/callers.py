@@ -110,7 +110,9 @@ def _queue(partition: Partition, path: str) -> Queue:
 
 
 def allows(lists: Sequence[str], caller: Caller) -> bool:
-    """Whether one of these access lists names the caller or one of his groups."""
+    """Whether one of these access lists names the caller or one of his groups; `*` is every user, and no guest."""
+    if not caller.user:
+        return False
     groups = groups_of(caller.user, caller.groups)
     return any(read_access_list(text).allows(caller.user, groups) for text in lists)
 

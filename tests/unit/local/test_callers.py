@@ -57,3 +57,10 @@ def test_most_see_their_own_alone() -> None:
     assert not Rights(CALLERS["own jobs alone"], scheduler("head")).may_act_on_others()
     assert Rights(CALLERS["of root.a"], scheduler("head")).may_act_on_others()
     assert Rights(CALLERS["within a queue"], scheduler("head")).may_act_on_others()
+
+
+def test_everybody_is_no_guest() -> None:
+    """Who says no name sees of the jobs of a queue that all users administer what users see of those of others."""
+    job = Job(spec("1", uid=1, queue="root.a"), 0, 0, "root.a")
+    assert Rights(CALLERS["of root.a"], scheduler("*")).may_act(job)
+    assert not Rights(CALLERS["a guest"], scheduler("*")).may_act(job)
