@@ -7,8 +7,8 @@ under which it is listed.
 An administrator's reservation holds back what has a lower priority, but a further attempt that its own application has
 put first. One that came of waiting too long holds back what comes later in the order and has the same priority too:
 otherwise small work could pass it for ever. Of higher ones none: a retried ask stands before them, and one of these may
-have a turn that holds this one back. While a limit of its user or group is in the way of such an ask, it holds back only
-what counts under that limit: other work would make no room for it.
+have a turn that holds this one back. While a limit of its user or group is in the way of such an ask, it holds back
+only what counts under that limit: other work would make no room for it.
 """
 
 from __future__ import annotations
