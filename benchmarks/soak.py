@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -142,11 +142,9 @@ class Course:
         draft = {"command": ["/bin/sleep", "1000"], "cwd": "/", "queue": "root.urgent", "priority": 1000}
         running = self.client.submit([draft]).jobs[0].key
         filler = self.disk / "filler"
-        with filler.open("wb") as out:
-            try:
-                while out.write(b"x" * 2**16):
-                    out.flush()
-            except OSError:
+        # Without a buffer: what is left in one is written when it is closed, and that fails.
+        with filler.open("wb", buffering=0) as out, suppress(OSError):
+            while out.write(b"x" * 2**16):
                 pass
         time.sleep(3)
         refused = ""
@@ -219,9 +217,7 @@ class Course:
 
 
 def _quietly() -> Any:
-    import contextlib
-
-    return contextlib.suppress(ClientError)
+    return suppress(ClientError)
 
 
 # -- all of it ----------------------------------------------------------------------------------------------------
