@@ -205,14 +205,17 @@ def check_idle(partition: Partition) -> None:
 
 
 def check_reserving(partition: Partition) -> None:
-    """Assert that whose turn is kept waits in that leaf, and is not idle."""
+    """Assert that whose turn is kept waits in that leaf, and is not idle; by waiting there is one for each limit that
+    is in the way of some, and one for what none is.
+    """
     for leaf, own in partition.reserving.of.items():
         assert own, f"{leaf} is kept among those with a reservation and has none"
         for ask in own:
             assert ask.pending, f"{ask} has a reservation and does not wait"
             assert ask.app.queue is leaf, f"{ask} has a reservation in {leaf}"
             assert not ask.spec.idle, f"{ask} is idle and has a reservation"
-        assert sum(r.by_itself for r in own.values()) <= 1, f"two asks of {leaf} have reservations by waiting"
+        limits = [r.limit.key if r.limit is not None else None for r in own.values() if r.by_itself]
+        assert len(limits) == len(set(limits)), f"two asks of {leaf} have reservations by waiting, and alike"
 
 
 def _sum(asks: Iterable[Ask]) -> Book:

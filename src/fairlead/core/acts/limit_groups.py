@@ -42,8 +42,6 @@ def limits_changed(partition: Partition) -> None:
     if not before.limits and not after.limits:
         return
     partition.trackers = after
-    for _, reservation in partition.reserving.every():
-        reservation.limit = None  # The next run looks for one of those that hold now.
     for app in partition.applications.values():
         group = app.limit_group
         if group and not before.group_limits(app, group) <= after.group_limits(app, group):

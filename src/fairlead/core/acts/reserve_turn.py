@@ -71,9 +71,13 @@ def watch(partition: Partition, ask: Ask) -> None:
 
 
 def watch_all(partition: Partition) -> None:
-    """The file has changed: reservations by waiting end where there is no bound now; where there is one, it counts."""
+    """The file has changed: reservations by waiting end where there is no bound now; where there is one, it counts.
+    What waits for a limit may have it again at once, for a limit that holds now.
+    """
     for ask, reservation in list(partition.reserving.every()):
-        if reservation.by_itself and not ask.app.queue.properties.wait_max_ms:
+        if reservation.limit is not None:
+            end(partition, ask, why="the limits may be others now")
+        elif reservation.by_itself and not ask.app.queue.properties.wait_max_ms:
             end(partition, ask, why="its queue has no wait.max any more")
     for leaf in list(partition.reserving.bounded):
         if not leaf.properties.wait_max_ms:

@@ -54,6 +54,7 @@ def keep_turns(partition: Partition) -> None:
             reservation.limit = limit
             partition.books_version += 1
             reserve_turn.reordered(partition, ask.app.queue)
+            book.overdue[ask.app.queue] = None
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         _give_turn(partition, leaf)
@@ -75,27 +76,27 @@ def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:
 
 
 def _give_turn(partition: Partition, leaf: Queue) -> None:
-    """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that; as
-    long as none but such that a limit of their user or group holds back, so does the oldest for each such limit.
+    """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that; of
+    what a limit of its user or group holds back, the oldest for each such limit.
     """
     most = leaf.properties.wait_max_ms
     limits: list[Ceiling | None] = []
-    for ask, reservation in list(partition.reserving.of.get(leaf, {}).items()):
-        if reservation.by_itself:
-            if most and could_ever_run(partition, ask):
-                limits.append(reservation.limit)
-            else:
-                reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
-    if not most or None in limits:
+    for ask, reservation in sorted(partition.reserving.of.get(leaf, {}).items(), key=lambda each: _age(each[0])):
+        if not reservation.by_itself:
+            continue
+        if not (most and could_ever_run(partition, ask)):
+            reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
+        elif reservation.limit in limits:
+            reserve_turn.end(partition, ask, why="an older one of its queue has its turn kept")
+        else:
+            limits.append(reservation.limit)
+    if not most or (limits and not partition.trackers.limits):
         return
-    overdue = [(limit_of_user(ask), ask) for ask in _overdue(partition, leaf, partition.now_ms - most)]
-    for limit, ask in sorted(overdue, key=lambda each: (each[0] is not None, *_age(each[1]))):
-        if limit not in limits:
+    for ask in sorted(_overdue(partition, leaf, partition.now_ms - most), key=_age):
+        if (limit := limit_of_user(ask)) not in limits:
             why = f"it has waited for {most} ms (wait.max)"
             reserve_turn.begin(partition, ask, "", why, limit=limit, by_itself=True)
             limits.append(limit)
-        if limit is None:
-            return
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:

@@ -8,10 +8,10 @@ import pytest
 from invariants.books import check_books
 from small_clusters import RULES, application, ask, cluster, cores, over_time, restarted, started, submit
 
-from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, ReserveAsk
+from fairlead.core.model.events import AddAsks, AddNode, Cause, Configure, Release, ReserveAsk
 from fairlead.core.model.reasons import HeldForReservation
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import AskSpec, LimitSpec, NodeSpec, QueueSpec, RetrySpec
+from fairlead.core.model.specs import AskSpec, ClusterSpec, LimitSpec, NodeSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
 HOUR = 3_600_000
@@ -129,3 +129,35 @@ def test_a_limit_that_fills_up_lets_others_pass_a_turn(rule: str) -> None:
     s.handle(AddAsks((AskSpec(application="sue3", key="sue3", resources=cores(2), node="n2"),)), HOUR + 5)
     assert started(s.schedule(HOUR + 5)) == ["kim@n1"]
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_of_two_turns_the_older_stays_when_its_limit_has_room(rule: str) -> None:
+    """One at a time in a queue; a restart keeps them both, and changed limits neither lose nor double one."""
+    s = sues(rule, FOUR, n1=6)
+    for key, user, count in (("sue1", "sue", 4), ("kim1", "kim", 1), ("kim2", "kim", 1)):
+        submit(s, key, count, 0, user=user)
+    over_time(s, 0, 1)
+    submit(s, "sue2", 4, 1, user="sue")
+    submit(s, "large", 5, 2, user="kim")
+    over_time(s, 2, HOUR + 2)
+    s = restarted(s)
+    assert _turns(s) == {"sue2": False, "large": True}
+    again = (
+        sues(rule, {"max_resources": Limits({"vcore": 4000}), "max_applications": 9}).cluster.partitions["default"].spec
+    )
+    s.handle(Configure(ClusterSpec(partitions=(again,))), HOUR + 3)
+    check_books(s)
+    over_time(s, HOUR + 3, HOUR + 3)
+    assert _turns(s) == {"sue2": False, "large": True}
+    application(s, "other", "root.b", HOUR + 4)
+    s.handle(Release("sue1", "sue1", Cause.FINISHED), HOUR + 5)
+    s.handle(AddAsks((AskSpec(application="other", key="other", resources=cores(4), node="n1"),)), HOUR + 5)
+    s.schedule(HOUR + 5)
+    assert _turns(s) == {"sue2": True}
+    check_books(s)
+
+
+def _turns(s: Scheduler) -> dict[str, bool]:
+    """Those that are kept, and whether they are of use now."""
+    return {ask.key: r.limit is None for ask, r in s.cluster.partitions["default"].reserving.every()}
