@@ -212,8 +212,18 @@ class ControlPlane:
         return done.stdout + ("" if check else done.stderr)
 
     def apply(self, manifest: str | Any) -> None:
-        """Create or change what the manifest says."""
-        self.kubectl("apply", "--server-side", "-f", "-", manifest=manifest)
+        """Create or change what the manifest says. The server may take a moment until it knows a priority class that it
+        has just been given.
+        """
+        end = time.monotonic() + READY_S
+        while True:
+            try:
+                self.kubectl("apply", "--server-side", "-f", "-", manifest=manifest)
+                return
+            except AssertionError as refused:
+                if "no PriorityClass with name" not in str(refused) or time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
 
     def define(self, *definitions: Any) -> None:
         """Make custom resources, and wait until the server serves them."""
