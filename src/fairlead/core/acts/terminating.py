@@ -24,6 +24,12 @@ def grace_of(ask: Ask) -> int:
     return ask.spec.grace_ms if ask.spec.grace_ms is not None else GRACE_MS
 
 
+def grace_left(partition: Partition, ask: Ask) -> int:
+    """The same, from now on: of what was told already, what is left of that."""
+    due_ms = partition.disruption.leave_by.get(ask)
+    return grace_of(ask) if due_ms is None else max(due_ms - MARGIN_MS - partition.now_ms, 0)
+
+
 def begin(partition: Partition, ask: Ask) -> None:
     """It was told to stop: its room counts as gone, until it is overdue."""
     if partition.nominations:

@@ -20,7 +20,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book
 from fairlead.policy.order.effective_priority import Reach, rank
-from fairlead.policy.order.victim_index import Most
+from fairlead.policy.order.victim_index import Most, leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import in_time, is_spared, least_above, overdrawn, within, within_guarantees
 
@@ -42,7 +42,7 @@ class Candidates:
         """
         self.is_late = False
         """Some was passed over because the ask would reach into a window when it has left: one that is over earlier may
-        have it stopped.
+        have it stopped, or wait for it.
         """
         self.has_history = partition.disruption.has_history(ask)
         rooms = {queue: _room_within(queue, ask) for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed}
@@ -81,6 +81,13 @@ class Candidates:
             broken = self.violates(found)
             found.sort(key=lambda a: not broken[a])
         return found, passed_over
+
+    def leaving(self, node: Node) -> tuple[Ask, ...]:
+        """Work on the node that was told to stop before, and leaves in time for the ask."""
+        told = [a for a in node.allocations if leaves_for_others(a)]
+        found = tuple(in_time(self.partition, self.ask, told, node))
+        self.is_late = self.is_late or len(found) < len(told)
+        return found
 
     def lowest_first(self, work: Iterable[Ask]) -> list[Ask]:
         """These in the order in which they go: what is given back first comes last."""

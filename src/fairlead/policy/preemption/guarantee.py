@@ -25,7 +25,7 @@ from fairlead.core.books.nominations import kept_under
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
-from fairlead.policy.preemption.protection import in_time, is_spared, overdrawn, within
+from fairlead.policy.preemption.protection import in_time, is_full_too_long, is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
     Survey,
@@ -308,4 +308,4 @@ def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: lis
                 take_from(used, victim.items)
         if lacks(queue.max, used, ask.items):
             return False
-    return True
+    return not is_full_too_long(partition, ask, node, gone)

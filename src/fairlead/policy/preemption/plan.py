@@ -20,10 +20,10 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.order.effective_priority import rank
-from fairlead.policy.order.victim_index import Level, Stoppable, leaves_for_others
+from fairlead.policy.order.victim_index import Level, Stoppable
 from fairlead.policy.preemption.bound import Bound, all_let
 from fairlead.policy.preemption.candidates import Candidates, lost_ms
-from fairlead.policy.preemption.protection import look_again, may_stop_others, overdrawn, within
+from fairlead.policy.preemption.protection import is_full_too_long, look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
 
 NODES_MAX = 64
@@ -165,7 +165,7 @@ class Search:
                 return None
         given_up = self._weaker_on.get(node, [])
         weaker = [a for a in given_up if a is not ask]
-        leaving = tuple(a for a in node.allocations if leaves_for_others(a))
+        leaving = self.candidates.leaving(node)
         if leaving and self._node_bound(node, given_up, ()).is_kept and self._suits(node, ()):
             leaving = ()  # It has no need to wait for that, and may want to be with it.
         bounds = [self._node_bound(node, given_up, leaving), *self._bounds]
@@ -176,6 +176,9 @@ class Search:
         cleared = self._clear(node, bounds, (*leaving, *chosen), self.weaker if self._far_matter else weaker)
         victims = tuple(sorted(chosen, key=lambda v: (*rank(v.app.queue, v.priority), -(v.allocated_ms or 0), -v.seq)))
         if not victims and (self._keeps_hold or not (cleared or (self.may_stop and (leaving or self._waits_above)))):
+            return None
+        if is_full_too_long(self.partition, ask, node, victims):
+            self.candidates.is_late = True
             return None
         violates = self.candidates.violates(victims)
         return Plan(ask, node, victims, leaving, cleared, violates, self._harm(node, victims, cleared, violates))

@@ -12,13 +12,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from fairlead.core.acts.terminating import grace_of
+from fairlead.core.acts.terminating import grace_left
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.eviction_history import work_name
+from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
+from fairlead.core.model.resources import lacks, take_from
 from fairlead.policy.preemption.bound import Bound, all_let
 
 TIMER = "preempt-again"
@@ -47,12 +49,32 @@ def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
 
 def in_time(partition: Partition, preemptor: Ask, work: list[Ask], node: Node | None = None) -> list[Ask]:
     """Those of some work after whose grace the preemptor may still start on the node (None: on theirs): if it reached
-    into a window by then, they would be stopped in vain. What does not run yet leaves at once.
+    into a window by then, they would be stopped in vain. What does not run yet leaves at once, and what was told to
+    stop before has what is left of its grace.
     """
     windows, now_ms = partition.admission.windows, partition.now_ms
     if not windows:
         return work
-    return [a for a in work if a.node is None or windows.let(preemptor, node or a.node, now_ms, grace_of(a))]
+    return [
+        a for a in work if a.node is None or windows.let(preemptor, node or a.node, now_ms, grace_left(partition, a))
+    ]
+
+
+def is_full_too_long(partition: Partition, preemptor: Ask, node: Node, victims: Iterable[Ask]) -> bool:
+    """Whether some queue above has room for the preemptor, without these victims, only with what was told to stop
+    before and leaves too late for it (`in_time`).
+    """
+    told = list(partition.disruption.leave_by) if partition.admission.windows else []
+    if len(soon := dict.fromkeys(in_time(partition, preemptor, told, node))) == len(told):
+        return False
+    for queue in payer(preemptor).lineage:
+        used = dict(queue.allocated)
+        for gone in (*soon, *victims):
+            if queue in payer(gone).lineage:
+                take_from(used, gone.items)
+        if lacks(queue.max, used, preemptor.items):
+            return True
+    return False
 
 
 def _evictions_left(partition: Partition, queue: Queue) -> int:

@@ -33,7 +33,14 @@ from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.guarantee import is_guaranteed
-from fairlead.policy.preemption.protection import in_time, is_spared, may_stop_others, overdrawn, within
+from fairlead.policy.preemption.protection import (
+    in_time,
+    is_full_too_long,
+    is_spared,
+    may_stop_others,
+    overdrawn,
+    within,
+)
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
 
@@ -176,7 +183,8 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     may_go = by_node(found)
     plans = []
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
-        stoppable, gone = in_time(partition, ask, may_go.get(node, [])), tuple(leaving.get(node, ()))
+        stoppable = in_time(partition, ask, may_go.get(node, []))
+        gone = tuple(in_time(partition, ask, leaving.get(node, [])))
         candidates = in_time(partition, ask, found, node) if above else stoppable
         needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
         victims = _cheapest_of(partition, needs, candidates, of_others)
@@ -184,6 +192,7 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
             needs += [(dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, gone)]
             victims = _cheapest_of(partition, needs, candidates, of_others)
         is_enough = (victims or gone or waits_above) and _covers(victims, needs)
+        is_enough = is_enough and not is_full_too_long(partition, ask, node, victims)
         if is_enough and partition.nodes.suits(ask, node, (*victims, *gone)):
             plans.append(Plan(ask, node, victims, gone))
     avoided = {a.node: None for a in partition.disruption.overdue}

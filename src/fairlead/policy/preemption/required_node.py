@@ -69,13 +69,15 @@ def _will_fit(partition: Partition, ask: Ask, node: Node, newcomers: Collection[
     """Whether it fits as things are, beside the `newcomers`, or once what was told to stop has left."""
     return any(
         fits_in(ask.items, _room_beside(node, ask, newcomers, leaving)) and partition.nodes.suits(ask, node, leaving)
-        for leaving in ([], _leaving(node))
+        for leaving in ([], _leaving(partition, ask, node))
     )
 
 
-def _leaving(node: Node) -> list[Ask]:
-    """What was told to stop on the node, and whose room is counted on."""
-    return [each for each in node.allocations if leaves_for_others(each)]
+def _leaving(partition: Partition, ask: Ask, node: Node) -> list[Ask]:
+    """What was told to stop on the node, and whose room is counted on: it is gone before the ask reaches into a
+    window.
+    """
+    return in_time(partition, ask, [each for each in node.allocations if leaves_for_others(each)], node)
 
 
 def _room_beside(node: Node, ask: Ask, newcomers: Collection[Ask], leaving: Collection[Ask]) -> Book:
@@ -112,7 +114,7 @@ def _victims(
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)
-    return _enough_of(partition, ask, node, found, newcomers, _leaving(node) if leaves else ())
+    return _enough_of(partition, ask, node, found, newcomers, _leaving(partition, ask, node) if leaves else ())
 
 
 def _enough_of(

@@ -8,7 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on, only_on
 
 from fairlead.core.model.decisions import WindowOpened
-from fairlead.core.model.events import RemoveWindow, SetWindow
+from fairlead.core.model.events import Cause, Release, RemoveWindow, SetWindow
 from fairlead.core.model.specs import QueueSpec, WindowSpec
 
 HOUR = 3_600_000
@@ -120,3 +120,42 @@ def test_what_runs_on_another_node_has_to_leave_before_the_window_of_this_one(wa
         c.window(in_ms, "n2")
         queue = c.preemptor.get("queue", "root.b").replace("root", "root.p")
         assert c.hi(queue=queue, where=only_on("n2")) == expected
+
+
+def leaves_already(c: Course, queue: str) -> None:
+    """`old` was told to stop, and has 40 seconds left; that for which it was has been withdrawn."""
+    c.low("old", 4, 60_000, where=only_on("n1"), queue=queue)
+    c.submit("first", 4, **{"queue": "root.b"} | c.preemptor, where=only_on("n1"))
+    assert (c.run()[1] or c.run(1_000)[1]) == ["old"]
+    c.handle(Release("first", "first", Cause.STOPPED_BY_RM))
+    c.run(20_000)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "guarantee"])
+@pytest.mark.parametrize(("in_ms", "expected"), [(20_000, []), (50_000, ["quick"])])
+def test_what_leaves_already_counts_if_it_leaves_in_time(way: str, in_ms: int, expected: list[str]) -> None:
+    """Nothing is stopped that makes room only together with what leaves too late. (By guarantee no room on a node that
+    others leave is counted on at all.)
+    """
+    c = Course(way, n1=8, n3=8)
+    c.low("quick", 4, 0, where=only_on("n1"))
+    leaves_already(c, "root.a")
+    c.window(in_ms)
+    c.submit("large", 8, time_limit_ms=HOUR, where=only_on("n1"), **{"queue": "root.b"} | c.preemptor)
+    assert (c.run()[1] or c.run(1_000)[1]) == expected
+
+
+@pytest.mark.parametrize("way", [way for way, (_, _, more) in WAYS.items() if "tags" not in more])
+@pytest.mark.parametrize(("in_ms", "expected"), [(20_000, []), (50_000, ["quick"])])
+def test_what_leaves_already_counts_under_a_maximum_too(way: str, in_ms: int, expected: list[str]) -> None:
+    """It leaves another node, and the queue above has room for both no earlier."""
+    properties = {"resource.group": "true", "preemption.delay": "1s"}
+    leaves = tuple(QueueSpec(name=name, properties={"preemption.delay": "1s"}, guaranteed=cores(8)) for name in "bc")
+    p = QueueSpec(name="p", max=cores(8), queues=(QueueSpec(name="a"), *leaves), parent=True, properties=properties)
+    c = Course(way, p, QueueSpec(name="b", properties=properties, guaranteed=cores(8)), n1=4, n2=8)
+    c.preemptor = c.preemptor | {"queue": "root.b"}
+    c.low("quick", 4, 0, where=only_on("n2"), queue="root.p.a")
+    leaves_already(c, "root.p.a")
+    c.window(in_ms, "n2")
+    c.submit("large", 8, time_limit_ms=HOUR, where=only_on("n2"), **c.preemptor | {"queue": "root.p.b"})
+    assert (c.run()[1] or c.run(1_000)[1]) == expected
