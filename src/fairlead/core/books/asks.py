@@ -190,8 +190,10 @@ class Batch:
         """The number of its entry in the line of its demand; 0: it is not in line."""
         self.attempt_ms = NEVER_MS
         """None of its asks may have others stopped by guarantee before this time."""
-        self.futile: tuple[int, int] | None = None
-        """Up to which priority preemption by guarantee found nothing for its asks, and at which `books_version`."""
+        self.futile: tuple[int, int, int] | None = None
+        """Up to which priority preemption by guarantee found nothing for its asks, at which `books_version`, and from
+        which time limit on, in milliseconds, where there are windows.
+        """
 
     @property
     def asks(self) -> list[Ask]:

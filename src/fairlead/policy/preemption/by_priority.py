@@ -30,7 +30,7 @@ from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Plan, Search
-from fairlead.policy.preemption.protection import in_time, may_stop_others
+from fairlead.policy.preemption.protection import may_stop_others, reaches_later
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
@@ -163,7 +163,9 @@ def _plan(
     idle = list(partition.idle.running)
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
     later_seq = min(young_idle, default=NONE_LATER)
-    is_common = ask.spec.allow_preempt_other and len(in_time(partition, ask, idle)) == len(idle)
+    is_common = ask.spec.allow_preempt_other and not reaches_later(
+        partition, ask, (*idle, *partition.disruption.leave_by)
+    )
     plan = None
     if weaker or may_stop_others(partition, ask):
         search = Search(partition, ask, weaker)

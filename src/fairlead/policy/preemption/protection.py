@@ -60,6 +60,16 @@ def in_time(partition: Partition, preemptor: Ask, work: list[Ask], node: Node | 
     ]
 
 
+def reaches_later(partition: Partition, preemptor: Ask, work: Iterable[Ask]) -> bool:
+    """Whether it would reach into a window after the grace of some of this work, and does not yet: what is over earlier
+    may be helped where this one is not.
+    """
+    windows, now_ms = partition.admission.windows, partition.now_ms
+    longest_ms = max((grace_left(partition, each) for each in work), default=0) if windows else 0
+    ahead = [len(list(windows.ahead_of(preemptor, now_ms, within_ms))) for within_ms in (0, longest_ms)]
+    return ahead[0] < ahead[1]
+
+
 def is_full_too_long(partition: Partition, preemptor: Ask, node: Node, victims: Iterable[Ask]) -> bool:
     """Whether some queue above has room for the preemptor, without these victims, only with what was told to stop
     before and leaves too late for it (`in_time`).

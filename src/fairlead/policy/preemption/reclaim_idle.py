@@ -19,7 +19,7 @@ from math import comb
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
@@ -82,7 +82,8 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
         for demand in leaf.every_demand():
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
-                waiting += [entry[2].head for entry in demand.entries() if lines.is_eligible(entry[2])]
+                for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
+                    waiting += _first_of_each(batch) if partition.admission.windows else [batch.head]
     for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
         if before is not None and not _place_of(ask) < before:
             if partition.reserving.get(ask) is None:
@@ -94,6 +95,11 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
             return True
     note_tried(partition, tried)
     return False
+
+
+def _first_of_each(batch: Batch) -> Collection[Ask]:
+    """The first of each time limit: what is over earlier may not reach into a window when something has left."""
+    return {ask.limit_ms: ask for ask in reversed(batch.asks)}.values()
 
 
 def _has_room(partition: Partition, ask: Ask) -> bool:

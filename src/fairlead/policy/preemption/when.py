@@ -56,7 +56,8 @@ class Attempts:
     def make_room(self, partition: Partition, batch: Batch) -> bool:
         """Stop work for the first ask of the batch that may cause it; True when it was done.
 
-        When the search finds nothing for one ask, it finds nothing for those that are alike and of no higher priority.
+        When the search finds nothing for one ask, it finds nothing for those that are alike, of no higher priority, and
+        over no earlier.
         """
         now, demand = partition.now_ms, batch.demand
         demand.leaf.drop_due(batch)
@@ -89,7 +90,7 @@ class Attempts:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)
                 return True
-            batch.futile = (ask.priority, partition.books_version)
+            batch.futile = (ask.priority, partition.books_version, _lasts_ms(ask))
         if len(batch) > LONG_BATCH:
             next_ms = max(next_ms, now + LONG_BATCH_EVERY_MS)
         batch.attempt_ms = next_ms
@@ -106,7 +107,14 @@ def _is_futile(partition: Partition, batch: Batch, ask: Ask) -> bool:
     known = batch.futile
     if ask.reserved_on is not None or ask.nomination is not None:
         return False  # What is kept for it was in the way of the others alone.
-    return known is not None and known[1] == partition.books_version and ask.priority <= known[0]
+    if known is None or known[1] != partition.books_version or ask.priority > known[0]:
+        return False
+    # What is over earlier may not reach into a window by the time that something has left.
+    return not partition.admission.windows or _lasts_ms(ask) >= known[2]
+
+
+def _lasts_ms(ask: Ask) -> int:
+    return NEVER_MS if ask.limit_ms is None else ask.limit_ms
 
 
 def _is_limited(demand: Demand, batch: Batch) -> bool:

@@ -8,8 +8,9 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on, only_on
 
 from fairlead.core.model.decisions import WindowOpened
-from fairlead.core.model.events import Cause, Release, RemoveWindow, SetWindow
-from fairlead.core.model.specs import QueueSpec, WindowSpec
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, RemoveWindow, SetWindow
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, WindowSpec
 
 HOUR = 3_600_000
 WAYS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -159,3 +160,32 @@ def test_what_leaves_already_counts_under_a_maximum_too(way: str, in_ms: int, ex
     c.window(in_ms, "n2")
     c.submit("large", 8, time_limit_ms=HOUR, where=only_on("n2"), **c.preemptor | {"queue": "root.p.b"})
     assert (c.run()[1] or c.run(1_000)[1]) == expected
+
+
+@EACH_WAY
+def test_it_goes_for_one_behind_it_that_is_over_earlier(way: str) -> None:
+    """The two are of one application, and alike but for their time: the first does not stand for the other."""
+    c = Course(way)
+    c.low("low", 4, 60_000)
+    c.window(40_000)
+    more = {"queue": "root.b"} | c.preemptor
+    c.handle(AddApplication(ApplicationSpec(id="app", queue=more.pop("queue"))))
+    limits = {"long": HOUR, "short": HOUR // 2}
+    four = Resources({"vcore": 4_000})
+    asks = (AskSpec(application="app", key=k, resources=four, time_limit_ms=ms, **more) for k, ms in limits.items())
+    c.handle(AddAsks(tuple(asks)))
+    assert (c.run()[1] or c.run(1_000)[1]) == ["low"]
+
+
+@pytest.mark.parametrize("way", [way for way, (_, _, more) in WAYS.items() if "tags" not in more])
+def test_it_goes_for_one_that_is_over_earlier_where_a_maximum_is_in_the_way(way: str) -> None:
+    """What has to leave in time runs on a node that no window keeps free."""
+    properties = {"resource.group": "true", "preemption.delay": "1s"}
+    leaves = tuple(QueueSpec(name=name, properties={"preemption.delay": "1s"}, guaranteed=cores(4)) for name in "bc")
+    p = QueueSpec(name="p", max=cores(4), queues=(QueueSpec(name="a"), *leaves), parent=True, properties=properties)
+    c = Course(way, p, n1=4, n2=4)
+    c.low("low", 4, 60_000, queue="root.p.a", where=only_on("n1"))
+    c.window(40_000, "n2")
+    queue = c.preemptor.get("queue", "root.b").replace("root", "root.p")
+    assert c.hi(queue=queue, where=only_on("n2")) == []
+    assert c.hi("short", time_limit_ms=HOUR // 2, queue=queue, where=only_on("n2")) == ["low"]
