@@ -225,22 +225,27 @@ class Search:
     def _with_one_of(
         self, work: dict[Ask, bool], node: Node, bounds: list[Bound], leaving: tuple[Ask, ...], among_own: bool
     ) -> dict[Ask, None] | None:
-        """The first of this work that was passed over (False) and is enough, by itself or with lower work: all of that
-        together uses up what its queue may lose. Where only room counts, one of a leaf stands for all of its size.
+        """The first of this work that was passed over (False) and is enough, by itself or with lower work, else with
+        any: all of that together uses up what its queue may lose. Where only room counts, one of a leaf stands for all
+        of its size.
         """
-        lower: list[Ask] = []
-        tried: set[tuple[object, ...]] = set()
+        if not all(bound.copy(work).is_kept for bound in bounds):
+            return None
+        in_order = self.candidates.lowest_first(work)
         only_room = self._only_room_counts(node)
-        is_possible = all(bound.copy(work).is_kept for bound in bounds)
-        for victim in self.candidates.lowest_first(work) if is_possible else ():
-            alike = (victim.app.queue, victim.items) if only_room else (victim,)
-            if not work[victim] and alike not in tried:
+        for with_higher in (False, True):
+            tried: set[tuple[object, ...]] = set()
+            for place, victim in enumerate(in_order):
+                alike = (victim.app.queue, victim.items) if only_room else (victim,)
+                if work[victim] or alike in tried or (with_higher and len(tried) == TOGETHER_MAX):
+                    continue
                 tried.add(alike)
-                beside = self.candidates.beside(victim, lower if len(tried) <= TOGETHER_MAX else [], among_own)
+                others = in_order[:place] if len(tried) <= TOGETHER_MAX else []
+                others += in_order[place + 1 :] if with_higher else []
+                beside = self.candidates.beside(victim, others, among_own)
                 chosen = self._reprieved(node, bounds, leaving, [*beside[:1], *beside[:0:-1]])
                 if chosen:
                     return chosen
-            lower.append(victim)
         return None
 
     def _reprieved(

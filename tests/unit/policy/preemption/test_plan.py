@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from priority_clusters import PriorityCluster, cores, labelled
+from priority_clusters import PriorityCluster, cores, labelled, only_on
 
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
@@ -293,3 +293,17 @@ def test_a_node_on_which_it_was_in_vain_is_looked_at_again_after_an_hour() -> No
     assert c.run() == ([], [])
     assert c.s.next_wakeup_ms() == until_ms
     assert c.run(HOUR_MS) == ([], ["low"])
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "evictions.max"])
+def test_what_is_passed_over_goes_with_higher_work_of_another_queue(rule: str) -> None:
+    """Lower work uses up what its queue may lose, and is too small also with the higher."""
+    properties = {"preemption.evictions.max": "1"} if rule == "evictions.max" else {}
+    a = QueueSpec(name="a", guaranteed=cores(4) if rule == "guarantee" else None, properties=properties)
+    c = PriorityCluster(a, QueueSpec(name="b"), QueueSpec(name="c"), nodes={"n1": 8, "n2": 2}, rule="both")
+    c.fill("far", 2, 9, where=only_on("n2"))
+    c.fill("small", 2, 0)
+    c.fill("large", 4, 1)
+    c.fill("higher", 2, 5, "root.b")
+    c.submit("urgent", 6, 7, "root.c")
+    assert c.run() == ([], ["large", "higher"])
