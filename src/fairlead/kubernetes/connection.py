@@ -27,6 +27,8 @@ LEFT_S = 60.0
 """What is under way with an old certificate has so long to end."""
 AT_ONCE = 64
 """Requests in flight; watches have connections of their own."""
+SILENT_S, PROBE_S, PROBES = 30, 5, 3
+"""After so long without a word the other host is asked whether it is there, so often, and so many times."""
 
 
 class Connection:
@@ -40,7 +42,7 @@ class Connection:
         self._begin()
         self._leaving: set[asyncio.Task[None]] = set()
         self._watching = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True, socket_factory=_socket),
             read_bufsize=2**20,
             proxy=access.proxy or None,
         )
@@ -48,7 +50,9 @@ class Connection:
     def _begin(self) -> None:
         """Connections from now on, and the certificate that they show."""
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._at_once, ssl=self._tls, keepalive_timeout=60),
+            connector=aiohttp.TCPConnector(
+                limit=self._at_once, ssl=self._tls, keepalive_timeout=60, socket_factory=_socket
+            ),
             auto_decompress=True,
             proxy=self._access.proxy or None,
         )
@@ -138,6 +142,18 @@ class Connection:
 
     def _unreachable(self, request: Request, cause: BaseException) -> Unreachable:
         return Unreachable(f"no answer from {self._access.server} to {request.method} {request.path}: {_said(cause)}")
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """One that notices when the host at the other end is no more: it says no word then, and a watch only listens."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S), (socket.TCP_KEEPCNT, PROBES),
+    ):  # fmt: skip
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 async def _left(session: aiohttp.ClientSession) -> None:
