@@ -134,7 +134,8 @@ def _said(parts: Sequence[Part], words: dict[What, Words]) -> Iterable[str]:
         together.setdefault((part.what, part.subject, part.who, part.text), []).append(part)
     for same in together.values():
         new = format_exactly({p.resource: p.value for p in same if p.resource})
-        old = format_exactly({p.resource: p.now for p in same if p.resource})
+        # Where more is used than there is, nothing is free.
+        old = format_exactly({p.resource: max(p.now, 0) for p in same if p.resource})
         part, clause = same[0], words[What(same[0].what)]
         key = part.subject.rpartition("/")[2]
         yield clause.format(p=part, new=new, old=old, key=key) if isinstance(clause, str) else clause(part)

@@ -17,6 +17,7 @@ from fairlead.core.model.events import (
     Release,
     RemoveApplication,
     SetWindow,
+    UpdateNode,
 )
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, WindowSpec
@@ -117,6 +118,20 @@ def test_room_on_one_node_and_when_it_will_be_there() -> None:
     assert lab.changes("late")["node-room"] == "runs if gpu 3 were free on node-2 (now gpu 1)"
     assert lab.changes("late")["smaller-request"] == "runs if it needed no more than gpu 1 (now gpu 3)"
     assert lab.changes("late")["nodes"] == "runs if there were one more node like node-1"
+
+
+def test_a_node_on_which_more_runs_than_it_has_is_said_to_have_nothing_free() -> None:
+    """What is lacking there counts what is beyond it."""
+    lab = Lab(spec(leaf("a")), {GPU: 4})
+    lab.submit("one", "root.a", amounts={GPU: 4})
+    lab.scheduler.handle(UpdateNode("node-1", Resources({GPU: 2})), 0)
+    lab.submit("late", "root.a")
+    assert lab.changes("late")["node-room"] == "runs if gpu 1 were free on node-1 (now gpu 0)"
+    found = explain(lab.scheduler, "late", "late")
+    assert (found.sentence, found.closest[0].missing) == (
+        "needs gpu 1; all nodes together have gpu 0 free of gpu 2",
+        {GPU: 3},
+    )
 
 
 def test_the_limit_of_a_user_is_raised_just_enough() -> None:

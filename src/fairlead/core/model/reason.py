@@ -46,7 +46,7 @@ class Reason:
 
 def _in_words(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
-        return format_amounts(value, up=name == "needed")
+        return amounts_of(value, list(value), up=name == "needed")
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -59,8 +59,10 @@ def short(name: str) -> str:
 
 
 def amounts_of(amounts: Mapping[str, int], names: list[str], *, up: bool = False) -> str:
-    """The amounts of these resources alone: a sentence names what is short and nothing else."""
-    return format_amounts({name: amounts.get(name, 0) for name in names}, up=up)
+    """The amounts of these resources alone: a sentence names what is short and nothing else. Where more is used than
+    there is, nothing is free.
+    """
+    return format_amounts({name: max(amounts.get(name, 0), 0) for name in names}, up=up)
 
 
 def short_of(needed: Mapping[str, int], left: Mapping[str, int]) -> list[str]:

@@ -9,11 +9,14 @@ import fairlead
 from fairlead.core.model import reasons
 from fairlead.core.model.reasons import (
     ClusterFull,
+    LimitReached,
     NoNodeHasRoom,
     NoNodes,
     NoNodeSuits,
+    QueueFull,
     QueuePromised,
     Reason,
+    ReservedNodeTooFull,
     TooBigForEveryNode,
 )
 
@@ -56,6 +59,21 @@ def test_all_nodes_together_say_what_is_free_of_how_much() -> None:
     """Only of what is short."""
     full = ClusterFull(NEEDED, {"vcore": 1000, "memory": 2 * 1024**3}, {"vcore": 8000, "memory": 4 * 1024**3})
     assert full.sentence() == "needs cpu 4; all nodes together have cpu 1 free of cpu 8"
+
+
+def test_of_what_is_used_beyond_what_there_is_nothing_is_free() -> None:
+    """A node that shrank, a maximum that was lowered, work of others on a full node: no number below 0 in words."""
+    less = {"vcore": -1000, "memory": 2 * 1024**3}
+    for full in (
+        NoNodeHasRoom(NEEDED, less, "n1", 1, 1),
+        ClusterFull(NEEDED, less, NEEDED),
+        QueueFull("root.a", NEEDED, less, NEEDED),
+        LimitReached("user", "ann", "root.a", NEEDED, less, NEEDED),
+        ReservedNodeTooFull("n1", NEEDED, less),
+    ):
+        assert "cpu 0" in full.sentence()
+        assert "-" not in full.sentence()
+        assert full.as_dict()["free"] == less
 
 
 def test_room_that_is_promised_names_whom_to() -> None:
