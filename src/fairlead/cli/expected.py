@@ -31,7 +31,7 @@ def lines(answer: When, now_ms: int) -> Iterator[str]:
     """When something is expected to start, and what that rests on."""
     yield from interval(answer, now_ms)
     played = "Played" if answer.broken_off else "Played through"
-    yield f"{played} {answer.draws} futures; taken for granted:"
+    yield f"{played} {answer.draws} {'future' if answer.draws == 1 else 'futures'}; taken for granted:"
     for each in answer.assumptions:
         yield f"  {each}"
 

@@ -300,7 +300,8 @@ def assumptions(
     """What a forecast rests on, in sentences."""
     hours = arrivals.hours(scheduler.cluster.now_ms) if arrivals is not None else 0
     if arrivals is not None and hours >= LEAST_HOURS:
-        yield f"work comes as in the last {hours} hours, by hour and day ({len(arrivals)} arrivals)"
+        came = "1 arrival" if len(arrivals) == 1 else f"{len(arrivals)} arrivals"
+        yield f"work comes as in the last {hours} hours, by hour and day ({came})"
     else:
         yield "nothing new arrives"
     yield "no node comes or goes, and what runs ends by itself and well; what is stopped for others begins anew"
@@ -314,8 +315,10 @@ def assumptions(
                 limited += ask.spec.time_limit_ms is not None
     if counts:
         told = ", ".join(f"{level} ({count})" for level, count in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
-        yield f"run times of what runs are drawn from {runtimes.ends} ends, mostly by: {told}"
-        yield f"{limited} of {sum(counts.values())} running have a time limit, which ends them at the latest"
+        ends = "1 end" if runtimes.ends == 1 else f"{runtimes.ends} ends"
+        yield f"run times of what runs are drawn from {ends}, mostly by: {told}"
+        have, them = ("has", "it") if limited == 1 else ("have", "them")
+        yield f"{limited} of {sum(counts.values())} running {have} a time limit, which ends {them} at the latest"
     if NO_EXPERIENCE in counts:
         yield "without experience or limit half of all work is taken to last less than 10 minutes"
 

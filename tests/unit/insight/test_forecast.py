@@ -99,6 +99,15 @@ def test_it_says_what_it_rests_on() -> None:
     assert "user and name (1)" in " ".join(forecast(lab(None, None), known(1), draws=1).assumptions)
 
 
+def test_one_is_said_as_one() -> None:
+    """One end, and one that runs: no `1 ends`."""
+    runtimes = Runtimes()
+    runtimes.learn(Kind("ann", "", "root.a"), MINUTE)
+    told = " ".join(forecast(lab(MINUTE, None), runtimes, draws=1).assumptions)
+    assert "drawn from 1 end, mostly" in told
+    assert "1 of 1 running has a time limit, which ends it at the latest" in told
+
+
 def test_asking_changes_nothing() -> None:
     """Futures are played on copies."""
     s = lab(None, None, None)
