@@ -119,8 +119,10 @@ def nodes(partition: Partition, ask: Ask) -> Iterator[Parts]:
 
 
 def sizes(partition: Partition, ask: Ask) -> Iterator[Parts]:
-    """Every size that is smaller, but something of everything."""
+    """Every size that is smaller, but something of everything; the size of a placeholder is not its own."""
     del partition
+    if ask.spec.placeholder:
+        return
     items = [(name, amount) for name, amount in ask.items if amount > 0]
     for values in product(*(range(1, amount + 1) for _, amount in items)):
         parts = [
@@ -227,7 +229,8 @@ def pairs(partition: Partition, ask: Ask) -> Iterator[Parts]:
             if len(parts) == 1:
                 strongest[about[0]] = parts
     # The smallest size is all amounts at once.
-    least = tuple(Part(What.SMALLER, ask.key, amount, 1, name) for name, amount in ask.items if amount > 1)
+    items = () if ask.spec.placeholder else ask.items
+    least = tuple(Part(What.SMALLER, ask.key, amount, 1, name) for name, amount in items if amount > 1)
     single = [parts for about, parts in strongest.items() if about[0] is not What.SMALLER]
     single += [least] if least else []
     for one, other in combinations(single[:TOGETHER], 2):

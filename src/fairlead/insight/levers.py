@@ -343,7 +343,11 @@ def other_queues(partition: Partition, ask: Ask) -> list[Lever]:
 
 
 def smaller_requests(partition: Partition, ask: Ask) -> Iterator[Lever]:
-    """What the ask could have now, where that is less than it wants; else less of one resource, or of all."""
+    """What the ask could have now, where that is less than it wants; else less of one resource, or of all. A place that
+    is kept is as large as the work that it is kept for.
+    """
+    if ask.spec.placeholder:
+        return
     room = ask.app.queue.headroom() or {}
     for ceiling in ask.app.ceilings:
         for name, most in (ceiling.max or {}).items():
@@ -374,6 +378,8 @@ def _less_of(partition: Partition, ask: Ask, names: Iterable[str]) -> Lever:
 
 
 def least_request(ask: Ask) -> Lever | None:
-    """One unit of everything; None: it asks for no more."""
+    """One unit of everything; None: it asks for no more, or its size is not its own."""
+    if ask.spec.placeholder:
+        return None
     parts = [Part(What.SMALLER, ask.key, amount, 1, name) for name, amount in ask.items if amount > 1]
     return together(*parts) if parts else None

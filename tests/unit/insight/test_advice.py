@@ -185,6 +185,19 @@ def test_what_is_under_way_to_the_place_of_a_placeholder_says_so() -> None:
     assert said.startswith("real-0 starts as soon as place-0 has stopped, which kept room for its gang.")
 
 
+def test_a_place_that_is_kept_for_a_gang_is_not_told_to_be_smaller() -> None:
+    """The work that it is kept for would not fit there: its size is not its own to change."""
+    lab = Lab(spec(leaf("a"), rule="guarantee"), {GPU: 3})
+    s = lab.scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 4}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 2}), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(2))), 0)
+    s.schedule(0)
+    changes = explain(s, "g", "place-1", changes=Effort(), fork=False).changes
+    assert changes
+    assert all("smaller-request" not in each.dimension for each in changes)
+
+
 @pytest.mark.parametrize("resource", ["vcore", "memory"])
 def test_only_the_guarantee_that_helps_is_named(resource: str) -> None:
     """Not one for each resource that it asks for."""
