@@ -1,13 +1,14 @@
 """Combinations: several levers pulled together, where none of them helps alone.
 
 Decides which are worth a trial: some pairs that often are the answer; everything that moves a limit, a rank or a node
-at once; any two things; and everything that the asker can do at once. What is not needed of them is left out by
+at once; any two things; and what the asker can do at once. What is not needed of them is left out by
 `search`. Never tries anything itself. Invariant: a lever of many parts has each thing once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations as pairs_of
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,9 @@ def single(partition: Partition, ask: Ask, asker: Asker) -> Iterator[Lever]:
 
 
 def of_the_asker(partition: Partition, ask: Ask, asker: Asker) -> Iterator[list[Lever]]:
-    """What whoever asks can do: another queue, the highest rank, the smallest size, the end of all own work."""
+    """What whoever asks can do: another queue, the highest rank, the smallest size, the end of all own work, and what
+    it says of itself.
+    """
     first = levers.first_in_line(partition, ask)
     least = levers.least_request(ask)
     own = levers.all_own_work(partition, ask, asker.may_act)
@@ -84,6 +87,9 @@ def of_the_asker(partition: Partition, ask: Ask, asker: Asker) -> Iterator[list[
     single = [lever for lever in (first, least, own) if lever is not None]
     yield [joined([each, other]) for at, each in enumerate(single) for other in single[at + 1 :]]
     yield [joined([queue, other]) for other in single for queue in queues]
+    words = [lever for group in terms(partition, ask, places(partition, ask)) for lever in group]
+    yield [joined([word, other]) for word in words for other in (*single, *queues)]
+    yield [joined([one, other]) for one, other in pairs_of(words, 2)]
     if len(single) > 2:
         yield [joined(single)]
     if own is not None and len(own.rows) > 1:

@@ -11,7 +11,7 @@ from fairlead.config import check_text, load_text
 from fairlead.core.model.constraints import VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, LabelNode, Release, SetWindow
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import TAG_FOREIGN, ApplicationSpec, AskSpec, WindowSpec
+from fairlead.core.model.specs import PRIORITY_MAX, TAG_FOREIGN, ApplicationSpec, AskSpec, WindowSpec
 from fairlead.insight.advice import Asker, By
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
@@ -196,6 +196,21 @@ def test_a_place_that_is_kept_for_a_gang_is_not_told_to_be_smaller() -> None:
     changes = explain(s, "g", "place-1", changes=Effort(), fork=False).changes
     assert changes
     assert all("smaller-request" not in each.dimension for each in changes)
+
+
+def test_several_things_that_an_ask_says_of_itself_and_can_do_are_tried_together() -> None:
+    """The attribute that it wants and its rank: neither alone would do, and nobody else is needed."""
+    lab = Lab(spec(leaf("a")), {GPU: 1}, {GPU: 1})
+    lab.scheduler.handle(LabelNode("node-1", {"zone": "a"}), 0)
+    there = Constraints(selector=(Requirement("zone", "In", ("a",)),))
+    lab.submit("first", "root.a", user="bob", priority=PRIORITY_MAX, where=there)
+    lab.submit("low", "root.a", user="bob", priority=5)
+    lab.submit("late", "root.a", where=there)
+    found = [each.sentence for each in lab.ways("late").changes if each.by == By.ASKER]
+    assert found == [
+        "runs if it were submitted without its node selector and its priority were 6 (now 0; 5 is not enough); "
+        "that would stop low"
+    ]
 
 
 @pytest.mark.parametrize("resource", ["vcore", "memory"])
