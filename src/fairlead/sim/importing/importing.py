@@ -77,6 +77,8 @@ class Account:
     is_dated: bool = False
     early: int = 0
     """Rows that started before they came."""
+    running: int = 0
+    """Rows that had not ended."""
 
     @property
     def wrong(self) -> int:
@@ -104,6 +106,7 @@ class Account:
             self.largest[name] = max(amount, self.largest.get(name, 0))
         self.rows += 1
         self.tasks += task.count
+        self.running += task.still_runs
         self.early += task.start_ms is not None and task.start_ms < task.at_ms
         self.queues[queue_path(task.texts.get("queue", ""))] = None
 
@@ -194,6 +197,9 @@ def doubts(account: Account, mapped: Mapped) -> Iterator[str]:
     if account.early > MANY * account.rows:
         yield f"{account.early:,} rows started before they were submitted: are both read as they are meant?"
     first, last = min(account.at), max(account.at)
+    if account.running:
+        had = "1 row had" if account.running == 1 else f"{account.running:,} rows had"
+        yield f"{had} not ended: what still ran is taken to run as long as it had so far"
     if account.rows > 1 and first == last:
         yield "all came at the same moment: is that the column of their submission? (--map time=COLUMN)"
     if last - first > 5 * YEAR_MS:

@@ -47,6 +47,8 @@ class Imported:
     is_gang: bool
     texts: dict[str, str]
     """`queue`, `user`, `job`, `priority`; what is not said is not there."""
+    still_runs: bool = False
+    """Its run time is only that so far."""
 
 
 class Reader:
@@ -91,6 +93,7 @@ class Reader:
             count,
             nodes > 1,
             self._texts(cells, job),
+            end_ms is None and bool(_RUNS.match(self._text("state", cells))),
         )
 
     def is_dated(self, at_ms: int) -> bool:
@@ -168,4 +171,5 @@ class Reader:
 _STEP = re.compile(r"\d+(_\d+)?(\+\d+)?\.(\d+(\+\d+)?|batch|extern|interactive)")
 """A step of Slurm; `4711.pbs01` is a job of PBS, whose keys name the server."""
 _EPOCH_LEAST_MS = 100_000_000_000
+_RUNS = re.compile(r"running|suspended", re.IGNORECASE)
 _CANCELLED = re.compile(r"cancel|pending|rejected|node_fail|revoked", re.IGNORECASE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.sim.importing.importing import Account, sample_of, write
+from fairlead.sim.importing.importing import Account, doubts, sample_of, write
 from fairlead.sim.importing.mapping import Mapped, MappingError, fixed, guessed, said
 from fairlead.sim.importing.records import opened
 from fairlead.sim.workloads.table import read_table
@@ -246,6 +246,17 @@ def test_priorities_that_are_none_of_ours_are_not_read(tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(f"{head}{row}{number}\n{row}3\n")
         _, account, mapped, _ = imported(str(tmp_path / "t.csv"))
         assert ("priority" in mapped, account.rows) == (is_read, 2)
+
+
+def test_that_some_still_ran_is_said(tmp_path: Path) -> None:
+    """The time that sacct gives is that so far: in a simulation it ends then."""
+    _, account, mapped, _ = imported("sacct.txt")
+    assert list(doubts(account, mapped)) == [
+        "1 row had not ended: what still ran is taken to run as long as it had so far"
+    ]
+    (tmp_path / "t.csv").write_text("Submit,Start,End,Elapsed,CPUs,State\n0,0,60,60,1,RUNNING\n1,1,61,60,1,COMPLETED\n")
+    _, account, mapped, _ = imported(str(tmp_path / "t.csv"))
+    assert (account.rows, list(doubts(account, mapped))) == (2, [])
 
 
 def test_what_the_portal_does_not_know_is_said_and_accounts_are_queues() -> None:
