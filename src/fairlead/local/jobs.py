@@ -228,13 +228,15 @@ class Jobs:
         job.remember(at_ms, "evicting", decision.message or f"its place on {decision.node} is gone")
 
     def _pressed(self, record: records.JobPressed, at_ms: int) -> None:
+        stops = self._known(record.key).state is State.STOPPING
         job = self._move(record.key, "evict")
-        # Idle work goes back to its queue whoever had it stopped; what has a retry says itself when it is tried again.
-        goes_back = job.spec.idle and job.spec.retry is None
-        cause = Cause.PREEMPTED_BY_SCHEDULER if goes_back else Cause.INTERRUPTED
-        job.evict_cause, job.stop_grace_ms = str(cause), record.grace_ms
-        job.note = record.sentence
-        job.remember(at_ms, "evicting", record.sentence)
+        job.stop_grace_ms = record.grace_ms
+        job.remember(at_ms, "stopping" if stops else "evicting", record.sentence)
+        if not stops:  # Else it is for that reason that it goes, and is or is not tried again.
+            # Idle work goes back to its queue whoever had it stopped; what has a retry says itself when it is tried.
+            goes_back = job.spec.idle and job.spec.retry is None
+            job.evict_cause = str(Cause.PREEMPTED_BY_SCHEDULER if goes_back else Cause.INTERRUPTED)
+            job.note = record.sentence
 
     def _about_no_single_job(self, record: records.MemoryShort | records.JobsCleaned | records.ArrayBrokenOff) -> None:
         if isinstance(record, records.MemoryShort):

@@ -23,6 +23,7 @@ from fairlead.local.pressure import Step, Use, Victim
 from fairlead.local.runs import Capability
 
 if TYPE_CHECKING:
+    from fairlead.local.job import Job
     from fairlead.local.jobs import Jobs
     from fairlead.local.machine import Machine
     from fairlead.runtime import Turn
@@ -40,8 +41,8 @@ class Running:
     priority: int
     request: int
     started_ms: int
-    leaves: bool
-    """It was told to stop already."""
+    grace_ms: int | None
+    """The grace with which it was told to stop already; None: it was not."""
 
 
 class MemoryGuard:
@@ -77,7 +78,7 @@ class MemoryGuard:
                 job.priority,
                 job.spec.resources["memory"],
                 job.started_at_ms or job.allocated_at_ms or 0,
-                job.state is State.STOPPING,
+                _grace_of(job) if job.state is State.STOPPING else None,
             )
             for job in jobs.live()
             if job.state in ON_THE_MACHINE
@@ -95,8 +96,7 @@ class MemoryGuard:
             if usage is None:
                 continue
             all_used.append(usage.memory_bytes)
-            if not each.leaves:
-                uses.append(Use(each.key, each.priority, each.request, usage.memory_bytes, each.started_ms))
+            uses.append(Use(each.key, each.priority, each.request, usage.memory_bytes, each.started_ms))
         if self.budget is not None:
             return pressure.of_budget(self.budget, all_used), uses
         return pressure.of_machine(self._hierarchies), uses
@@ -104,13 +104,19 @@ class MemoryGuard:
     def decide(
         self, found: pressure.Memory | None, uses: Sequence[Use], running: Sequence[Running]
     ) -> tuple[Step, Victim | None]:
-        """What follows from a measurement."""
+        """What follows from a measurement. What leaves already, and has long for it, is hurried before others go."""
         if found is None:
             return Step.NOTHING, None
         step = self._watch.look(found, [each.key for each in running])
-        if step is not Step.CHOOSE or any(each.leaves for each in running):
-            return (Step.NOTHING if step is Step.CHOOSE else step), None
-        return step, pressure.choose(uses, found, self.threshold.of(found.total))
+        if step is not Step.CHOOSE:
+            return step, None
+        leaving = {each.key: each.grace_ms > GRACE_MAX_MS for each in running if each.grace_ms is not None}
+        if not all(leaving.values()):
+            return Step.NOTHING, None
+        least = self.threshold.of(found.total)
+        if (victim := pressure.hurry([use for use in uses if use.key in leaving], found, least)) is None:
+            victim = pressure.choose([use for use in uses if use.key not in leaving], found, least)
+        return step, victim
 
     def enter(self, turn: Turn, jobs: Jobs, step: Step, victim: Victim | None, node: str) -> str:
         """Enter what was decided into the books; the job that is told to stop, or nothing."""
@@ -127,7 +133,8 @@ class MemoryGuard:
                 turn.event(UndrainNode(closed))
         elif victim is not None:
             job = jobs.get(victim.use.key)
-            if job is not None and job.state in NOT_TOLD_TO_STOP:
+            leaves_late = job is not None and job.state is State.STOPPING and _grace_of(job) > GRACE_MAX_MS
+            if job is not None and (leaves_late or job.state in NOT_TOLD_TO_STOP):
                 grace_ms = min(job.spec.grace_ms, GRACE_MAX_MS)
                 turn.note(JobPressed(key=job.key, grace_ms=grace_ms, sentence=victim.sentence))
                 return job.key
@@ -141,3 +148,8 @@ class MemoryGuard:
     def not_entered(self, step: Step) -> None:
         """It could not be recorded: what was decided is decided anew."""
         self._watch.take_back(step)
+
+
+def _grace_of(job: Job) -> int:
+    """The grace with which it is told to stop."""
+    return job.spec.grace_ms if job.stop_grace_ms is None else job.stop_grace_ms

@@ -132,13 +132,17 @@ def choose(uses: Sequence[Use], memory: Memory, least: int) -> Victim | None:
     return Victim(first, first.above <= 0, _sentence(first, memory, least))
 
 
+def hurry(leaving: Sequence[Use], memory: Memory, least: int) -> Victim | None:
+    """Of those that were told to stop already the one that has no time for that any more; None: none uses anything."""
+    found = order(leaving)
+    if not found:
+        return None
+    what = f"told to stop before, and has less time for that now, because it uses {format_bytes(found[0].used)}"
+    return Victim(found[0], False, f"{what}; {_short(memory, least)}")
+
+
 def _sentence(use: Use, memory: Memory, least: int) -> str:
-    free = format_bytes(memory.available)
-    total, shall = format_bytes(memory.total), format_bytes(least)
     used, request = format_bytes(use.used), format_bytes(use.request)
-    short = f"the machine is short of memory: {free} of {total} are left, {shall} shall be"
-    if memory.stalled:
-        short += f"; in the last ten seconds processes had to wait for memory for {memory.stalled:g} % of the time"
     if use.above <= 0:
         what = (
             f"told to stop as a last resort, though it is within its request ({used} of {request}): "
@@ -148,7 +152,16 @@ def _sentence(use: Use, memory: Memory, least: int) -> str:
         what = f"told to stop because it uses {used}, more than its request of {request}"
     else:
         what = f"told to stop because it uses {used} and asked for none"
-    return f"{what}; {short}"
+    return f"{what}; {_short(memory, least)}"
+
+
+def _short(memory: Memory, least: int) -> str:
+    free = format_bytes(memory.available)
+    total, shall = format_bytes(memory.total), format_bytes(least)
+    short = f"the machine is short of memory: {free} of {total} are left, {shall} shall be"
+    if memory.stalled:
+        short += f"; in the last ten seconds processes had to wait for memory for {memory.stalled:g} % of the time"
+    return short
 
 
 class Step(Enum):

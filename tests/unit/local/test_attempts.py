@@ -32,7 +32,7 @@ from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
-from fairlead.local.pressure import Step, Use, Victim, parse_threshold
+from fairlead.local.pressure import Memory, Step, Use, Victim, parse_threshold
 from fairlead.runtime import Refusal, Runtime, Turn
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -324,6 +324,26 @@ def test_what_is_suspended_goes_for_memory_as_what_runs(service: Service) -> Non
     victim = Victim(Use(key, 0, 100, 500, 0), False, "told to stop because it uses too much")
     assert service.do(lambda turn: guard.enter(turn, jobs, Step.CHOOSE, victim, "n")) == key
     assert (service.job(key).state, service.job(key).note) == (State.STOPPING, victim.sentence)
+
+
+def test_who_leaves_slowly_is_hurried_before_others_have_to_go_for_memory(service: Service) -> None:
+    """With an hour of grace it kept all others from being told, and the kernel chose; it goes for its own reason."""
+    guard, jobs = MemoryGuard(parse_threshold("10%"), budget=1000, short=True), service.place.jobs
+    slow, other = service.submit(RetrySpec(limit=3), grace_ms=3_600_000), service.submit()
+    service.do(lambda turn: requests.requeue(jobs, turn, ANN, slow))
+    uses = [Use(slow, 0, 0, 100, 0), Use(other, 0, 0, 850, 0)]
+
+    def decide() -> tuple[Step, Victim | None]:
+        running = service.do(lambda _: guard.running(jobs))
+        return [guard.decide(Memory(1000, 50), uses, running) for _ in range(2)][-1]
+
+    step, victim = decide()
+    assert (step, victim is not None and victim.use.key) == (Step.CHOOSE, slow)
+    assert service.do(lambda turn: guard.enter(turn, jobs, step, victim, "n")) == slow
+    assert decide() == (Step.NOTHING, None)
+    assert (service.job(slow).stop_grace_ms, service.job(slow).evict_cause) == (10_000, str(Cause.REQUEUED))
+    service.end(f"{slow}-1", stopped=True, signal=15)
+    assert service.job(slow).past[0].how == "evicted, requeued by ann"
 
 
 def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service: Service) -> None:
