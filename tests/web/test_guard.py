@@ -11,7 +11,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from fairlead.web.guard import POLICY, Guard
+from fairlead.web.guard import POLICY, Guard, cookie_of
 from fairlead.web.viewer import COOKIE
 
 SESSION = {"Cookie": f"{COOKIE}=fls_abc"}
@@ -76,3 +76,26 @@ def test_cookies_of_other_programs_of_this_host_are_passed_over(client: TestClie
     for other in ('seen={"a": 1}', "a b=c", "x", 'q="', "a=b c,d"):
         for cookies in (f"{other}; {COOKIE}=fls_abc", f"{COOKIE}=fls_abc; {other}"):
             assert client.get("/line", headers={"Cookie": cookies}).text == "shown", cookies
+
+
+def test_services_of_one_host_do_not_take_each_others_session(client: TestClient) -> None:
+    """A browser sends the cookies of a host to all its ports: who signed in to one was signed out of another."""
+    one, other = {"Host": "localhost:9081"}, {"Host": "localhost:9083"}
+    both = {"Cookie": f"{COOKIE}_9083=fls_abc; {COOKIE}_9081=other"}
+    assert client.get("/line", headers=one | both).status_code == 303
+    assert client.get("/line", headers=other | both).text == "shown"
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("h", COOKIE),
+        ("h:9081", f"{COOKIE}_9081"),
+        ("[::1]", COOKIE),
+        ("[::1]:81", f"{COOKIE}_81"),
+        ("h:\u00b2", COOKIE),
+    ],
+)
+def test_the_port_is_the_one_that_the_browser_knows(host: str, name: str) -> None:
+    """Behind `ssh -L` it is another one than the service's."""
+    assert cookie_of({"type": "http", "headers": [(b"host", host.encode("latin-1"))]}) == name

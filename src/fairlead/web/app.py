@@ -31,10 +31,10 @@ from fairlead.web import (
     submit_page,
 )
 from fairlead.web.frame import PLACES, Page, not_there
-from fairlead.web.guard import Guard, session_of
+from fairlead.web.guard import Guard, cookie_of, session_of
 from fairlead.web.html import Html, a, code, div, element, h1, joined, p
 from fairlead.web.live import SOMEBODY_WAITS, UNKNOWN, Live
-from fairlead.web.viewer import COOKIE, Service, Viewer
+from fairlead.web.viewer import Service, Viewer
 from fairlead.wire.pages import GUEST
 
 ALL_OF_IT = 1.0
@@ -119,7 +119,7 @@ async def _open(app: FastAPI, path: str, show: Callable[..., Awaitable[None]], r
         viewer = await service.viewer(session_of(request.scope))
     except ClientError as error:
         if isinstance(error, Refused) and error.status == UNKNOWN:
-            return _without_session(RedirectResponse("/sign-in", 303))
+            return _without_session(request)
         return HTMLResponse(_alone("The service does not answer", p(error.message), _again(request)), 503)
     if viewer.of == "course":
         app.state.live.budget.share = ALL_OF_IT
@@ -252,9 +252,9 @@ async def _begin(request: Request, credential: str) -> Response:
         "<!doctype html>" + element("html", element("head", onward, element("title", "Fairlead")), lang="en")
     )
     lasts_s = max(0, expires_at_ms // 1000 - int(time.time()))
-    answer.set_cookie(
-        COOKIE, session, max_age=lasts_s, httponly=True, samesite="strict", secure=request.url.scheme == "https"
-    )
+    is_secure = request.url.scheme == "https"
+    name = cookie_of(request.scope)
+    answer.set_cookie(name, session, max_age=lasts_s, httponly=True, samesite="strict", secure=is_secure)
     return answer
 
 
@@ -266,11 +266,13 @@ async def sign_out(request: Request) -> Response:
             await service.client(session).end_session()
         except ClientError as error:
             return HTMLResponse(_alone("You are still signed in", p(error.message)), 503)
-    return _without_session(RedirectResponse("/sign-in", 303))
+    return _without_session(request)
 
 
-def _without_session(answer: Response) -> Response:
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+def _without_session(request: Request) -> Response:
+    """To the way in; the browser forgets its session."""
+    answer = RedirectResponse("/sign-in", 303)
+    answer.delete_cookie(cookie_of(request.scope), httponly=True, samesite="strict")
     return answer
 
 

@@ -43,10 +43,16 @@ HEADERS = {
 }
 
 
+def cookie_of(scope: Scope) -> str:
+    """The name of the cookie: with the port, as the browser has it; it sends one service's to those of other ports."""
+    port = Headers(scope=scope).get("host", "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
+
+
 def session_of(scope: Scope) -> str:
     """The session that a browser shows, or empty."""
     # Not `http.cookies`: that reads nothing behind an odd one, and other programs of this host set any.
-    text = cookie_parser(Headers(scope=scope).get("cookie", "")).get(COOKIE, "")
+    text = cookie_parser(Headers(scope=scope).get("cookie", "")).get(cookie_of(scope), "")
     return text if text.startswith(SESSION_BEGINS) else ""
 
 
