@@ -121,3 +121,26 @@ def test_another_page_signs_nobody_in_unasked(led: str) -> None:
     assert "fls_x" in browser.post("/enter", data={"ticket": "flt_a"}, headers=own).headers["set-cookie"]
     assert "set-cookie" in browser.get("/enter?ticket=flt_b", headers={"Sec-Fetch-Site": "none"}).headers
     assert shown == ["flt_a", "flt_b"]
+
+
+@pytest.mark.parametrize(("status", "shown"), [(None, 303), (401, 303), (503, 503)])
+def test_a_session_that_is_over_already_is_signed_out_of(status: int | None, shown: int) -> None:
+    """It was said that one is still signed in."""
+
+    async def end() -> None:
+        if status is not None:
+            raise Refused(Problem(type="", title="", status=status, detail="this session is over", code=""))
+
+    app = module.make_app("/nowhere.sock")
+    app.state.service = SimpleNamespace(client=lambda _: SimpleNamespace(end_session=end))
+    own = {"Origin": "http://testserver", "Cookie": "fairlead_session=fls_x"}
+    answer = TestClient(app, headers=own, follow_redirects=False).post("/sign-out")
+    assert answer.status_code == shown
+    assert ("set-cookie" in answer.headers) is (shown == 303)
+
+
+def test_signing_out_without_a_session_leads_to_the_way_in() -> None:
+    """As in another tab, where one signed out before."""
+    browser = TestClient(module.make_app("/nowhere.sock"), headers={"Origin": "http://testserver"})
+    answer = browser.post("/sign-out", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")

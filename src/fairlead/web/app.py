@@ -265,7 +265,8 @@ async def sign_out(request: Request) -> Response:
         try:
             await service.client(session).end_session()
         except ClientError as error:
-            return HTMLResponse(_alone("You are still signed in", p(error.message)), 503)
+            if not isinstance(error, Refused) or error.status != UNKNOWN:  # Else it was over before.
+                return HTMLResponse(_alone("You are still signed in", p(error.message)), 503)
     return _without_session(request)
 
 

@@ -99,7 +99,7 @@ class Guard:
             await refusal(scope, receive, guarded)
         elif not session_of(scope) and not _is_open(scope["path"]):
             way_in = RedirectResponse("/sign-in", 303)
-            if scope["method"] != "GET" or scope["path"].startswith("/_nicegui"):
+            if scope["path"].startswith("/_nicegui"):
                 await PlainTextResponse("sign in first", 401)(scope, receive, guarded)
             else:
                 await way_in(scope, receive, guarded)
