@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from fairlead.client.errors import Refused
+from fairlead.client.errors import Refused, ServiceFailed
 from fairlead.web import budget as budgets
+from fairlead.web import frame
 from fairlead.web import live as module
 from fairlead.web.budget import BURST_S, REMEMBERED, RESERVE_S, SHARE, SMALL_S, Budget, Costs
+from fairlead.web.frame import Page
 from fairlead.web.live import FRESH_S, NEWS_S, QUIET_S, SOMEBODY_WAITS, Live
 from fairlead.web.viewer import Kind, Viewer
 from fairlead.wire.cluster import Problem
@@ -355,3 +357,57 @@ async def test_a_refusal_that_passes_does_not_keep_pages_from_hearing_of_changes
     live.leave("a page")
     assert live._polling is not None
     live._polling.cancel()
+
+
+async def test_pages_know_at_once_that_the_service_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They waited for news of it, up to half a minute, with the service long back."""
+    monkeypatch.setattr(module, "LOST_AGAIN_S", 0.2)
+    refusals = iter((503,))
+
+    class Client:
+        async def changes(self, *, after: int, wait: float) -> Any:
+            if (status := next(refusals, None)) is not None:
+                raise ServiceFailed(Problem(type="", title="", status=status, detail="no", code="no"))
+            await asyncio.sleep(wait)
+            return SimpleNamespace(seq=0)
+
+    live = Live()
+    live.join("a page", Client())  # type: ignore[arg-type]
+    await live.after(0, 2.0)
+    assert live.lost == "no"
+    async with asyncio.timeout(2):
+        while live.lost:
+            await live.after(live.seq, 2.0)
+    live.leave("a page")
+    assert live._polling is not None
+    live._polling.cancel()
+
+
+@pytest.mark.parametrize(("over", "lost", "begins"), [("It", "", "It. This"), ("", "no way", "The service does not")])
+async def test_a_page_says_whether_its_session_is_over_or_the_service_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, over: str, lost: str, begins: str
+) -> None:
+    """A session that was over was called a service that does not answer."""
+    said = asyncio.Event()
+    live = Live()
+    live.lost, live.seq = lost, 1
+    page = Page(cast(Viewer, SimpleNamespace(of="machine", client=SimpleNamespace())), live, "/line", "The line")
+    told = list[tuple[Any, ...]]()
+
+    async def is_over() -> str:
+        return over.lower()
+
+    async def connected(timeout: float) -> None: ...
+
+    monkeypatch.setattr(page, "_is_over", is_over)
+    monkeypatch.setattr(page, "run", lambda *given: (told.append(given), said.set()))
+    monkeypatch.setattr(live, "join", lambda *_: None)
+    monkeypatch.setattr(frame, "Client", SimpleNamespace(instances={"a": None}))
+    following = asyncio.create_task(
+        page._follow(cast(Any, SimpleNamespace(id="a", connected=connected, has_socket_connection=True)))
+    )
+    await asyncio.wait_for(said.wait(), 5)
+    following.cancel()
+    [(name, text)] = told
+    assert name == "lost"
+    assert text.startswith(begins)

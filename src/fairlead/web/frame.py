@@ -210,9 +210,10 @@ class Page:
                 if not client.has_socket_connection:
                     continue
                 if why_over := await self._is_over():
-                    self.run("lost", why_over)
+                    self.run("lost", f"{why_over[:1].upper()}{why_over[1:]}. This is how it was.")
                     return
-                self.run("lost", self.live.lost)
+                lost = self.live.lost
+                self.run("lost", lost and f"The service does not answer; this is how it was. {lost}")
         finally:
             self.live.leave(self)
             for each in besides:

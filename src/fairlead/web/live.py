@@ -112,7 +112,7 @@ class Live:
         while self._clients:
             page, client = next(reversed(self._clients.items()))
             try:
-                told = await client.changes(after=self.seq, wait=POLL_S)
+                told = await client.changes(after=self.seq, wait=0.0 if self.lost else POLL_S)
             except ClientError as error:
                 if isinstance(error, Refused) and error.status == UNKNOWN:
                     self.leave(page)  # Its session is over; it finds out by itself.

@@ -258,9 +258,8 @@
       if (slider && document.activeElement !== slider) slider.value = ms;
       sayTimes(document);
     },
-    lost(why) {
+    lost(text) {
       const place = document.getElementById("p-lost");
-      const text = why ? `The service does not answer; this is how it was. ${why}` : "";
       if (place && place.textContent !== text) place.textContent = text;
     },
     output(stream, text, anew, nothing) {
