@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import time
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -12,19 +14,21 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from testbed.answering import made
 
+from fairlead.client.errors import ClientError, NoService, Refused
 from fairlead.web.forecasts import _Forecasts, line_forecast
 from fairlead.web.frame import Page
 from fairlead.web.job_acts import _Acts
 from fairlead.web.job_page import _Job
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
-from fairlead.web.output import why_nothing
+from fairlead.web.output import Output, why_nothing
 from fairlead.web.queues_page import _Queues
 from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.story import story
 from fairlead.web.verdict import verdict
 from fairlead.web.viewer import Viewer
 from fairlead.wire.arrays import Parts
+from fairlead.wire.cluster import Problem
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import Begin, Otherwise, Verdict
@@ -84,6 +88,54 @@ def test_nothing_written_is_said_by_what_became_of_the_job(state: str, attempts:
     assert why_nothing(made(JobDetails, state=state, attempts=attempts)) == said
     array = made(JobDetails, state=state, attempts=0, parts=made(Parts))
     assert why_nothing(array) == "Each part writes for itself, and its page shows it."
+
+
+async def written(monkeypatch: pytest.MonkeyPatch, job: JobDetails, ends: list[bytes | ClientError]) -> list[Any]:
+    """What a page is told of what such a job writes; `ends`: what comes of following it, each time."""
+    told, asked = list[Any](), list[int]()
+
+    async def of(key: str) -> JobDetails:
+        return job
+
+    async def follow(key: str, stream: str, *, offset: int, attempt: int) -> AsyncIterator[bytes]:
+        asked.append(offset)
+        end = ends.pop(0) if ends else b""
+        if isinstance(end, ClientError):
+            raise end
+        if end:
+            yield end
+
+    monkeypatch.setattr("fairlead.web.output.AGAIN_S", 0.0)
+    page = SimpleNamespace(run=lambda name, stream, *given: told.append(given) if stream == "stdout" else None)
+    viewer = SimpleNamespace(client=SimpleNamespace(job=of, follow=follow))
+    one = asyncio.create_task(Output(cast(Viewer, viewer), "1", cast(Page, page))._stream("stdout"))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    one.cancel()
+    assert all(offset < 0 for offset in asked), "of a large output a browser bears the end"
+    assert job.state == "running" or len(asked) == 1, "what is over is read once"
+    return told
+
+
+async def test_of_what_a_job_wrote_the_end_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(JobDetails, state="succeeded", attempts=1, parts=None)
+    assert await written(monkeypatch, job, [b"end"]) == [("", True, "It wrote nothing."), ("end", True)]
+
+
+async def test_what_may_not_be_read_is_not_called_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who administers a queue sees its jobs, and not what they write."""
+    no = Refused(Problem(type="", title="", status=403, detail="ask ann to show it", code="forbidden"))
+    job = made(JobDetails, state="running", attempts=1, parts=None)
+    assert (await written(monkeypatch, job, [no] * 99))[:2] == [
+        ("", True, "Nothing yet."),
+        ("", False, "[ask ann to show it]"),
+    ]
+
+
+async def test_output_goes_on_after_a_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(JobDetails, state="running", attempts=1, parts=None)
+    told = await written(monkeypatch, job, [b"a", NoService("broken"), b"ab"])
+    assert told == [("", True, "Nothing yet."), ("a", True), ("", False, "[broken]"), ("ab", True)]
 
 
 async def test_a_command_is_shown_as_it_would_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:

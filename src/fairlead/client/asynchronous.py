@@ -44,14 +44,17 @@ class AsyncClient(Routes):
         limit: int | None = None,
         attempt: int | None = None,
     ) -> bytes:
-        """What a job wrote so far from byte `offset` on, in its newest attempt or another one; at most `limit`."""
+        """What a job wrote so far from byte `offset` on (below 0: counted from the end), at most `limit`.
+
+        It is that of its newest attempt, or of another one.
+        """
         call = self._log(key, stream, offset, limit, attempt, follow=False)
         return b"".join([piece async for piece in self._pieces(call, self.timeout_s)])
 
     def follow(
         self, key: str, stream: Stream = "stdout", *, offset: int = 0, attempt: int | None = None
     ) -> AsyncIterator[bytes]:
-        """What a job writes, from byte `offset` on, as it does, until it (or the named attempt) has ended."""
+        """What a job writes, from byte `offset` on (below 0: from the end), until it (or that attempt) has ended."""
         return self._pieces(self._log(key, stream, offset, None, attempt, follow=True), None)
 
     async def events(

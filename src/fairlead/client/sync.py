@@ -47,13 +47,16 @@ class Client(Routes):
         limit: int | None = None,
         attempt: int | None = None,
     ) -> bytes:
-        """What a job wrote so far from byte `offset` on, in its newest attempt or another one; at most `limit`."""
+        """What a job wrote so far from byte `offset` on (below 0: counted from the end), at most `limit`.
+
+        It is that of its newest attempt, or of another one.
+        """
         return b"".join(self._pieces(self._log(key, stream, offset, limit, attempt, follow=False), self.timeout_s))
 
     def follow(
         self, key: str, stream: Stream = "stdout", *, offset: int = 0, attempt: int | None = None
     ) -> Iterator[bytes]:
-        """What a job writes, from byte `offset` on, as it does, until it (or the named attempt) has ended."""
+        """What a job writes, from byte `offset` on (below 0: from the end), until it (or that attempt) has ended."""
         return self._pieces(self._log(key, stream, offset, None, attempt, follow=True), None)
 
     def events(

@@ -73,7 +73,7 @@ async def get_job_logs(
     place: MachineOf,
     caller: CallerOf,
     stream: Annotated[Stream, Query(description="Which of the two outputs.")] = Stream.STDOUT,
-    offset: Annotated[int, Query(ge=0, le=2**62, description="From this byte on.")] = 0,
+    offset: Annotated[int, Query(ge=-(2**62), le=2**62, description="From this byte on; below 0: from the end.")] = 0,
     limit: Annotated[int | None, Query(ge=0, le=MOST, description="At most so many bytes.")] = None,
     follow: Annotated[bool, Query(description="Go on until the job (or the named attempt) has ended.")] = False,
     attempt: Annotated[int | None, Query(ge=1, le=2**31, description="Of this attempt; else of the newest.")] = None,
@@ -99,10 +99,10 @@ async def get_job_logs(
     content, most = b"", 0 if follow else MOST if limit is None else limit
     # Also of what is followed: what cannot be read is refused before the answer begins.
     if written.own:
-        content = await run_in_threadpool(_read_own, written, offset, most)
+        offset, content = await run_in_threadpool(_read_own, written, offset, most)
     elif written.newest:
         path = _path(place, key, attempt or written.newest, stream)
-        content = await run_in_threadpool(_read, path, written.uid, offset, most)
+        offset, content = await run_in_threadpool(_read, path, written.uid, offset, most)
     if follow:
         pieces = (
             _follow_own(place, key, written, offset, limit)
@@ -110,7 +110,7 @@ async def get_job_logs(
             else _follow(place, key, written.uid, stream, offset, limit, attempt)
         )
         return StreamingResponse(_while_it_lasts(pieces), media_type="text/plain; charset=utf-8", headers=_HEADERS)
-    headers = {"X-Offset-Next": str(offset + len(content)), **_HEADERS}
+    headers = {"X-Offset-Next": str(max(0, offset) + len(content)), **_HEADERS}
     return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
 
 
@@ -151,7 +151,7 @@ async def _follow(
         over = attempt < newest or (idle and bool(attempt))
         if attempt:
             size = PART if left is None else min(PART, left)
-            content = await run_in_threadpool(_read, _path(place, key, attempt, stream), uid, offset, size)
+            offset, content = await run_in_threadpool(_read, _path(place, key, attempt, stream), uid, offset, size)
             if content:
                 offset += len(content)
                 left = None if left is None else left - len(content)
@@ -165,21 +165,27 @@ async def _follow(
         await asyncio.sleep(LOOK_AGAIN_S)
 
 
-def _read(path: Path, uid: int, offset: int, size: int) -> bytes:
-    """Part of a plain file of this user (or of the service); nothing if it is not there yet."""
+def _read(path: Path, uid: int, offset: int, size: int) -> tuple[int, bytes]:
+    """Part of a plain file of this user (or of the service), and where it begins; nothing if it is not there yet."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return b""
+        return max(0, offset), b""
     except OSError as error:
         raise Refusal("not-found", f"the output cannot be read: {error.strerror}") from error
     try:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode) or about.st_uid not in (uid, os.geteuid()) or about.st_nlink != 1:
             raise Refusal("not-found", "where the output was there is something else now; it is not shown")
-        return os.pread(fd, size, offset)
+        begin = _begin(fd, offset)
+        return begin, os.pread(fd, size, begin)
     finally:
         os.close(fd)
+
+
+def _begin(fd: int, offset: int) -> int:
+    """Where that is in a file: below 0 it counts from the end, as it is now."""
+    return offset if offset >= 0 else max(0, os.fstat(fd).st_size + offset)
 
 
 # -- files of the user ---------------------------------------------------------------------------------------------
@@ -201,12 +207,13 @@ def _open_own(written: _Written) -> int | None:
     raise Refusal("not-found", f"{written.own} is no plain file; what went there cannot be read again")
 
 
-def _read_own(written: _Written, offset: int, size: int) -> bytes:
+def _read_own(written: _Written, offset: int, size: int) -> tuple[int, bytes]:
     fd = _open_own(written)
     if fd is None:
-        return b""
+        return max(0, offset), b""
     try:
-        return os.pread(fd, size, offset)
+        begin = _begin(fd, offset)
+        return begin, os.pread(fd, size, begin)
     finally:
         os.close(fd)
 
@@ -229,7 +236,7 @@ async def _follow_own(
                 now = _Written(newest, written.uid, written.own, written.with_stdout)
                 fd = await run_in_threadpool(_open_own, now)
             if fd is not None:
-                offset = 0 if os.fstat(fd).st_size < offset else offset
+                offset = 0 if os.fstat(fd).st_size < offset else _begin(fd, offset)
                 content = await run_in_threadpool(os.pread, fd, PART if left is None else min(PART, left), offset)
                 if content:
                     offset += len(content)

@@ -20,6 +20,7 @@ from fairlead.wire.jobs import JobDetails
 TAIL = 64 * 1024
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 AGAIN_S = 2.0
+RUNS = ("running", "suspended", "stopping")
 
 
 def why_nothing(job: JobDetails) -> str:
@@ -63,24 +64,24 @@ class Output:
         await asyncio.gather(*(self._stream(stream) for stream in STREAMS))
 
     async def _stream(self, stream: Stream) -> None:
-        offset, attempt, said = -1, 0, ""
+        shown, followed = (0, ""), 0
         while True:
             try:
                 job = await self._viewer.client.job(self._key)
-                is_new, nothing = job.attempts != attempt, why_nothing(job)
-                if is_new or nothing != said:
-                    said = nothing
-                    self._page.run("output", stream, "", is_new, nothing)
-                if job.attempts == 0:
-                    await asyncio.sleep(AGAIN_S)
-                    continue
-                if is_new:
-                    attempt, offset = job.attempts, 0
-                decoder = codecs.getincrementaldecoder("utf-8")("replace")
-                async for piece in self._viewer.client.follow(self._key, stream, offset=offset, attempt=attempt):
-                    offset += len(piece)
-                    self._page.run("output", stream, decoder.decode(piece)[-TAIL:], False)
+                now = job.attempts, why_nothing(job)
+                if now != shown:
+                    self._page.run("output", stream, "", now[0] != shown[0], now[1])
+                    shown = now
+                if job.attempts and (job.attempts != followed or job.state in RUNS):
+                    await self._follow(stream, job.attempts)
+                    followed = job.attempts
             except ClientError as error:
-                self._page.run("output", stream, f"\n[{error.message}]\n" if offset < 0 else "", False)
-                offset = max(0, offset)
+                self._page.run("output", stream, "", False, f"[{error.message}]")
             await asyncio.sleep(AGAIN_S)
+
+    async def _follow(self, stream: Stream, attempt: int) -> None:
+        """The end of what there is, in place of what was shown, and what comes."""
+        decoder, anew = codecs.getincrementaldecoder("utf-8")("replace"), True
+        async for piece in self._viewer.client.follow(self._key, stream, offset=-TAIL, attempt=attempt):
+            self._page.run("output", stream, decoder.decode(piece), anew)
+            anew = False

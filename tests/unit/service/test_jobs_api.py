@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -263,6 +264,18 @@ def test_following_output_ends_with_the_job(served: Any) -> None:
     """All of it, however it was cut."""
     key = served.submit("/bin/sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.1; done")
     assert served.call("GET", f"/api/v1/jobs/{key}/logs?follow=true").body == b"1\n2\n3\n"
+
+
+@pytest.mark.parametrize("own", [{}, {"stdout": "%x.txt"}])
+def test_the_end_of_output_is_told_without_the_rest(served: Any, tmp_path: Path, own: dict[str, str]) -> None:
+    """Below 0 an offset counts from the end, as it is then; whoever goes on does so by what is answered."""
+    key = served.submit("/bin/sh", "-c", "echo 12345; echo 6789", cwd=str(tmp_path), **own)
+    served.wait(key)
+    for offset, limit, shown, on in ((-5, 9, b"6789\n", 11), (-5, 2, b"67", 8), (-99, 2, b"12", 2)):
+        answer = served.call("GET", f"/api/v1/jobs/{key}/logs?offset={offset}&limit={limit}")
+        assert (answer.body, answer.headers["x-offset-next"]) == (shown, str(on))
+        assert served.call("GET", f"/api/v1/jobs/{key}/logs?offset={offset}&limit={limit}&follow=1").body == shown
+    assert served.call("GET", f"/api/v1/jobs/{key}/logs?offset=-5&stream=stderr").headers["x-offset-next"] == "0"
 
 
 def test_nobody_sees_or_stops_what_is_not_his(served: Any) -> None:
