@@ -7,7 +7,7 @@ YuniKorn's rules. Never stops at the first failure, and never applies a limit.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairlead.config.decode import Findings, child_path
@@ -122,9 +122,9 @@ _MEANT = dict.fromkeys(("cpu", "cpus", "core", "cores", "vcores", "vcpu", "vcpus
 )
 
 
-def warn_misnamed(found: Findings, at: str, amounts: Limits | None) -> None:
+def warn_misnamed(found: Findings, at: str, names: Iterable[str]) -> None:
     """Warns of what other programs call cores or memory: it would be a resource that nothing asks for."""
-    for name, _ in amounts or ():
+    for name in names:
         if meant := _MEANT.get(name.lower(), "memory" if name.lower() == "memory" != name else ""):
             found.warn(child_path(at, name), f"nothing asks for a resource named {name}; did you mean {meant}?")
 
@@ -139,7 +139,7 @@ def check_amounts(found: Findings, queue: PlacedQueue) -> None:
             ("childtemplate.resources.guaranteed", template.guaranteed),
         ]
     for key, limits in given:
-        warn_misnamed(found, f"{queue.path}.{key}", limits)
+        warn_misnamed(found, f"{queue.path}.{key}", dict(limits or ()))
         if limits and not limits.is_set:
             found.warn(
                 f"{queue.path}.{key}",
@@ -277,7 +277,7 @@ def _check_entry(found: Findings, queue: PlacedQueue, limit: LimitSpec, at: str,
     if list(seen.groups) == [ANYBODY]:
         found.add(f"{at}.groups", "a limit for all groups (*) needs a limit with a named group before it; add one")
     most = limit.max_resources
-    warn_misnamed(found, f"{at}.maxresources", most)
+    warn_misnamed(found, f"{at}.maxresources", dict(most or ()))
     if most and not most.is_set:
         found.add(f"{at}.maxresources", "all values are 0; give at least one above 0")
     if not most and not limit.max_applications and not found.any_below(f"{at}.maxresources"):

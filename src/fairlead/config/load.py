@@ -119,6 +119,8 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     declaration = declare.declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
+    for quota in declaration.admission.quotas:
+        check_queues.warn_misnamed(found, f"{quota.path}.resources", dict(quota.spec.resources))
     checksum = checksum_of(text)
     if declaration.checksum and declaration.checksum.upper() != checksum:
         found.warn("checksum", f"does not match the text (it would be {checksum}); remove it, it is computed")
@@ -203,6 +205,7 @@ def _check_queues(found: Findings, root: PlacedQueue) -> None:
 def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) -> None:
     """Node sorting, the rule of preemption, the resolver of groups."""
     sort = declaration.node_sort
+    check_queues.warn_misnamed(found, f"{declaration.path}.nodesortpolicy.resourceweights", sort.weights)
     if sort.policy not in declare.NODE_SORTS:
         found.add(
             f"{declaration.path}.nodesortpolicy.type",

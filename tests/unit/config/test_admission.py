@@ -114,6 +114,16 @@ def test_what_points_nowhere_is_warned_about() -> None:
     ]
 
 
+def test_a_quota_of_what_nothing_asks_for_is_warned_about() -> None:
+    """Cores are named vcore in a queue file: a quota of `cpu` would limit nothing."""
+    text = PARTITIONS + "quotas: [{name: q, queue: root.a, resources: {cpu: 4, memory: 1G}}]\n"
+    (said,) = check_text(text)
+    assert (said.severity, said.path) == ("warning", "quotas[0].resources.cpu")
+    assert said.message.endswith("did you mean vcore?")
+    weights = PARTITIONS.replace("name: default,", "name: default, nodesortpolicy: {resourceweights: {cpu: 2}},")
+    assert [p.path for p in check_text(weights)] == ["partitions[0].nodesortpolicy.resourceweights.cpu"]
+
+
 def test_what_is_shown_can_be_loaded_again() -> None:
     """And says the same; quantities stand as they were written."""
     spec = load_text(ALL)
