@@ -221,7 +221,7 @@ def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) 
     if rule not in declare.PREEMPTION_RULES:
         found.add(
             f"{declaration.path}.preemption.rule",
-            f"'{rule[:60]}' is no rule of preemption; use guarantee or priority"
+            f"'{rule[:60]}' is no rule of preemption; use one of {', '.join(declare.PREEMPTION_RULES)}"
             f"{found.did_you_mean(rule, declare.PREEMPTION_RULES)}",
         )
     if declaration.resolver not in declare.RESOLVERS:

@@ -227,6 +227,8 @@ def _described(error: yaml.MarkedYAMLError, text: str, finished: bool) -> YamlEr
     around = text.split("\n", line)[line - 1 : line]
     at_tab = bool(around) and around[0][column - 1 : column] == "\t"
     hint = "; indent with blanks, not tabs" if at_tab else ""
+    if error.context == "while scanning an alias":
+        hint = '; a * that stands for everybody is written in quotation marks: "*"'
     if finished:
         hint = "; what is above this line is a whole document already, so look at its indent"
     return YamlError(line, column, f"not readable as YAML{context}: {error.problem}{hint}")

@@ -34,6 +34,13 @@ def test_a_tab_as_indent_gets_advice() -> None:
     assert refusal("a:\n\tb: 1")[2].endswith("indent with blanks, not tabs")
 
 
+def test_an_asterisk_without_quotation_marks_gets_advice() -> None:
+    """As in `submitacl: *`, which YAML takes for an alias."""
+    line, column, message = refusal("a:\n  submitacl: *\n")
+    assert (line, column) == (2, 15)
+    assert message.endswith('in quotation marks: "*"')
+
+
 def test_nesting_is_bounded() -> None:
     """Deep nesting is refused before anything recurses into it."""
     assert f"nested deeper than {MAX_DEPTH} levels" in refusal("[" * 100_000)[2]
