@@ -2,7 +2,8 @@
 
 Decides what follows in the books when a window is declared, begins or ends, or when what waits begins to reach into
 one. Never decides which ask runs into which window (`core.books.windows`). Invariant: after it, nothing that waits is
-narrowed by a window that it does not run into, and no ask keeps a turn or a node from which a window keeps it away.
+narrowed by a window that it does not run into, and no ask keeps a node from which a window keeps it away, nor a turn,
+but by an administrator's order.
 """
 
 from __future__ import annotations
