@@ -183,7 +183,7 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 
 def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
     found, of_others = own + others, dict.fromkeys(others)
-    leaving = by_node(a for a in partition.idle.running if leaves_for_others(a))
+    leaving = by_node(a for a in partition.idle.by_arrival() if leaves_for_others(a))
     above = _needs_above(partition, ask, found)
     waits_above = nominations.gets_room_above(partition, ask)
     may_go = by_node(found)

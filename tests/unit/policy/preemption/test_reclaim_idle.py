@@ -10,9 +10,9 @@ from priority_clusters import PriorityCluster, cores, on
 from fairlead.core.books.eviction_history import HOUR_MS
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.decisions import Decision, Evict, LoopBroken, Reserved
-from fairlead.core.model.events import Cause, DrainNode, Release, ReserveAsk
-from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import LimitSpec, QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, DrainNode, Release, ReserveAsk
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.scheduler import Scheduler
 
@@ -311,3 +311,25 @@ def test_what_has_the_port_goes_within_what_its_queue_may_lose() -> None:
     assert c.run() == ([], [])
     c.submit("small", 2, 0, "root.h.b", where=PORT)
     assert c.run() == ([], ["web"])
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_what_leaves_already_is_counted_in_the_same_order_after_a_restart(rule: str) -> None:
+    """By arrival: what came later has started first."""
+    c = PriorityCluster(rule=rule)
+    c.submit("first", 2, 0, idle=True)
+    c.submit("second", 2, 1, idle=True)
+    assert c.run()[0] == ["second@n1", "first@n1"]
+    c.submit("large", 4, queue="root.b")
+    assert sorted(c.run()[1]) == ["first", "second"]
+    again = Scheduler.load(c.s.dump())
+    c.handle(Release("large", "large", Cause.STOPPED_BY_RM))
+    again.handle(Release("large", "large", Cause.STOPPED_BY_RM), c.now_ms)
+    other = AskSpec(application="other", key="other", resources=Resources({"vcore": 4_000}))
+    for event in (AddApplication(ApplicationSpec(id="other", queue="root.b")), AddAsks((other,))):
+        c.handle(event)
+        again.handle(event, c.now_ms)
+    c.run()
+    again.schedule(c.now_ms)
+    assert c.nominated() == {"other": "n1"}
+    assert again.dump() == c.s.dump()
