@@ -158,6 +158,26 @@ def test_of_two_turns_the_older_stays_when_its_limit_has_room(rule: str) -> None
     check_books(s)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_limit_begins_to_hold_back_has_a_turn_of_its_own(rule: str) -> None:
+    """It waited for the same as the older one, until more of its user has started; also where none is read back."""
+    s = sues(rule, FOUR, n1=6)
+    submit(s, "fill", 4, 0, "root.b", priority=9)
+    over_time(s, 0, 1)
+    submit(s, "large", 6, 1, user="kim")
+    submit(s, "sue1", 3, 2, user="sue")
+    over_time(s, 2, HOUR - 1)
+    submit(s, "higher", 5, HOUR - 1, priority=8, user="kim")  # Until it has started no room gathers.
+    over_time(s, HOUR - 1, HOUR + 3)
+    assert _turns(s) == {"large": True}
+    submit(s, "sue2", 2, HOUR + 4, user="sue", priority=9)
+    assert started(s.schedule(HOUR + 4)) == ["sue2@n1"]
+    again = restarted(s)
+    assert s.schedule(HOUR + 5) == again.schedule(HOUR + 5)
+    assert _turns(s) == {"large": True, "sue1": False}
+    check_books(s)
+
+
 def _turns(s: Scheduler) -> dict[str, bool]:
     """Those that are kept, and whether they are of use now."""
     return {ask.key: r.limit is None for ask, r in s.cluster.partitions["default"].reserving.every()}
