@@ -122,9 +122,12 @@ class Orders:
             self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))
 
     def _released(self, decision: Released) -> Iterator[Event]:
-        """It is out of the books; if that was not our doing (its node is gone), it may come back with its node."""
+        """It is out of the books; if that was not our doing (its node is gone), it may come back with its node.
+
+        What waited, in a gang that did not come together, goes on as a plain pod.
+        """
         known = self._informer.pod_store.by_uid.get(decision.key)
-        if known is None or known.books is not Books.PLACED:
+        if known is None or known.books is Books.OUT:
             return
         self._informer.volume_binder.lost(known)
         self._informer.stand(known, Books.OUT)

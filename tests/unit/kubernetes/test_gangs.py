@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from driven_cluster import Cluster
+from driven_cluster import Cluster, binds
 from invariants.books import check_books
 from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults
@@ -20,12 +20,13 @@ from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
 from fairlead.kubernetes import gangs
-from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
+from fairlead.kubernetes.acts import CreatePlaceholder, DeletePod, ObjectName
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.bodies import placeholder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.gangs import placeholder_name
+from fairlead.kubernetes.kinds import NODES, PODS
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate import identity
 
@@ -315,3 +316,27 @@ def test_a_large_gang_is_not_gone_through_for_each_placeholder_that_goes(monkeyp
         cluster.gone(name)
     assert [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == made
     assert len(named) == 100
+
+
+def test_what_waits_in_a_soft_gang_whose_time_is_over_goes_on_as_a_plain_pod() -> None:
+    """Defaults of the namespace made its placeholders larger than it had said, so that it was never quite whole."""
+    cluster = Cluster(QUEUES)
+    room = {"cpu": "4", "pods": "110", "example.com/default": "2"}
+    cluster.put(NODES, {"metadata": {"name": "n1", "uid": "u-n1"}, "status": {"allocatable": room}})
+    first = member("m1", "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Soft")
+    first["metadata"]["uid"], first["spec"]["nodeSelector"] = "u-m1", {"disk": "ssd"}
+    cluster.put(PODS, first)
+    for act in cluster.acts():
+        if isinstance(act, CreatePlaceholder):
+            made = placeholder(act, "fairlead")
+            made["metadata"]["uid"] = f"u-{act.name}"
+            made["spec"]["containers"][0]["resources"]["requests"]["example.com/default"] = "1"
+            cluster.put(PODS, made)
+    cluster.bind_all(cluster.acts())
+    cluster.acts()
+    cluster.now = 61_000
+    for act in cluster.acts():
+        if isinstance(act, DeletePod):
+            cluster.gone(act.pod.name)
+    cluster.node("n2", labels={"disk": "ssd"})
+    assert binds(cluster.acts()) == {"m1": "n2"}
