@@ -128,6 +128,12 @@ class Gangs:
         found.begun = True
         return True
 
+    def begin(self, application: str) -> None:
+        """Members enter from now on, whatever has a node by now."""
+        found = self.declared.get(application)
+        if found is not None:
+            found.begun = True
+
     def gone(self, pod: KnownPod) -> None:
         """A pod has no node any more, or is about to lose it."""
         found = self.declared.get(pod.application)

@@ -88,6 +88,8 @@ class Workloads:
             # What has room already keeps it for the pods to come, also when somebody else let the job go on.
             yield from self._drop(known, [s for s in known.stand_ins.values() if s.books is not Books.PLACED])
             known.phase = Phase.RUNNING
+            self._informer.gangs.begin(spec.application)
+            yield from self._informer.placeholders.release_members(spec.application)
         elif spec.suspended and known.phase in (Phase.RUNNING, Phase.STOPPING):
             known.phase = Phase.WAITING
             yield from self._drop(known)

@@ -169,6 +169,23 @@ def test_a_job_that_somebody_lets_go_on_before_it_was_heard_that_it_stopped_is_s
     assert suspensions(cluster.acts()) == {"low": True}
 
 
+def test_a_job_that_somebody_lets_go_on_before_all_of_it_has_room_runs_as_far_as_there_is_room() -> None:
+    """One of its pods takes the room that it has already, the others come when there is more."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "3")
+    cluster.job("train", 3)
+    assert suspensions(cluster.acts()) == {}
+    for number in range(2):
+        cluster.member("train", number)
+    cluster.job("train", 3, suspend=False)
+    cluster.member("train", 2)
+    acts = cluster.acts()
+    assert binds(acts) == {"train-0": "n1"}
+    cluster.bind_all(acts)
+    cluster.node("n2")
+    assert sorted(binds(cluster.acts())) == ["train-1", "train-2"]
+
+
 def test_a_job_that_loses_its_room_before_it_went_on_waits_anew() -> None:
     """It was told to go on and, at once, to suspend: the API server may have no news of that."""
     cluster = Jobs(QUEUES)
