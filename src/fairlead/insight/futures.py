@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairlead.core.books.timers import BACKOFF
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
 from fairlead.core.model.events import AddAsks, Cause, Event, Release
@@ -30,7 +31,9 @@ EVENTS_MAX = 200_000
 """Ends of work and timers that one future is played through at most."""
 MANY = 200
 COARSE = 64
-"""With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait."""
+"""With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait.
+So do the rests of an application for which nothing is found, however much waits.
+"""
 NEW = "~new"
 """How the names of applications begin that come in a future."""
 AGAIN = "#again-"
@@ -92,6 +95,8 @@ class _Future(VirtualTime):
         self._takes: dict[Name, int] = {}
         """Of what runs, or was stopped and waits again: how long it takes in all."""
         self._again = 0
+        self._in_vain = False
+        """Nothing was decided when time went on last."""
 
     def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
         for stopped in leaving(self.scheduler):
@@ -116,7 +121,7 @@ class _Future(VirtualTime):
             if is_over():
                 return Played(self.starts, self.now_ms)
             together_until = moment + (max(moment - self.made, 0) // COARSE if len(self.left) > MANY else 0)
-            self.now_ms = max(moment, self.now_ms)
+            self.now_ms, self._in_vain = max(moment, self.now_ms), True
             self.happen(together_until)
             self.settle()
         return Played(self.starts, self.now_ms if self.left else None)
@@ -135,7 +140,12 @@ class _Future(VirtualTime):
 
     def _next(self) -> int | None:
         # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
-        return min((ms for ms in (self.due_ms, self.scheduler.next_wakeup_ms()) if ms is not None), default=None)
+        wakes_ms, timers = self.scheduler.next_wakeup_ms(), self.scheduler.cluster.timers
+        if wakes_ms is not None and self._in_vain and wakes_ms == timers.next_due_ms():
+            # An application that rests and finds nothing asks over and over: the longer that lasts the more seldom.
+            others = (timer.due_ms for timer in timers.pending() if timer.kind != BACKOFF)
+            wakes_ms = max(wakes_ms, min((self.now_ms + (self.now_ms - self.made) // COARSE, *others)))
+        return min((ms for ms in (self.due_ms, wakes_ms) if ms is not None), default=None)
 
     def _happens(self, event: Event) -> None:
         """Where something follows at once, what that makes possible comes before what happens next."""
@@ -145,6 +155,7 @@ class _Future(VirtualTime):
 
     def take(self, decisions: list[Decision]) -> None:
         super().take(decisions)
+        self._in_vain = self._in_vain and not decisions
         for each in decisions:
             if isinstance(each, Allocated):
                 self._started(each)

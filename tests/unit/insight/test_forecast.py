@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,24 @@ def test_a_future_with_too_much_in_it_is_broken_off(monkeypatch: pytest.MonkeyPa
     first, second = (told.expected(("default", key, key)) for key in ("w1", "w2"))
     assert (first.median_ms, first.broken_off) == (10 * MINUTE, 0)
     assert (second.earliest_ms, second.median_ms, second.broken_off, second.never) == (10 * MINUTE, None, 3, 0.0)
+
+
+def test_an_application_that_rests_over_and_over_costs_no_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It rests 2,400 times until there is room: the longer that lasts, the fewer of them are played."""
+    monkeypatch.setattr(futures, "EVENTS_MAX", 500)
+    leaf = QueueSpec(name="a", properties={"application.unschedasks.backoff": "1"})
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf,))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    for number in range(2):
+        s.handle(AddNode(NodeSpec(id=f"n{number}", capacity=Resources({"gpu": 3}))), 0)
+    # Two of three places are taken on each node, and what waits wants two on one.
+    for key, count in (("runs", 2), ("rests", 2)):
+        s.handle(AddApplication(ApplicationSpec(id=key, queue="root.a", user="ann", tags={"name": "train"})), 0)
+        two = AskSpec(application=key, key="", resources=Resources({"gpu": 2}))
+        s.handle(AddAsks(tuple(replace(two, key=f"{key}-{number}") for number in range(count))), 0)
+        s.schedule(0)
+    told = forecast(s, known(20 * 60 * MINUTE), draws=1)
+    assert told.expected(("default", "rests", "rests-1")).median_ms == 20 * 60 * MINUTE
 
 
 def test_a_time_limit_ends_it_at_the_latest() -> None:
