@@ -8,11 +8,13 @@ the scheduler that it is asked of. Invariant: without a clock in its effort the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs, to_builtins
 
 from fairlead.core.model.events import Release
+from fairlead.core.model.matching import all_of, matches
 from fairlead.insight.advice import Asker, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
@@ -20,6 +22,8 @@ from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 
 if TYPE_CHECKING:
+    from fairlead.core.books.asks import Ask
+    from fairlead.core.books.partition import Partition
     from fairlead.core.model.reasons import Reason
     from fairlead.insight.trial import Name, Start
     from fairlead.scheduler import Scheduler
@@ -74,15 +78,40 @@ def ways(
         return Ways(by_itself, trials=effort.spent)
     found, is_complete = search.found, search.is_complete
     alone = on_a_copy(scheduler, lambda copy: left_alone(copy, name), fork=fork)
+    for beside in company(partition, ask):
+        # It cannot run alone: what it wants to be with stays, one at a time.
+        if alone is None:
+            break
+        with_it = on_a_copy(scheduler, lambda copy, beside=beside: left_alone(copy, name, beside), fork=fork)  # type: ignore[misc]
+        alone = alone if with_it is not None else None
     if alone is not None and not found:
         found, finished = _once_alone(scheduler, name, asker, effort)
         is_complete = is_complete and finished
     return Ways(None, tuple(ranked(found)), is_complete, effort.spent, never=alone, waits=alone is None)
 
 
-def others(scheduler: Scheduler, name: Name) -> list[Release]:
+COMPANY = 12
+"""So many that it may want to be with are looked at."""
+
+
+def company(partition: Partition, ask: Ask) -> list[tuple[str, str]]:
+    """What an ask with affinity may be with, whether it runs or waits: application and key."""
+    terms = ask.spec.where.affinity
+    if not terms:
+        return []
+    there = ((app.id, other.spec) for app in partition.applications.values() for other in app.asks.values())
+    theirs = (("", spec) for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values())
+    wanted = (
+        (app, spec.key)
+        for app, spec in chain(there, theirs)
+        if spec is not ask.spec and matches(all_of(terms), spec.labels)
+    )
+    return list(islice(wanted, COMPANY))
+
+
+def others(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None = None) -> list[Release]:
     """The end of all work but this ask, and but what waits or keeps room of the gangs of its application: of what is
-    held, lest it enters, of what other schedulers run, and of what is in line or runs.
+    held, lest it enters, of what other schedulers run, and of what is in line or runs. `beside` stays, too.
     """
     partition = scheduler.cluster.partitions[name[0]]
     own = partition.applications[name[1]].asks.values()
@@ -91,16 +120,17 @@ def others(scheduler: Scheduler, name: Name) -> list[Release]:
     ended = [("", key) for key in partition.nodes.foreign_on]
     ended += [(application, each.spec.key) for application, each in partition.held_asks]
     ended += [(app.id, key) for app in partition.applications.values() for key in app.asks]
-    return [Release(*each, partition=name[0]) for each in ended if each[0] != name[1] or each[1] not in stays]
+    stay = {(name[1], key) for key in stays} | {beside}
+    return [Release(*each, partition=name[0]) for each in ended if each not in stay]
 
 
-def left_alone(scheduler: Scheduler, name: Name) -> Reason | None:
-    """What keeps it from running for a day, and until all windows are over, when all other work is gone; None: nothing
-    does. Call it on a copy only.
+def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None = None) -> Reason | None:
+    """What keeps it from running for a day, and until all windows are over, when all other work (but `beside`) is gone;
+    None: nothing does. Call it on a copy only.
     """
     partition, now_ms = scheduler.cluster.partitions[name[0]], scheduler.cluster.now_ms
     until_ms = max([now_ms + DAY_MS, *(ends_ms for _, ends_ms in partition.admission.windows.times(now_ms))])
-    if start_of(scheduler, others(scheduler, name), name, until_ms) is not None:
+    if start_of(scheduler, others(scheduler, name, beside), name, until_ms) is not None:
         return None
     app = partition.applications.get(name[1])
     return scheduler.why(name[1], name[2], name[0]) if app is not None and name[2] in app.asks else None

@@ -156,6 +156,21 @@ def test_what_work_of_another_scheduler_keeps_waiting_is_not_told_that_it_never_
     assert asked(lab, "late").never is None
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_wants_to_be_with_others_is_not_told_that_it_never_runs_as_long_as_they_are_there(waits: bool) -> None:
+    """Its node is full, or they wait as well: where all others were gone there would be nothing to be with."""
+    near = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+    lab = Lab(spec(leaf("a"), rule="guarantee"), {GPU: 2})
+    if waits:
+        lab.submit("other", "root.a", user="bob", amounts={GPU: 2})
+    lab.submit("db", "root.a", user="bob", labels={"app": "db"})
+    lab.submit("other-2", "root.a", user="bob")
+    lab.submit("late", "root.a", where=near)
+    assert asked(lab, "late").never is None
+    lab.scheduler.handle(Release("db", "db"), 0)
+    assert asked(lab, "late").never is not None
+
+
 def with_a_gang_that_is_too_large() -> Scheduler:
     """Of three places there is room for two; real work has come for all of them."""
     s = Lab(spec(leaf("a")), {GPU: 2}).scheduler
