@@ -50,8 +50,8 @@ class Machine:
         means: Means | None = None,
         disk: Disk | None = None,
     ) -> None:
-        """`on_end` is called from the machine's own thread, once for each run whose end this process is the first to
-        see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid. A run
+        """`on_end` is called from the machine's own thread (or by `stop`), once for each run whose end this process is
+        the first to see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid. A run
         whose supervisor the machine kept from beginning is told to `on_end` too, with `not_now`: it was not executed,
         and may be started again.
 
@@ -150,8 +150,10 @@ class Machine:
             live = self._live.get(key)
             if live is not None:
                 live.wake()
-            elif self._known(key, directory) is None:
+            elif (known := self._known(key, directory)) is None:
                 self._settle(key, directory, {"stopped": True, "begun": False})
+            elif known.is_over:  # Nobody watched it, so nobody else tells of it.
+                self._on_end(known)
 
     def give_up(self, key: str, why: str) -> RunReport:
         """A run that was never executed never will be: it has failed, for this reason. Raises OSError (disk full)."""
@@ -371,18 +373,16 @@ class Machine:
     def _bury(self, key: str, directory: Path, claim: run_files.Record, words: str) -> RunReport:
         """A run without a supervisor and without a result: kill what is left of it and write down that it is lost."""
         note = "its supervisor was killed, and with it went the knowledge of how it ended"
+        others = {live.supervisor for live in self._live.values()}
         if claim["boot"] != kernel.boot_id():
             note = "the machine was restarted while it ran"
-        elif not (tree.end_orphans(claim["marker"], claim["groups"]) and orphans.end(self._supervisors())):
+        elif not (tree.end_orphans(claim["marker"], claim["groups"]) and orphans.end(others)):
             note += "; some of its processes could not be killed"
         if words:
             note += f" ({sentence_of(words)})"
         cgroups.remove(claim["groups"])
         log.warning("run %s is lost: %s", key, note)
         return self._settle(key, directory, {"lost": True, "note": note})
-
-    def _supervisors(self) -> set[int]:
-        return {live.supervisor for live in self._live.values()}
 
     def _settle(self, key: str, directory: Path, result: run_files.Record) -> RunReport:
         """Write down an end that no supervisor will write. Raises OSError."""

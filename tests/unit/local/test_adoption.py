@@ -206,6 +206,13 @@ def test_a_recycled_pid_is_not_taken_for_the_supervisor(bench: Bench) -> None:
     assert adopted(bench, "a").lost
 
 
+def test_a_loss_that_is_seen_at_an_order_to_stop_is_told(bench: Bench) -> None:
+    """By a supervisor of an earlier service that began late, and died: its job was stopping until the next restart."""
+    forge_claim(bench, "a", boot="another")
+    bench.machine.stop(bench.key("a"), 0)
+    assert [(each.key, each.lost) for each in bench.ends] == [(bench.key("a"), True)]
+
+
 def test_a_restarted_machine_has_lost_its_runs(bench: Bench) -> None:
     """After a restart of the machine even equal pid and start time mean nothing."""
     forge_claim(bench, "a", boot="another")
