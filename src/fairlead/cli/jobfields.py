@@ -191,6 +191,7 @@ def as_options(message: str) -> str:
 
 
 _SENT_AS: Final = {
+    "after": "",
     "resources.memory": "--memory",
     "resources.cpu": "--cpu",
     "resources.gpu": "--gpu",
@@ -202,10 +203,13 @@ _SENT_AS: Final = {
 
 
 def option_of(field: str) -> str:
-    """The option for a field of what is sent, such as `time_limit_ms`; the field itself where it has none."""
+    """The option for a field of what is sent, such as `time_limit_ms`; the field itself where it has none.
+
+    Nothing for `after`, which comes of several: what is said of it names the job.
+    """
     name = field.partition("[")[0]
     found = next((each for each in FIELDS if each.flag and name in (each.sent_as or each.name, each.name)), None)
-    return _SENT_AS.get(name) or (found.flag.split()[0] if found is not None else field)
+    return _SENT_AS.get(name, found.flag.split()[0] if found is not None else field)
 
 
 AFTER: Final = {"after": "started", "after_ok": "ok", "after_any": "any", "after_not_ok": "not-ok"}

@@ -334,7 +334,10 @@ def from_options(stated: dict[str, Any]) -> Described:
     try:
         return describe(stated, _TYPED)
     except Failure as failure:
-        raise wrong_usage(jobfields.as_options(failure.message.removeprefix(f"{_TYPED}: "))) from None
+        said = failure.message.removeprefix(f"{_TYPED}: ")
+        if said.startswith("command: is empty"):  # It was no option.
+            raise wrong_usage(f"{_TYPED}: the command is empty; write it behind --") from None
+        raise wrong_usage(jobfields.as_options(said)) from None
 
 
 def check_command(command: Sequence[str]) -> None:

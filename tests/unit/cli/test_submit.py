@@ -235,6 +235,9 @@ def test_an_option_of_the_job_is_named_as_the_option(
     """Not as a place in the request."""
     service.on("POST", "/jobs", refuse(422, "is too long", field="jobs[0].name"))
     assert run("submit", "--", "true").stderr == "fairlead: --name: is too long\n"
+    service.on("POST", "/jobs", refuse(422, "there is no job '9' to wait for", field="jobs[0].after"))
+    assert run("submit", "--after-ok", "9", "--", "true").stderr == "fairlead: there is no job '9' to wait for\n"
+    assert run("submit", "--", "").stderr == "fairlead: submit: the command is empty; write it behind --\n"
 
 
 def test_what_cannot_start_as_things_are_is_said_at_once(service: Any, run: Callable[..., Any]) -> None:
