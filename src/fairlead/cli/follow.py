@@ -17,7 +17,7 @@ import click
 from fairlead.cli import app, render
 from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of, keys_of
 from fairlead.cli.interrupts import Interrupt, all_at_once
-from fairlead.cli.outputs import Out, Prefixed, Source, last_lines, so_far, target, write
+from fairlead.cli.outputs import Out, Prefixed, Source, is_read, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
 from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
@@ -85,7 +85,8 @@ def logs(
     if arrays and follow and len(known) > 1:
         raise app.wrong_usage(f"logs: follow the parts of {arrays[0]} by themselves, without other jobs")
     if arrays and follow:
-        follow_parts.follow_parts(client, known[0], names)
+        call = partial(follow_parts.follow_parts, client, known[0], names)
+        all_at_once(client, [call], Interrupt(()), is_read=is_read)
     else:
         alone = len(known) == 1 and not arrays
         known = [part for key in known for part in (follow_parts.begun(client, key) if key in arrays else [key])]
@@ -124,7 +125,7 @@ def _print_logs(
                 write(source.out, chunk)
     elif follow:
         try:
-            _follow_all(client, sources)
+            _follow_all(client, sources, is_read=is_read)
         finally:
             for source in sources:
                 write(source.out, b"")
@@ -177,14 +178,20 @@ def _print_so_far(
     return offset
 
 
-def _follow_all(client: Client, sources: Sequence[Source], asked: Interrupt | None = None) -> None:
+def _follow_all(
+    client: Client,
+    sources: Sequence[Source],
+    asked: Interrupt | None = None,
+    *,
+    is_read: Callable[[], bool] | None = None,
+) -> None:
     """Pass on all of them at once, each in its own thread; an error in one is raised here."""
 
     def follow(source: Source) -> None:
         for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
             write(source.out, chunk)
 
-    all_at_once(client, [partial(follow, source) for source in sources], asked or Interrupt(()))
+    all_at_once(client, [partial(follow, source) for source in sources], asked or Interrupt(()), is_read=is_read)
 
 
 def patient_log(client: Client, key: str, stream: Stream, offset: int, attempt: int = 1) -> Iterator[bytes]:

@@ -51,10 +51,17 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
-def all_at_once(client: Client, calls: Sequence[Callable[[], object]], asked: Interrupt) -> None:
+def all_at_once(
+    client: Client,
+    calls: Sequence[Callable[[], object]],
+    asked: Interrupt,
+    *,
+    is_read: Callable[[], bool] | None = None,
+) -> None:
     """Make the calls, each in its own thread, while this one waits and asks; what one of them raises is raised here.
 
-    In the main thread alone: only there signals are heard.
+    In the main thread alone: only there signals are heard. `is_read`: whether anybody still reads what they write;
+    raises BrokenPipeError when nobody does, however long they write nothing.
     """
     happened: SimpleQueue[BaseException | None] = SimpleQueue()
     """One of the calls ended (None), or raised this, or this thread was interrupted."""
@@ -82,6 +89,8 @@ def all_at_once(client: Client, calls: Sequence[Callable[[], object]], asked: In
                 # A signal that comes just before this thread sleeps does not wake it.
                 what = happened.get(timeout=_AWAKE_S)
             except Empty:
+                if is_read is not None and not is_read():
+                    raise BrokenPipeError from None
                 continue
             if what is None:
                 left -= 1

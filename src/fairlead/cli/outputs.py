@@ -6,6 +6,7 @@ passed on when it is whole, and alone.
 
 from __future__ import annotations
 
+import select
 import sys
 import threading
 from collections import deque
@@ -107,3 +108,10 @@ def write(out: Out, content: bytes) -> None:
     """Pass it on at once."""
     out.write(content)
     out.flush()
+
+
+def is_read() -> bool:
+    """Whether anybody can still read standard output: it is no pipe whose reader has gone."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return not any(what & select.POLLERR for _, what in poll.poll(0))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -100,3 +102,24 @@ def test_what_one_raises_is_raised() -> None:
         all_at_once(Any, [lambda: go_on.wait(20), broken], Interrupt(()))  # type: ignore[arg-type]
     go_on.set()
     all_at_once(Any, [], Interrupt(()))  # type: ignore[arg-type]
+
+
+def test_who_writes_nothing_ends_when_nobody_reads() -> None:
+    """`fairlead logs -f 17 | grep -m1 ready` went on until the job wrote again."""
+    go_on = threading.Event()
+    with pytest.raises(BrokenPipeError):
+        all_at_once(Any, [lambda: go_on.wait(20)], Interrupt(()), is_read=lambda: False)  # type: ignore[arg-type]
+    go_on.set()
+
+
+def test_whether_anybody_reads() -> None:
+    """As the kernel says of the pipe."""
+    program = "import sys; from fairlead.cli.outputs import is_read; sys.stdin.read(); sys.exit(10 + is_read())"
+    for reads in (True, False):
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as done:
+            assert done.stdin is not None
+            assert done.stdout is not None
+            if not reads:
+                done.stdout.close()
+            done.stdin.close()
+            assert done.wait(50) == 10 + reads
