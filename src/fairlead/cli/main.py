@@ -6,6 +6,7 @@ module of the command that runs is imported, so that `fairlead ls` starts at onc
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -158,6 +159,10 @@ def _replace_closed_streams() -> None:
 def run() -> None:
     """Entry point of the command."""
     _replace_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # As standard error: names have letters that a locale has not.
     app(prog_name="fairlead")
 
 

@@ -198,6 +198,15 @@ def test_a_reader_that_has_gone_is_no_failure() -> None:
     assert (process.returncode, told) == (0, b"")
 
 
+def test_letters_that_the_locale_has_not_are_shown_as_numbers(service: Any, socket_path: str) -> None:
+    """One job with such a name kept everybody from listing any."""
+    service.add("7", name="zäh")
+    environ = os.environ | {"FAIRLEAD_SOCKET": socket_path, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-m", "fairlead.cli.main", "ls"], env=environ, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"z\\xe4h" in done.stdout
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_are_no_failure(closed: str, service: Any, socket_path: str) -> None:
     """Of what a daemon starts, for example; nor is what is printed written into a file that took such a number."""
