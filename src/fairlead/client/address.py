@@ -55,6 +55,7 @@ class Address(msgspec.Struct, frozen=True):
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
+            (parts.hostname or "").encode("idna")  # As whoever looks it up does: an empty part is no address either.
         except ValueError:
             raise Misconfigured(f"{url!r} is not an address; {example}") from None
         if (

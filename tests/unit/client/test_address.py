@@ -50,7 +50,13 @@ def test_urls_may_leave_out_what_is_usual(url: str, shown: str) -> None:
     assert str(Address.of_url(url)) == shown
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://x:y", "http://u:p@x", "http://x/?q=1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://x", "http://", "http://x:99999", "http://x:y", "http://u:p@x", "http://x/?q=1"),
+        *("http://a..b", "https://.a", f"http://{'a' * 64}"),
+    ],
+)
 def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
     """The sentence shows one."""
     with pytest.raises(Misconfigured, match=r"http://127\.0\.0\.1:9080"):
