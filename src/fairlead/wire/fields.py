@@ -197,6 +197,8 @@ def cores(thousandths: int) -> int | float:
 
 def tags(given: dict[str, str]) -> dict[str, str]:
     """Tags that a user may set. Raises `ValueError`."""
+    if "" in given:
+        raise ValueError("a tag needs a name")
     for name, value in given.items():
         if name in _RESERVED_TAGS:
             raise ValueError(f"the tag {name!r} is reserved for the service; choose another name")

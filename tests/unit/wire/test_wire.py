@@ -83,6 +83,7 @@ def test_each_shape_says_what_it_is(shape: type[Shape]) -> None:
     [
         ('{"jobs": [{"command": ["a"], "labels": {"ok": "x", "bad": 3}}]}', "jobs[0].labels.bad", "a text, not 3"),
         ('{"jobs": [{"command": ["a"], "tags": {"%s": "x"}}]}' % ("n" * 300), "jobs[0].tags.nnn", "at most 256 char"),
+        ('{"jobs": [{"command": ["a"], "tags": {"": "x"}}]}', "jobs[0].tags", "a tag needs a name"),
         ('{"jobs": [{"command": ["a", "b\\u0000"]}]}', "jobs[0].command[1]", "NUL"),
         ('{"jobs": [{"command": ["a", "\\ud800"]}]}', "jobs[0].command[1]", "surrogate"),
         ('{"jobs": [{"command": ["a"], "ports": ["80", "x"]}]}', "jobs[0].ports[1]", "is no port; write 8080"),
