@@ -17,7 +17,7 @@ from testbed.answering import made
 from fairlead.client.errors import ClientError, NoService, Refused
 from fairlead.web.forecasts import _Forecasts, line_forecast
 from fairlead.web.frame import Page
-from fairlead.web.job_acts import _Acts
+from fairlead.web.job_acts import _Acts, buttons
 from fairlead.web.job_page import _Job
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
@@ -258,3 +258,21 @@ async def test_a_time_limit_of_nothing_is_none(typed: str, said: str) -> None:
 
     page = cast(Page, SimpleNamespace(viewer=SimpleNamespace(client=SimpleNamespace(change=change))))
     assert await _Acts(page, "7").limit({"limit": typed}) == said
+
+
+@pytest.mark.parametrize(
+    ("waiting", "held", "shown"),
+    [
+        (0, 0, []),
+        (3, 0, ["hold", "priority"]),
+        (0, 3, ["release", "priority"]),
+        (1, 2, ["release", "hold", "priority"]),
+    ],
+)
+def test_parts_that_wait_can_be_held_and_moved_up_while_others_run(waiting: int, held: int, shown: list[str]) -> None:
+    """The page of an array of which one part ran had no button for those that waited."""
+    parts = made(Parts, waiting=waiting, held=held, running=1)
+    job = made(JobDetails, key="7", state="running", parts=parts, held_by="ann" if held else "", command=["true"])
+    html = buttons(job, cast(Viewer, SimpleNamespace(is_admin=False)))
+    assert [act for act in ("release", "hold", "priority") if f'data-act="{act}"' in html] == shown
+    assert 'data-act="suspend"' in html

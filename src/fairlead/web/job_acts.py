@@ -22,19 +22,8 @@ from fairlead.wire.jobs import JobDetails
 def buttons(job: JobDetails, viewer: Viewer) -> Html:
     """The buttons of a job in its state."""
     key, shown = job.key, []
-    if job.state == "waiting":
-        if job.held_by:
-            shown.append(act_button("Release", "release"))
-        else:
-            shown.append(act_button("Hold", "hold", confirm=f"Keep job {key} from starting until it is released?"))
-        shown += [
-            _field("Priority", "priority", "priority", str(job.priority), "number"),
-            _field("Queue", "move", "queue", job.queue),
-            change_form(job),
-        ]
-        if viewer.is_admin:
-            words = "Keep no room for it" if job.reserved else "Keep the next room for it"
-            shown.append(act_button(words, "reserve", on="" if job.reserved else "1"))
+    if job.state == "waiting" or (job.parts is not None and job.parts.waiting + job.parts.held):
+        shown += _while_it_waits(job, viewer)
     if job.state == "running":
         shown.append(act_button("Suspend", "suspend", confirm=f"Let job {key} stand still? It keeps its room."))
         shown.append(act_button("Requeue", "requeue", confirm=f"Stop job {key} and let it wait again?"))
@@ -56,6 +45,22 @@ def buttons(job: JobDetails, viewer: Viewer) -> Html:
     attach = f"fairlead attach {key}"
     sit = div("Its terminal: ", code(attach), " ", button("Copy", data_copy=attach), class_="quiet small")
     return joined(div(shown, class_="acts"), sit if job.terminal and job.state == "running" else None)
+
+
+def _while_it_waits(job: JobDetails, viewer: Viewer) -> list[Html]:
+    """Of a job that waits, or of an array of which parts wait, whatever the others do."""
+    shown = [act_button("Release", "release")] if job.held_by else []
+    if not job.held_by or (job.parts is not None and job.parts.waiting):
+        shown.append(act_button("Hold", "hold", confirm=f"Keep job {job.key} from starting until it is released?"))
+    shown += [
+        _field("Priority", "priority", "priority", str(job.priority), "number"),
+        _field("Queue", "move", "queue", job.queue),
+        change_form(job),
+    ]
+    if viewer.is_admin:
+        words = "Keep no room for it" if job.reserved else "Keep the next room for it"
+        shown.append(act_button(words, "reserve", on="" if job.reserved else "1"))
+    return shown
 
 
 def _field(words: str, act: str, name: str, value: str, kind: str = "text", placeholder: str = "") -> Html:
