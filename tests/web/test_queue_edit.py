@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import yaml
+from testbed.answering import made
 
-from fairlead.web.queue_edit import NotThere, with_value
+from fairlead.client.errors import NoService
+from fairlead.web.frame import Page
+from fairlead.web.live import Live
+from fairlead.web.queue_edit import NotThere, value_of, with_value
+from fairlead.web.queues_page import _Queues
+from fairlead.web.viewer import Viewer
+from fairlead.wire.cluster import Queue
 
 FILE = """\
 # Ours.
@@ -87,3 +98,42 @@ def test_a_file_that_the_service_takes_is_taken() -> None:
     assert changed == ODD.replace('"2"', "7")
     with pytest.raises(NotThere, match="by hand"):
         with_value(ODD, "root", ("properties", "priority.offset"), "7")
+
+
+@pytest.mark.parametrize(
+    ("path", "keys", "value"),
+    [
+        ("root.batch", ("resources", "max", "vcore"), "4"),
+        ("root.teams", ("properties", "priority.fence"), "true"),
+        ("root.teams", ("properties", "priority.offset"), ""),
+        ("root.batch", ("properties", "priority.offset"), ""),
+        ("root.batch", ("resources",), ""),
+        ("root.made", ("properties", "priority.offset"), ""),
+    ],
+)
+def test_what_the_file_says_is_read(path: str, keys: tuple[str, ...], value: str) -> None:
+    assert value_of(FILE, path, keys) == value
+    assert value_of("{", path, keys) == ""
+
+
+@pytest.mark.parametrize(("file", "shown"), [('{priority.offset: "-1000"}', "-1000"), ("{}", "0"), (None, None)])
+async def test_the_slider_of_the_offset_stands_where_the_file_has_it(file: str | None, shown: str | None) -> None:
+    """It stood at 0, as if that were so now; who may not read the file has none."""
+
+    async def config() -> object:
+        if file is None:
+            raise NoService("no")
+        queues = f"[{{name: root, queues: [{{name: a, properties: {file}}}]}}]"
+        return SimpleNamespace(text=f"partitions: [{{name: default, queues: {queues}}}]")
+
+    async def trees(*_: object) -> list[Queue]:
+        a = made(Queue, path="root.a", max=None, children=[])
+        return [made(Queue, path="root", max={"cpu": 4}, children=[a])]
+
+    viewer = cast(Viewer, SimpleNamespace(client=SimpleNamespace(config=config)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlead.web.queues_page.trees_of", trees)
+        form = await _Queues(viewer, Live(), cast(Page, None), "root.a").form()
+    found = re.search(r'min="(\S+)" max="(\S+)" step="1" value="(\S+)" data-act="suppose" data-what="offset"', form)
+    assert (found[3] if found else None) == shown
+    assert found is None or int(found[1]) <= int(found[3]) <= int(found[2])

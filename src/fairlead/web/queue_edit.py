@@ -35,6 +35,18 @@ def with_value(text: str, queue: str, keys: Sequence[str], value: str) -> str:
         raise NotThere(f"{keys[0]} of {queue} cannot be set there; write it into the file by hand") from error
 
 
+def value_of(text: str, queue: str, keys: Sequence[str]) -> str:
+    """What the file says there; empty: nothing, or it has no such queue."""
+    try:
+        root = yaml_node(text)
+    except YamlError:
+        return ""
+    found: Any = root
+    for step in [*(_path(root, queue.lower().split(".")) or ()), *keys]:
+        found = found.value[step] if isinstance(step, int) else _value(found, step)
+    return str(found.value) if isinstance(found, yaml.ScalarNode) else ""
+
+
 def _path(root: Any, names: Sequence[str]) -> edit.Path | None:
     """The place of a queue in the first partition that has it."""
     for number, partition in _entries(root, "partitions"):

@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 
 from fastapi import Request
 
+from fairlead.client.errors import ClientError
 from fairlead.web.colours import Colours, trees_of
 from fairlead.web.frame import Given, Page, Row, act_button, table
 from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, span
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
-from fairlead.web.queue_edit import with_value
+from fairlead.web.queue_edit import value_of, with_value
 from fairlead.web.stairs import meter
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import amount, amounts, counted, short_queue
@@ -126,13 +127,25 @@ class _Queues:
             self._slider(f"Maximum of {name}", f"max-{name}", (queue.max or {}).get(name, most), most, name)
             for name, most in whole.items()
         ]
-        tried = self._tried.get("offset", "0")
-        fields.append(self._slider("Priority offset", "offset", int(tried), OFFSET_REACH, "", least=-OFFSET_REACH))
+        if (offset := await self._offset()) is not None:
+            reach = max(OFFSET_REACH, abs(offset))
+            fields.append(self._slider("Priority offset", "offset", offset, reach, "", least=-reach))
         return joined(
             p("Queue ", element("strong", short_queue(queue.path)), " as it is now; drag one, and let go."),
             div(fields, class_="sliders"),
             div(self._answer, aria_live="polite"),
         )
+
+    async def _offset(self) -> int | None:
+        """The priority offset in the queue file; None: whoever looks may not read that."""
+        try:
+            current = await self.viewer.client.config()
+        except ClientError:
+            return None
+        try:
+            return int(value_of(current.text, self.chosen, OFFSET))
+        except ValueError:
+            return 0
 
     def _slider(
         self, words: str, name: str, value: int | float, most: int | float, resource: str, *, least: int = 0
