@@ -210,6 +210,7 @@ def _apply(partition: Partition, parent: Queue, name: str, spec: QueueSpec) -> N
 def _drain(partition: Partition, queue: Queue) -> None:
     """A queue of the file that is no longer in it takes nothing new and leaves when it is empty; so do those below."""
     if not queue.managed:
+        _hand_template_on(queue)
         return
     if queue.state is not QueueState.DRAINING:
         queue.state = QueueState.DRAINING
@@ -217,6 +218,14 @@ def _drain(partition: Partition, queue: Queue) -> None:
         queue_removal.clean_later(partition)
     for child in queue.children.values():
         _drain(partition, child)
+
+
+def _hand_template_on(made: Queue) -> None:
+    """A parent that placement made has the template of its own parent, which may be another one now."""
+    if made.parent is not None and not made.is_leaf:
+        made.template = made.parent.template
+        for child in made.children.values():
+            _hand_template_on(child)
 
 
 def clean_queues(partition: Partition) -> None:

@@ -209,6 +209,15 @@ def test_an_inherited_template_follows_the_parents() -> None:
     assert queue(s, "root.a.b.c").max_applications == 2
 
 
+def test_a_parent_that_placement_made_follows_too() -> None:
+    """What is made below it from now on has the template of the file in force, not that of when it was made."""
+    s = start(leaf("a", parent=True, childtemplate={"maxapplications": 1}))
+    submit(s, "x", "root.a.made.deep.one")
+    configure(s, spec(leaf("a", parent=True, childtemplate={"maxapplications": 2})))
+    submit(s, "y", "root.a.made.deep.two")
+    assert [queue(s, f"root.a.made.deep.{name}").max_applications for name in ("one", "two")] == [1, 2]
+
+
 def test_an_empty_leaf_may_become_a_parent_and_back() -> None:
     """Work goes to whatever is a leaf."""
     s = start(leaf("a"), nodes=1)
