@@ -97,7 +97,8 @@ def _dump_attempts(partition: Partition) -> list[list[Any]]:
     """When batches may have others stopped by guarantee, where their asks do not say it: long ones wait longer."""
     if partition.spec.preemption.rule != "guarantee":
         return []
-    batches = [batch for app in partition.applications.values() for batch in app.batches.values() if len(batch) > 1]
+    # In the order of the line: that in which they were made is another one after a restart.
+    batches = [batch for app in partition.applications.values() for batch in app.line if len(batch) > 1]
     return [[*_name(batch.head), batch.attempt_ms, batch.oldest_ms] for batch in batches if _differs(batch)]
 
 

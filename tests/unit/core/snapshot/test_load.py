@@ -197,6 +197,20 @@ def test_victims_that_have_left_are_not_written() -> None:
     assert _again(s) == s.dump()
 
 
+def test_what_was_made_first_and_is_not_first_in_line_is_written_in_order() -> None:
+    """Of two sizes the one that came first is asked for later by now: the state is the same text after a restart."""
+    s = _one_queue(PreemptionSpec())
+    s.handle(AddApplication(ApplicationSpec(id="a", queue="root.a")), 1)
+    for now_ms, keys in enumerate((["b0", "s0"], ["s1", "s2", "b1", "b2"])):
+        sizes = [Resources({"vcore": 2 if key[0] == "b" else 1}) for key in keys]
+        asks = (AskSpec(application="a", key=key, resources=size) for key, size in zip(keys, sizes, strict=True))
+        s.handle(AddAsks(tuple(asks)), 1 + now_ms)
+    s.handle(Release("a", "b0"), 2)
+    s.handle(Release("a", "s0"), 2)
+    assert len(s.dump()["partitions"][0]["attempts"]) == 2
+    assert _again(s) == s.dump()
+
+
 def _one_queue(preemption: PreemptionSpec) -> Scheduler:
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
