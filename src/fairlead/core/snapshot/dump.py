@@ -98,13 +98,15 @@ def _dump_attempts(partition: Partition) -> list[list[Any]]:
     if partition.spec.preemption.rule != "guarantee":
         return []
     # In the order of the line: that in which they were made is another one after a restart.
-    batches = [batch for app in partition.applications.values() for batch in app.line if len(batch) > 1]
-    return [[*_name(batch.head), batch.attempt_ms, batch.oldest_ms] for batch in batches if _differs(batch)]
+    batches = [batch for app in partition.applications.values() for batch in app.line if _differs(batch)]
+    return [[*_name(batch.head), batch.attempt_ms, batch.oldest_ms] for batch in batches]
 
 
 def _differs(batch: Batch) -> bool:
-    """Whether its times are others than its asks say. One that may never try finds that again."""
-    is_later = batch.app.first_attempt_ms(batch) < batch.attempt_ms < NEVER_MS
+    """Whether its times are others than its asks say. One that may never try finds that again, and of one ask alone it
+    says itself when it tried last.
+    """
+    is_later = len(batch) > 1 and batch.app.first_attempt_ms(batch) < batch.attempt_ms < NEVER_MS
     return is_later or batch.oldest_ms < min(ask.created_ms for ask in batch.asks)
 
 

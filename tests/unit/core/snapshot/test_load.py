@@ -211,6 +211,20 @@ def test_what_was_made_first_and_is_not_first_in_line_is_written_in_order() -> N
     assert _again(s) == s.dump()
 
 
+def test_what_is_left_of_a_batch_is_as_old_after_a_restart() -> None:
+    """Of two that are alike the older one was withdrawn: another one comes, and both states are the same again."""
+    s = _one_queue(PreemptionSpec())
+    s.handle(AddApplication(ApplicationSpec(id="a", queue="root.a")), 1)
+    asks = [AskSpec(application="a", key=f"k{n}", resources=Resources({"vcore": 1})) for n in range(3)]
+    s.handle(AddAsks((asks[0],)), 1)
+    s.handle(AddAsks((asks[1],)), 2)
+    s.handle(Release("a", "k0"), 3)
+    again = Scheduler.load(json.loads(json.dumps(s.dump())))
+    for each in (s, again):
+        each.handle(AddAsks((asks[2],)), 4)
+    assert s.dump() == again.dump()
+
+
 def _one_queue(preemption: PreemptionSpec) -> Scheduler:
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
