@@ -17,6 +17,7 @@ import numpy as np
 from fairlead.core.books.topology_counts import NOWHERE, Counts, TallyIndex
 from fairlead.core.model.constraints import WEIGHT_OF_REQUIRED
 from fairlead.core.model.matching import Selector, matches
+from fairlead.core.model.resources import INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +88,8 @@ def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None 
         points += weight * liked
     if spec is not None and spec.images and (has := table.images.points(spec.images)) is not None:
         points += OF_IMAGES * has
-    most: Mask = points == points[mask].max(initial=0)
+    # Below 0 as well: of nodes that are all disliked one is still the best.
+    most: Mask = points == points[mask].max(initial=INT64_MIN)
     return mask & most
 
 

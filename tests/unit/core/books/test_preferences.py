@@ -40,6 +40,16 @@ def test_a_liked_node_comes_first_and_another_will_do() -> None:
     assert c.fill("two", 4, where=LIKES_SSD) == "n1"
 
 
+def test_where_all_nodes_are_disliked_the_least_disliked_will_do() -> None:
+    """It does not wait: a preference keeps nothing off a node."""
+    c = cluster()
+    hdd = (Requirement("disk", "In", ("hdd",)),)
+    dislikes = Constraints(preferred_nodes=(PreferredNodes(-5, hdd), PreferredNodes(-9, SSD)))
+    assert c.fill("one", 4, where=dislikes) == "n1"
+    assert c.fill("two", 4, where=dislikes) == "n2"
+    assert c.fill("three", 4, where=dislikes) == "n3"
+
+
 @pytest.mark.plain
 def test_where_no_node_has_room_constraints_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take several times as long as room, and on a full cluster many find none, one after the other."""
