@@ -130,7 +130,7 @@ def warn_misnamed(found: Findings, at: str, names: Iterable[str]) -> None:
 
 
 def check_amounts(found: Findings, queue: PlacedQueue) -> None:
-    """Warns of a maximum or guarantee that has no effect: of misnamed resources, or with all values 0."""
+    """Warns of a maximum, guarantee or template without effect: of misnamed resources, with all values 0, of a leaf."""
     template = queue.spec.child_template
     given = [("resources.max", queue.spec.max), ("resources.guaranteed", queue.spec.guaranteed)]
     if template:
@@ -138,6 +138,12 @@ def check_amounts(found: Findings, queue: PlacedQueue) -> None:
             ("childtemplate.resources.max", template.max),
             ("childtemplate.resources.guaranteed", template.guaranteed),
         ]
+        if not (queue.children or queue.spec.parent):
+            found.warn(
+                f"{queue.path}.childtemplate",
+                f"{queue.full_name} is a leaf: nothing is made below it, so the template counts for nothing; write "
+                "parent: true, or what it says at the queue itself",
+            )
     for key, limits in given:
         warn_misnamed(found, f"{queue.path}.{key}", dict(limits or ()))
         if limits and not limits.is_set:

@@ -59,6 +59,16 @@ def test_a_warning_says_so() -> None:
     assert load_text(text).partitions[0].root.properties == {"priority.offset": "abc"}
 
 
+def test_a_child_template_of_a_leaf_is_warned_about() -> None:
+    """Nothing is made below it: somebody forgot `parent: true`."""
+    queue = "{name: a, childtemplate: {resources: {max: {vcore: 1}}}"
+    text = f"partitions: [{{queues: [{{name: root, queues: [{queue}}}]}}]}}]"
+    (problem,) = check_text(text)
+    assert (problem.severity, problem.path) == (WARNING, "partitions[0].queues[0].queues[0].childtemplate")
+    assert "parent: true" in problem.message
+    assert not check_text(text.replace("name: a,", "name: a, parent: true,"))
+
+
 def test_check_finds_what_load_raises() -> None:
     """The same list, without an exception."""
     assert check_text(BROKEN, "q.yaml") == problems_of(BROKEN)
