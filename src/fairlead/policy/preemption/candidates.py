@@ -22,7 +22,15 @@ from fairlead.core.model.resources import Book
 from fairlead.policy.order.effective_priority import Reach, rank
 from fairlead.policy.order.victim_index import Most, leaves_for_others
 from fairlead.policy.preemption.bound import Bound
-from fairlead.policy.preemption.protection import in_time, is_spared, least_above, overdrawn, within, within_guarantees
+from fairlead.policy.preemption.protection import (
+    in_time,
+    is_spared,
+    least_above,
+    overdrawn,
+    reaches_later,
+    within,
+    within_guarantees,
+)
 
 NONE_LATER = 2**62
 
@@ -50,7 +58,7 @@ class Candidates:
         """Queues of its own whose guarantee has no room for it, each with what it leaves; below 0: missing."""
         self._above: dict[Queue, dict[str, int]] = {}
         """By how much queues are above their guarantees, as far as it was asked."""
-        self._far: dict[bool, list[Ask]] = {}
+        self._far: dict[tuple[bool, bool], list[Ask]] = {}
 
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
@@ -71,7 +79,10 @@ class Candidates:
         """
         found = [a for a in node.allocations if self._may_go(a)]
         if self.above:
-            found += [a for a in self._elsewhere(among_own) if a.node is not node]
+            far = self._elsewhere(among_own)
+            if len(in_time(self.partition, self.ask, far, node)) < len(far):
+                self.is_late, far = True, self._elsewhere(among_own, soon=True)
+            found += [a for a in far if a.node is not node]
         count, found = len(found), sorted(in_time(self.partition, self.ask, found, node), key=self._importance)
         self.is_late = self.is_late or len(found) < count
         kept = dict.fromkeys(self._within_guarantees(found[::-1], among_own)[::-1])
@@ -123,17 +134,18 @@ class Candidates:
         unguarded = [q for q in lineage if q not in self._own or (among_own and self._own[q])]
         return within_guarantees(self.partition, work, unguarded, self._above)
 
-    def _elsewhere(self, among_own: bool) -> list[Ask]:
+    def _elsewhere(self, among_own: bool, soon: bool = False) -> list[Ask]:
         """Work on any node that would make room under the maxima that lack it: no more than that takes, the least
-        important first.
+        important first. `soon`: only such as leaves before the ask would reach into one more window.
         """
-        if among_own in self._far:
-            return self._far[among_own]
+        if (among_own, soon) in self._far:
+            return self._far[among_own, soon]
         everywhere = (a for node in self.partition.nodes.nodes.values() for a in node.allocations)
         found = [a for a in everywhere if any(bound.holds(a) for bound in self.above) and self._may_go(a)]
+        found = [a for a in found if not (soon and reaches_later(self.partition, self.ask, [a]))]
         found.sort(key=self._importance, reverse=True)
         found = self._within_guarantees(within(overdrawn(self.partition, found), found), among_own)
-        far = self._far[among_own] = []
+        far = self._far[among_own, soon] = []
         bounds = [bound.copy() for bound in self.above]
         for victim in found:
             if all(bound.is_kept for bound in bounds):

@@ -189,3 +189,17 @@ def test_it_goes_for_one_that_is_over_earlier_where_a_maximum_is_in_the_way(way:
     queue = c.preemptor.get("queue", "root.b").replace("root", "root.p")
     assert c.hi(queue=queue, where=only_on("n2")) == []
     assert c.hi("short", time_limit_ms=HOUR // 2, queue=queue, where=only_on("n2")) == ["low"]
+
+
+@pytest.mark.parametrize("way", [way for way, (_, _, more) in WAYS.items() if "tags" not in more])
+def test_other_work_that_leaves_in_time_goes_instead_where_a_maximum_is_in_the_way(way: str) -> None:
+    """Each runs on a node that no window keeps free."""
+    properties = {"resource.group": "true", "preemption.delay": "1s"}
+    leaves = tuple(QueueSpec(name=name, properties={"preemption.delay": "1s"}, guaranteed=cores(4)) for name in "bc")
+    p = QueueSpec(name="p", max=cores(8), queues=(QueueSpec(name="a"), *leaves), parent=True, properties=properties)
+    c = Course(way, p, n1=4, n2=4, n3=4)
+    c.low("quick", 4, 0, queue="root.p.a", where=only_on("n3"))
+    c.low("slow", 4, 60_000, queue="root.p.a", where=only_on("n1"))
+    c.window(40_000, "n2")
+    queue = c.preemptor.get("queue", "root.b").replace("root", "root.p")
+    assert c.hi(queue=queue, where=only_on("n2")) == ["quick"]
