@@ -94,7 +94,7 @@ class Explainer:
         reason = self._driver.scheduler.why(known.application, uid, informer.partition)
         if reason is None:
             return
-        text = reason.sentence()
+        text = informer.pod_store.with_names(reason.sentence())
         told = self._told.get(uid)
         if told is not None and told[0] == reason.code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
             return

@@ -5,6 +5,7 @@ Decides nothing. Invariant: a pod is in at most one of waiting and placed, and o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -23,6 +24,10 @@ from fairlead.kubernetes.translate.pods import (
     not_understood,
     own_claims_of,
     seconds,
+)
+
+_IDENTITY = re.compile(
+    r"(?:([A-Za-z0-9][A-Za-z0-9._-]*)/)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 )
 
 
@@ -159,6 +164,18 @@ class PodStore:
         """A text about a pod with its name, or its job's, in place of its identity."""
         known = self.by_uid.get(uid)
         return text.replace(uid, str(known.name.stands_for or known.name)) if known is not None else text
+
+    def with_names(self, text: str) -> str:
+        """A text with the names of all pods in place of their identities, and of these after their applications."""
+
+        def name(found: re.Match[str]) -> str:
+            known = self.by_uid.get(found[2])
+            if known is None:
+                return found[0]
+            before = "" if not found[1] or found[1] == known.application else f"{found[1]}/"
+            return before + str(known.name)
+
+        return _IDENTITY.sub(name, text)
 
     def size(self, application: str) -> int:
         """How many pods an application has, stand-ins among them."""

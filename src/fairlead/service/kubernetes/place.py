@@ -7,7 +7,6 @@ books stand still. Invariant: routes only read; whatever takes long is answered 
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,9 +50,6 @@ LARGE = 1_000
 STUCK_S = 60.0
 """A scheduler that has not had a turn for so long does not live any more."""
 GAP = "a scheduler on a cluster keeps no events; /ws/v1/events/batch has the newest records"
-_NAMED = re.compile(
-    rb"(?:([A-Za-z0-9][A-Za-z0-9._-]*)/)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,17 +244,10 @@ class ClusterPlace(Place):
 
     def encode(self, content: Any) -> bytes:
         """With pods by namespace and name instead of by their identity."""
-        control_loop = self.controller.control_loop
-        known_pods = control_loop.driver.informer.pod_store.by_uid if control_loop is not None else {}
-
-        def name(found: re.Match[bytes]) -> bytes:
-            known = known_pods.get(found[2].decode())
-            if known is None:
-                return found[0]
-            before = b"" if not found[1] or found[1].decode() == known.application else found[1] + b"/"
-            return before + str(known.name).encode()
-
-        return _NAMED.sub(name, msgspec.json.encode(content))
+        control_loop, written = self.controller.control_loop, msgspec.json.encode(content)
+        if control_loop is None:
+            return written
+        return control_loop.driver.informer.pod_store.with_names(written.decode()).encode()
 
     def end_streams(self) -> None:
         """Before the end, or nobody would ever be done."""
