@@ -47,6 +47,7 @@ def test_a_node_that_comes_closest_is_named_with_what_it_keeps() -> None:
 def test_without_an_open_node_no_node_is_named() -> None:
     """All are drained."""
     assert NoNodeHasRoom({"vcore": 1000}, {}, "", 0, 2).sentence() == "needs cpu 1; none of 2 nodes takes new work"
+    assert NoNodeHasRoom({"vcore": 1000}, {}, "", 0, 1).sentence() == "needs cpu 1; the only node takes no new work"
 
 
 def test_the_filters_that_keep_it_off_are_counted() -> None:
