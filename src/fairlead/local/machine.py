@@ -51,9 +51,9 @@ class Machine:
         disk: Disk | None = None,
     ) -> None:
         """`on_end` is called from the machine's own thread (or by `stop`), once for each run whose end this process is
-        the first to see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its pid. A run
-        whose supervisor the machine kept from beginning is told to `on_end` too, with `not_now`: it was not executed,
-        and may be started again.
+        the first to see, unless `start` or `adopt` has returned that end already; `on_begin` when a started run has its
+        pid. A run whose supervisor the machine kept from beginning is told to `on_end` too, with `not_now`: it was not
+        executed, and may be started again.
 
         `gpus`: device numbers, instead of those found. `capacity`: `vcore` (thousandths), `memory` (bytes) and other
         amounts, instead of those found. `processes`: the bound of a run that names none; 0: no bound. `means`: instead
