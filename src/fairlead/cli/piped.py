@@ -8,9 +8,11 @@ that a restart of the service loses and doubles none; the job reads the end of i
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import sys
+import termios
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,14 @@ def source_of(address: Address, body: dict[str, Any]) -> int | None:
     except (OSError, ValueError):
         return None
     return number if stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode) else None
+
+
+def is_left_unread() -> bool:
+    """Whether something was piped in. What a job that has no such input leaves there is for nobody."""
+    try:
+        return stat.S_ISFIFO(os.fstat(0).st_mode) and any(fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -52,6 +52,10 @@ def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **
         env = {"TERM": os.environ.get("TERM") or "xterm", **job.body.get("env", {})}
         job.body.update(terminal=True, env=env)
     source = piped.source_of(client.address, job.body)
+    if source is None and not pty and not job.body.get("stdin") and piped.is_left_unread():
+        complain(
+            "run: the job does not read what is piped in (docs/interactive.md says when); `< /dev/null` if so meant"
+        )
     with piped.passed_on(source) if source is not None else nullcontext() as path:
         if path is not None:
             job.body["stdin"] = path
