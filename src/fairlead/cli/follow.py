@@ -7,6 +7,7 @@ Invariant: every byte of output is passed on once, in order, even if the service
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0
 """How long a command that waits puts up with a service that does not answer (it may be restarting)."""
 _POLL_S = (0.05, 0.1, 0.2, 0.4)
+_saying = threading.Lock()
+"""Held by who has said that the service cannot be reached, until it can."""
 _T = TypeVar("_T")
 
 
@@ -222,19 +225,25 @@ def patient_log(client: Client, key: str, stream: Stream, offset: int, attempt: 
 
 
 def patiently(call: Callable[[], _T]) -> _T:
-    """The result of a call that may be repeated, tried for `PATIENCE_S` while the service cannot be reached."""
+    """The result of a call that may be repeated, tried for `PATIENCE_S` while the service cannot be reached.
+
+    Of several threads that meet with that one says it.
+    """
     deadline = time.monotonic() + PATIENCE_S
     told = False
-    while True:
-        try:
-            return call()
-        except Unreachable as problem:
-            if time.monotonic() > deadline:
-                raise
-            if not told:
-                app.complain(f"{problem.message} Trying for {PATIENCE_S:.0f} s.")
-                told = True
-            time.sleep(0.5)
+    try:
+        while True:
+            try:
+                return call()
+            except Unreachable as problem:
+                if time.monotonic() > deadline:
+                    raise
+                if not told and (told := _saying.acquire(blocking=False)):
+                    app.complain(f"{problem.message} Trying for {PATIENCE_S:.0f} s.")
+                time.sleep(0.5)
+    finally:
+        if told:
+            _saying.release()
 
 
 def wait_for(client: Client, keys: Sequence[str], *, copy: bool, output: str, name_failures: bool = False) -> int:

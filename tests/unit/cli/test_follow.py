@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from fairlead.cli import follow, follow_parts, outputs
 from fairlead.cli.follow import exit_status, how_it_ended
 from fairlead.cli.outputs import Prefixed, last_lines
 from fairlead.client import Client
+from fairlead.client.errors import Unreachable
 from fairlead.wire.jobs import JobDetails
 
 
@@ -283,3 +286,21 @@ def test_the_last_lines_are_the_same_in_whatever_pieces_they_come(size: int) -> 
     for piece in [*pieces, b""]:
         lines.write(piece)
     assert out.getvalue() == b"1: a\n1: \n1: bc\n1: def\n"
+
+
+def test_of_several_outputs_one_says_that_the_service_is_away(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both outputs of a job are followed at once, and it was said for each."""
+    away = threading.Barrier(2)
+
+    def twice(calls: list[int]) -> None:
+        calls.append(1)
+        away.wait(20)
+        if len(calls) < 2:
+            raise Unreachable("nobody listens there.")
+
+    threads = [threading.Thread(target=lambda: follow.patiently(partial(twice, []))) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert capsys.readouterr().err.count("Trying for") == 1
