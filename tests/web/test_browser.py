@@ -209,6 +209,14 @@ def test_a_phone_and_the_dark_are_as_usable(service: PagesService, chromium: Any
     clear(service)
 
 
+def test_a_long_name_in_one_word_stays_within_the_page(service: PagesService, watched: Watched) -> None:
+    """Beside the line it reached out of its panel, and made the page half as wide again."""
+    key = service.submit("sleep", "100", name="x" * 120)
+    watched.page.locator(f'#p-runs [data-k="{key}"]').wait_for()
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 1400
+    clear(service)
+
+
 def test_a_stranger_signs_in_with_a_token_and_out_again(service: PagesService, chromium: Any) -> None:
     context = chromium.new_context()
     page = context.new_page()

@@ -149,8 +149,9 @@ def _arc(victim: tuple[float, float, float], by: Run, spots: dict[int, tuple[flo
 
 
 def legend() -> Html:
-    """What arcs and fading mean."""
+    """What arcs and edges mean."""
     return span(
-        "A curve leads from what was stopped (dashed) to what it made room for. Colours are those of the queues.",
+        "A curve leads from what was stopped (dashed) to what it made room for. What failed has a red edge. "
+        "Colours are those of the queues.",
         class_="quiet small",
     )
