@@ -309,6 +309,17 @@ def test_unknown_keys_and_paths_have_the_shape_of_errors(served: Any) -> None:
     assert served.call("DELETE", "/api/v1/openapi.json").headers["allow"] == "GET, HEAD"
 
 
+def test_head_is_answered_as_get_is(served: Any) -> None:
+    """What watches a service asks so; it was answered with 405. What has no end has no HEAD."""
+    for path in ("/healthz", "/api/v1/jobs", "/api/v1/jobs/999999", "/metrics", "/"):
+        got, head = served.call("GET", path), served.call("HEAD", path)
+        assert (head.status, head.body) == (got.status, b"")
+        assert head.headers["content-length"] == str(len(got.body)) or path == "/metrics"
+        assert head.headers.get("content-type") == got.headers.get("content-type")
+    for path in ("/api/v1/events", "/api/v1/jobs/1/logs?follow=1", "/api/v1/jobs/1/terminal", "/api/v1/whatif"):
+        assert served.call("HEAD", path).status == 405
+
+
 def test_a_link_in_the_place_of_the_output_is_not_followed(served: Any) -> None:
     """The service may have more rights than the user who put it there."""
     key = served.submit("/bin/echo", "mine")

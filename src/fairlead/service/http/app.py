@@ -102,6 +102,7 @@ def make_app(place: Place) -> FastAPI:
     app.add_middleware(Bounded)
     app.add_middleware(Front, known=tuple(yunikorn.known()))
     app.add_middleware(Turns, user_of=place.user_of)
+    app.add_middleware(Heads)
     _describe(app, routers)
     return app
 
@@ -132,6 +133,25 @@ async def _drain(receive: Receive) -> None:
         left -= len(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body", False):
             return
+
+
+class Heads:
+    """Has HEAD answered as GET is, whose content uvicorn leaves out; but not where that has no end, nor as YuniKorn."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and scope["method"] == "HEAD" and not _has_only_get(scope):
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
+def _has_only_get(scope: Scope) -> bool:
+    path = scope["path"]
+    is_endless = path == "/api/v1/events" or ENDLESS.fullmatch(path) or b"follow=" in scope["query_string"]
+    return bool(is_endless) or path.startswith(("/ws/", "/debug/"))
 
 
 class Bounded:
