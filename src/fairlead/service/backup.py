@@ -94,8 +94,9 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
             )
             _write(fresh, Path(aside), manifest, sources)
             _read_back(fresh)
-            # A name that came into being meanwhile is not taken.
-            os.link(fresh, target)
+            # A name that came into being meanwhile is not taken. Not by a link: many a shared or foreign disk has none.
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            fresh.replace(target)
     except FileExistsError as error:
         raise taken from error
     except OSError as error:

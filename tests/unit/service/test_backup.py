@@ -99,6 +99,17 @@ def test_it_goes_out_and_comes_back(state: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")], "nothing is left over"
 
 
+def test_a_disk_without_links_takes_a_backup(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a memory stick or a share of Windows, where backups go: it was an operation that is not permitted."""
+
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted", "backup")
+
+    monkeypatch.setattr("os.link", link)
+    back_up(state, tmp_path / "saved")
+    assert "journal.db" in names(tmp_path / "saved")
+
+
 def test_output_comes_too_where_that_is_wanted(state: Path, tmp_path: Path) -> None:
     back_up(state, tmp_path / "b", with_output=True)
     restore(tmp_path / "b", tmp_path / "again")
