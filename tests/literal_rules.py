@@ -1,4 +1,4 @@
-"""The recorded core's preemption rules to the letter, each in the place of the decision that we took instead.
+"""The recorded core's rules to the letter, each in the place of the decision that we took instead.
 
 Decides nothing of its own: every rule is what the recorded core was seen to do, where ours differs on purpose (the rows
 of the compatibility page). With a rule in force, a scenario that differs for that decision alone must agree; so each
@@ -141,7 +141,17 @@ def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
     return all(old.get(n, 0) >= new.get(n, 0) for n in names) and any(old.get(n, 0) != new.get(n, 0) for n in names)
 
 
+def no_more_than_may(queue: Queue, change: int) -> None:
+    """`maxapplications`: those that run beyond it are not counted, and each that ends is taken off."""
+    for above in queue.lineage:
+        running = max(above.running + change, 0)
+        above.running = min(running, above.max_applications) if change > 0 and above.max_applications else running
+    if change < 0:
+        queue.open_gates()
+
+
 RULES: dict[str, tuple[Any, str, Any]] = {
+    "`maxapplications` is exceeded": (Queue, "count_running", no_more_than_may),
     "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
     "guarantee: law 2": (guarantee, "_taken", below_its_guarantee),
     "guarantee: offset of a queue that ask and victim share": (victims, "standing_by_queue", with_the_shared_offset),
