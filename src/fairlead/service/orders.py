@@ -52,7 +52,13 @@ async def order_each(
     keys = keys[::-1] if last_first else keys
     for begin in range(0, len(keys), A_TURN):
         part = keys[begin : begin + A_TURN]
-        refused += await place.do(lambda turn, part=part: some(turn, part))  # type: ignore[misc]
+        try:
+            refused += await place.do(lambda turn, part=part: some(turn, part))  # type: ignore[misc]
+        except Refusal as refusal:
+            if begin:
+                done = f"it was ordered for {begin} of the {len(keys)} parts of {key}; give it again for the rest"
+                refusal.message = f"{done}: {refusal.message}"
+            raise
     if len(refused) == len(keys):
         first = refused[0]
         if keys == [key]:

@@ -138,6 +138,26 @@ def test_what_ends_on_the_way_says_what_is_in_already(served: Any) -> None:
         asyncio.run(submit_some_a_turn(Place(), intake(3)))  # type: ignore[arg-type]
 
 
+def test_an_order_that_ends_on_the_way_says_for_how_many_it_was_given(served: Any) -> None:
+    """It was answered as if nothing had been done; given again it does the rest."""
+    key, runtime, turns = served.submit("/bin/true", hold=True, array=f"1-{2 * A_TURN}"), served.place.runtime, []
+
+    class Place:
+        async def look(self, ask: Any) -> Any:
+            return runtime.read(lambda scheduler: ask(scheduler, served.place.local.jobs)).result(10)
+
+        async def do(self, act: Any) -> Any:
+            turns.append(act)
+            if len(turns) > 1:
+                raise Unavailable("the disk is full")
+            return runtime.do(act).result(10)
+
+    with pytest.raises(Unavailable) as refused:
+        asyncio.run(order_each(Place(), EVERYTHING, key, lambda _turn, _key: None))  # type: ignore[arg-type]
+    said = f"it was ordered for {A_TURN} of the {2 * A_TURN} parts of {key}; give it again for the rest"
+    assert refused.value.message == f"{said}: the disk is full"
+
+
 def test_what_has_left_the_book_meanwhile_is_not_submitted_once_more(served: Any) -> None:
     """A repeated request is answered with what is left of the first, also after a restart."""
     local, runtime = served.place.local, served.place.runtime
