@@ -221,7 +221,7 @@ class LocalPlace:
         parsed = job_names.parse_run_key(report.key)
         job = self.jobs.get(parsed[0]) if parsed else None
         known = parsed is not None and job is not None and job.state in ON_THE_MACHINE and job.attempt == parsed[1]
-        if self.node and (known or report.is_over):
+        if self.unknown.were_found and self.node and (known or report.is_over):
             self.unknown.discard(report.key)
             # By what the node has: where the turn before this one was taken back the run is unknown no longer.
             self.register_node(turn, self.node, self._capacity)

@@ -33,6 +33,8 @@ class UnknownRuns:
 
     def __init__(self) -> None:
         self._runs: dict[str, UnknownRun] = {}
+        self.were_found = False
+        """There was one, since this process began."""
 
     def __iter__(self) -> Iterator[UnknownRun]:
         return iter(self._runs.values())
@@ -43,6 +45,7 @@ class UnknownRuns:
     def add(self, report: RunReport, spec: Mapping[str, Any] | None) -> None:
         """It runs. `spec`: what it was told to execute; None: that is not known."""
         told = spec["run"] if spec is not None else {}
+        self.were_found = True
         self._runs[report.key] = UnknownRun(
             run=report.key,
             pid=report.pid,
