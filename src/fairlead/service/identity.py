@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 PREFIX = "fl_"
 MOST_TOKENS = 10_000
+CONFIG = "/api/v1/config"
+"""Its text has comments, and its history who changed it and where it lies; `/ws/v1/config` has none of that."""
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -256,6 +258,8 @@ class Gate:
             raise Refusal("unauthorized", "strangers see nothing here (`fairlead up --open-reads`); sign in")
         if scope["method"] not in ("GET", "HEAD") and scope["path"] != "/api/v1/sessions":
             raise Refusal("forbidden", "a guest may look and change nothing; sign in")
+        if scope["path"].startswith(CONFIG):
+            raise Refusal("forbidden", "the queue file, and who changed it, are for those who are known here; sign in")
         return Caller("", -1, may_submit=False)
 
     def _of_session(self, session: Pass | None, scope: MutableMapping[str, Any]) -> Caller:

@@ -171,5 +171,8 @@ def test_a_guest_may_look_where_strangers_may_and_change_nothing(tmp_path: Path,
             assert (caller.user, caller.is_admin, caller.may_submit) == ("", False, False)
         with pytest.raises(Refusal, match="may look and change nothing"):
             opened.caller(act, f"Bearer {shown}")
+        for path in ("/api/v1/config", "/api/v1/config/history", "/api/v1/config/status"):
+            with pytest.raises(Refusal, match="the queue file"):
+                opened.caller({"method": "GET", "path": path}, f"Bearer {shown}")
         with pytest.raises(Refusal, match="strangers see nothing"):
             shut.caller(look, f"Bearer {shown}")
