@@ -10,7 +10,7 @@ placement may make it later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, 
 from fairlead.core.model.names import QUEUE_NAME, SUBDOMAIN, SUBDOMAIN_RULE
 from fairlead.core.model.plain import to_plain
 from fairlead.core.model.reasons import ClassNotAllowed, QuotaExceeded, Reason
-from fairlead.core.model.resources import Book, Items, add_to, negative
+from fairlead.core.model.resources import Book, Items, add_to, negative, take_from
 from fairlead.core.model.specs import QuotaSpec
 
 if TYPE_CHECKING:
@@ -84,17 +84,21 @@ class Quota:
         self.works += works
         add_to(self.used, items)
 
-    def shortage(self, items: Items) -> QuotaExceeded | None:
-        """Which of its amounts this ask would exceed, with the numbers; None when there is room.
+    def shortage(self, items: Items, beside: Iterable[Ask] = ()) -> QuotaExceeded | None:
+        """Which of its amounts this ask would exceed, with the numbers; None when there is room. Of what is admitted
+        `beside` does not count.
 
         An amount that the ask does not need cannot keep it out, however much above it the quota is.
         """
-        most = dict(self.spec.resources)
-        short = {name: n for name, n in items if n > 0 and name in most and self.used.get(name, 0) + n > most[name]}
+        most, used = dict(self.spec.resources), dict(self.used)
+        for other in beside:
+            if matches(self.spec, other.spec.priority_class):
+                take_from(used, other.items)
+        short = {name: n for name, n in items if n > 0 and name in most and used.get(name, 0) + n > most[name]}
         if not short:
             return None
-        used = {name: self.used.get(name, 0) for name in short}
-        return QuotaExceeded(self.spec.name, self.spec.queue, short, used, {name: most[name] for name in short})
+        amounts = {name: used.get(name, 0) for name in short}
+        return QuotaExceeded(self.spec.name, self.spec.queue, short, amounts, {name: most[name] for name in short})
 
 
 class ClassQuotas(Declared[QuotaSpec]):
@@ -132,15 +136,18 @@ class ClassQuotas(Declared[QuotaSpec]):
                     yield quota
             level = level.rpartition(".")[0]
 
-    def obstacle(self, path: str, priority_class: str, items: Items, limited: bool) -> Reason | None:
+    def obstacle(
+        self, path: str, priority_class: str, items: Items, limited: bool, beside: Sequence[Ask] = ()
+    ) -> Reason | None:
         """Why an ask is not admitted to the queue; None when nothing is in the way.
 
-        `limited`: its class is allowed only where a quota selects it by its scopes.
+        `limited`: its class is allowed only where a quota selects it by its scopes. `beside`: work of the queue whose
+        place it may take.
         """
         over = list(self.over(path, priority_class))
         if limited and not any(quota.spec.scopes for quota in over):
             return ClassNotAllowed(priority_class, path)
-        return next((short for quota in over if (short := quota.shortage(items)) is not None), None)
+        return next((short for quota in over if (short := quota.shortage(items, beside)) is not None), None)
 
     def count(self, ask: Ask, sign: int) -> None:
         """`ask` was admitted, or is there already (1); it is gone, whether it waited or ran (-1)."""

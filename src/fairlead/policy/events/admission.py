@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead.core.books.admission import Admission
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.classes import NEVER
 from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
@@ -22,19 +23,32 @@ from fairlead.core.model.resources import Items
 from fairlead.core.model.specs import AskSpec
 
 
-def admit(admission: Admission, queue: str, spec: AskSpec) -> AskSpec | Reason:
+def admit(admission: Admission, queue: str, spec: AskSpec, app: Application | None = None) -> AskSpec | Reason:
     """The ask as it enters the books, with its class resolved; or why it is not admitted to the queue of this path."""
     resolved = with_class(admission, spec)
     if isinstance(resolved, Reason):
         return resolved
-    return why_beyond_quota(admission, queue, resolved) or resolved
+    return why_beyond_quota(admission, queue, resolved, app) or resolved
 
 
-def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec) -> Reason | None:
-    """Why the quotas have no room for an ask whose class is resolved; None when they have."""
+def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec, app: Application | None = None) -> Reason | None:
+    """Why the quotas have no room for an ask whose class is resolved; None when they have.
+
+    The placeholders of a task group and its work that waits do not count beside each other: one goes as the other
+    comes, and a gang has one place each.
+    """
     found = admission.classes.get(spec.priority_class)
     limited = found is not None and found.limited
-    return admission.quotas.obstacle(queue, spec.priority_class, spec.resources.items, limited)
+    wanted = (queue, spec.priority_class, spec.resources.items, limited)
+    obstacle = admission.quotas.obstacle(*wanted)
+    if obstacle is None or app is None or not spec.task_group:
+        return obstacle
+    group = [ask for ask in app.asks.values() if ask.spec.task_group == spec.task_group]
+    if spec.placeholder:
+        beside = [ask for ask in group if ask.pending and not ask.spec.placeholder]
+    else:
+        beside = [ask for ask in group if ask.spec.placeholder]
+    return admission.quotas.obstacle(*wanted, beside)
 
 
 class Trial:

@@ -137,7 +137,7 @@ def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec 
         return spec
     if spec.node:
         return as_reported(admission, spec)
-    admitted = admit(admission, app.queue.path, spec)
+    admitted = admit(admission, app.queue.path, spec, app)
     if isinstance(admitted, AskSpec):
         return admitted
     partition.out.append(AskRejected(spec.application, spec.key, admitted, partition.name))

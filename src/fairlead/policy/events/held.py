@@ -86,7 +86,7 @@ def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Rea
         return Refused(f"{what} cannot enter: an ask of that name is there already")
     if spec.conditions is not None and partition.admission.is_asked:
         # Quotas do not count what is held; so they are asked (again) when it enters. Its class was resolved before.
-        return why_beyond_quota(partition.admission, app.queue.path, spec)
+        return why_beyond_quota(partition.admission, app.queue.path, spec, app)
     return None
 
 

@@ -184,6 +184,40 @@ def test_a_waiting_ask_grows_only_into_its_quota() -> None:
     assert used(s, "q") == 1
 
 
+def test_work_of_a_gang_needs_no_room_beside_its_placeholders() -> None:
+    s = cluster()
+    limit(s, "exact", "root.a", 3)
+    for n in range(2):
+        assert ask(s, "x", f"place-{n}", placeholder=True, task_group="g") is None
+    assert ask(s, "x", "other") is None
+    for n in range(2):
+        assert ask(s, "x", f"real-{n}", task_group="g") is None
+    assert used(s, "exact") == 5
+    beyond = ask(s, "x", "real-2", task_group="g")
+    assert isinstance(beyond, reasons.QuotaExceeded)
+    assert beyond.used == {"vcore": 3}
+    assert isinstance(ask(s, "x", "plain"), reasons.QuotaExceeded)
+    assert isinstance(ask(s, "x", "place-2", placeholder=True, task_group="g"), reasons.QuotaExceeded)
+    assert isinstance(ask(s, "x", "of-another-group", task_group="h"), reasons.QuotaExceeded)
+    s.schedule(0)
+    check_books(s)
+
+
+def test_placeholders_need_no_room_beside_the_work_that_waits_for_them() -> None:
+    s = cluster()
+    limit(s, "exact", "root.a", 2)
+    for n in range(2):
+        assert ask(s, "x", f"real-{n}", task_group="g") is None
+    for n in range(2):
+        assert ask(s, "x", f"place-{n}", placeholder=True, task_group="g") is None
+    assert isinstance(ask(s, "x", "place-2", placeholder=True, task_group="g"), reasons.QuotaExceeded)
+    s = cluster()
+    limit(s, "exact", "root.a", 1)
+    assert ask(s, "x", "real", task_group="g") is None
+    s.schedule(0)  # It runs: what it has nothing else can stand in for.
+    assert isinstance(ask(s, "x", "place", placeholder=True, task_group="g"), reasons.QuotaExceeded)
+
+
 def test_work_that_is_moved_counts_where_it_is() -> None:
     """Even above the quota there."""
     s = cluster()
