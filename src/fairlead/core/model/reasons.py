@@ -72,8 +72,8 @@ class NoNodeHasRoom(Reason):
 
     def _sentence(self) -> str:
         if not self.node:
-            who = "the only node takes no" if self.nodes == 1 else f"none of {self.nodes} nodes takes"
-            return f"needs {format_amounts(self.needed, up=True)}; {who} new work"
+            takers = "the only node takes no" if self.nodes == 1 else f"none of {self.nodes} nodes takes"
+            return f"needs {format_amounts(self.needed, up=True)}; {takers} new work"
         left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
         names = short_of(self.needed, left)
         held = f", {format_amounts(self.held)} held for a preemptor" if self.held else ""
