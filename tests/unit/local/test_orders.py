@@ -97,7 +97,7 @@ def test_what_may_pass_is_tried_again(
     give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk does not fail work; others are not held up meanwhile."""
-    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.25)  # So long, twice, lest another one comes too late.
     bench = Bench(OSError(errno.ENOSPC, "disk full"), OSError(errno.EAGAIN, "no more processes"))
     giving = give(bench)
     giving.start(run("1-1"))
