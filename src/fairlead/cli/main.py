@@ -160,9 +160,8 @@ def run() -> None:
     """Entry point of the command."""
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # As standard error: names have letters that a locale has not.
+        # As standard error has it: names may have letters that a locale has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="fairlead")
 
 

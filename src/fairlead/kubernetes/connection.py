@@ -27,8 +27,8 @@ LEFT_S = 60.0
 """What is under way with an old certificate has so long to end."""
 AT_ONCE = 64
 """Requests in flight; watches have connections of their own."""
-SILENT_S, PROBE_S, PROBES = 30, 5, 3
-"""After so long without a word the other host is asked whether it is there, so often, and so many times."""
+KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+"""After 30 s without a word the other host is asked whether it is there, every 5 s, and three times."""
 
 
 class Connection:
@@ -149,9 +149,7 @@ def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (
-        (socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S), (socket.TCP_KEEPCNT, PROBES),
-    ):  # fmt: skip
+    for option, value in KEEPALIVE:
         made.setsockopt(socket.IPPROTO_TCP, option, value)
     return made
 
