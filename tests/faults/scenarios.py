@@ -312,7 +312,9 @@ def old_tree() -> Path:
     if not (tree / "src").exists():
         packed = subprocess.run(["git", "archive", OLD, "src"], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=io.BytesIO(packed)) as files:
-            files.extractall(tree, filter="data")
+            # By name: the first versions of Python 3.11 have no such filter.
+            files.extraction_filter = getattr(tarfile, "data_filter", None)
+            files.extractall(tree)
     return tree
 
 

@@ -55,8 +55,6 @@ def keep_turns(partition: Partition) -> None:
             partition.books_version += 1
             reserve_turn.reordered(partition, ask.app.queue)
             book.overdue[ask.app.queue] = None
-    if partition.trackers.limits:
-        book.overdue |= {leaf: None for leaf in book.of if _may_wait_for_other_limit(partition, leaf)}
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         _give_turn(partition, leaf)
@@ -70,17 +68,6 @@ def keep_turns(partition: Partition) -> None:
     for ask, reservation in list(book.every()):
         if reservation.by_itself:
             _gather_room(partition, ask)
-
-
-def _may_wait_for_other_limit(partition: Partition, leaf: Queue) -> bool:
-    """Whether something in a leaf where turns are kept waited too long, and what is in its way now is none of the
-    limits for which they are: whatever started, or grew, may have used up another one.
-    """
-    limits = [reservation.limit for reservation in partition.reserving.of[leaf].values() if reservation.by_itself]
-    latest_ms = partition.now_ms - leaf.properties.wait_max_ms
-    waiting = [(b.oldest_ms, b.head) for app in leaf.applications.values() for b in app.batches.values()]
-    waiting += [(a.created_ms, a) for a in partition.nominations if a.batch is None and a.app.queue is leaf]
-    return bool(limits) and any(ms <= latest_ms and limit_of_user(a) not in limits for ms, a in waiting)
 
 
 def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from heapq import merge
+from itertools import chain
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books.asks import Ask, Batch
@@ -164,7 +165,7 @@ def _plan(
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
     later_seq = min(young_idle, default=NONE_LATER)
     is_common = ask.spec.allow_preempt_other and not reaches_later(
-        partition, ask, (*idle, *partition.disruption.leave_by)
+        partition, ask, chain(idle, partition.disruption.leave_by)
     )
     plan = None
     if weaker or may_stop_others(partition, ask):

@@ -65,7 +65,9 @@ def reaches_later(partition: Partition, preemptor: Ask, work: Iterable[Ask]) -> 
     may be helped where this one is not.
     """
     windows, now_ms = partition.admission.windows, partition.now_ms
-    longest_ms = max((grace_left(partition, each) for each in work), default=0) if windows else 0
+    if not windows:
+        return False
+    longest_ms = max((grace_left(partition, each) for each in work), default=0)
     ahead = [len(list(windows.ahead_of(preemptor, now_ms, within_ms))) for within_ms in (0, longest_ms)]
     return ahead[0] < ahead[1]
 
