@@ -150,7 +150,7 @@ def test_what_is_refused_is_one_rejected_job(served: Any) -> None:
 def test_questions_about_an_array(served: Any) -> None:
     """When its last part starts, and what happens without it."""
     key = sleeping(served, "1-3%1", time_limit_ms=60_000)
-    when = served.call("GET", f"/api/v1/jobs/{key}/forecast").json
+    when = served.call("GET", f"/api/v1/jobs/{key}/forecast?seconds=60").json
     assert when["key"] == f"{key}.3"
     gone = served.call("POST", "/api/v1/whatif", {"cancel": [key]}).json
     assert (gone["supposed"], gone["ends"]["count"]) == (f"{key} is cancelled", 1)

@@ -46,7 +46,7 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored(monkeypatch: pyt
             await service.ends(f"early{number}")
         await service.until(lambda: service.place.pod_history.runtimes.ends == 5, "five ends")
         await _two_of_which_one_waits(service)
-        told = await service.get("/api/v1/jobs/default/second/forecast")
+        told = await service.get("/api/v1/jobs/default/second/forecast?seconds=60")
         assert told["key"] == "default/second"
         assert told["made_ms"] <= told["median_ms"] < told["made_ms"] + 60_000
         assert "5 ends, mostly by: user, name, limit and size (1)" in " ".join(told["assumptions"])
@@ -75,13 +75,13 @@ async def test_what_is_restarted_for_ever_never_ends() -> None:
     """So no start is in sight, and the answer says why; a deadline ends it all the same."""
     async with serving() as service:
         await _two_of_which_one_waits(service, restartPolicy="Always")
-        told = await service.get("/api/v1/jobs/default/second/forecast")
+        told = await service.get("/api/v1/jobs/default/second/forecast?seconds=60")
         assert (told["median_ms"], told["never"]) == (None, 1.0)
         assert "restartPolicy Always" in " ".join(told["assumptions"])
         assert "no start in sight" in await service.cli("when", "pod/second")
     async with serving() as service:
         await _two_of_which_one_waits(service, restartPolicy="Always", activeDeadlineSeconds=600)
-        told = await service.get("/api/v1/jobs/default/second/forecast")
+        told = await service.get("/api/v1/jobs/default/second/forecast?seconds=60")
         assert told["made_ms"] + 500_000 < told["latest_ms"] <= told["made_ms"] + 600_000
         assert (told["known"], told["median_ms"]) == (False, None), "nothing has ended here yet"
         assert "it is not known yet when" in await service.cli("when", "pod/second")
@@ -98,7 +98,7 @@ async def test_what_ran_before_the_start_is_not_taken_for_young() -> None:
     async with serving(server=server) as service:
         service.pod("second", "3")
         await service.until(lambda: _waiting(service), "the second")
-        told = await service.get("/api/v1/jobs/default/second/forecast")
+        told = await service.get("/api/v1/jobs/default/second/forecast?seconds=60")
         assert told["latest_ms"] <= told["made_ms"] + 61_000
         known = service.place.informer.pod_store.named("default", "old")
         assert known is not None
