@@ -57,8 +57,8 @@ def keep_turns(partition: Partition) -> None:
             book.overdue[ask.app.queue] = None
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
-        _give_turn(partition, leaf)
         del book.overdue[leaf]
+        _give_turn(partition, leaf)
     # Ordinary work that starts makes no room, but it may close a gate, also one that was opened here.
     news, room_stamp = partition.news, partition.room_stamp
     if book.places_made != (news, room_stamp, _gates_closed(partition)):
@@ -77,26 +77,25 @@ def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:
 
 def _give_turn(partition: Partition, leaf: Queue) -> None:
     """The oldest ask of the leaf that waited as long as it may gets a reservation, if none there has one for that; of
-    what a limit of its user or group holds back, the oldest for each such limit.
+    what a limit of its user or group holds back, the oldest for each such limit. What one of these holds back waits for
+    that limit too: with a turn of its own it would have everything else wait for it.
     """
-    most = leaf.properties.wait_max_ms
+    most, book = leaf.properties.wait_max_ms, partition.reserving
+    kept = {ask: None for ask, reservation in book.of.get(leaf, {}).items() if reservation.by_itself}
+    is_looked_for = most and (not kept or partition.trackers.limits)
+    late = _overdue(partition, leaf, partition.now_ms - most) if is_looked_for else ()
     limits: list[Ceiling | None] = []
-    for ask, reservation in sorted(partition.reserving.of.get(leaf, {}).items(), key=lambda each: _age(each[0])):
-        if not reservation.by_itself:
-            continue
-        if not (most and could_ever_run(partition, ask)):
+    for ask in sorted((*kept, *late), key=lambda ask: (limit_of_user(ask) is None, ask not in kept, *_age(ask))):
+        limit = limit_of_user(ask)
+        if ask in kept and not (most and could_ever_run(partition, ask)):
             reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
-        elif reservation.limit in limits:
-            reserve_turn.end(partition, ask, why="an older one of its queue has its turn kept")
+        elif limit in limits or (limit is None and book.holds_back_under_limit(ask)):
+            reserve_turn.end(partition, ask, why="it waits for another one that has its turn kept")
         else:
-            limits.append(reservation.limit)
-    if not most or (limits and not partition.trackers.limits):
-        return
-    for ask in sorted(_overdue(partition, leaf, partition.now_ms - most), key=_age):
-        if (limit := limit_of_user(ask)) not in limits:
-            why = f"it has waited for {most} ms (wait.max)"
-            reserve_turn.begin(partition, ask, "", why, limit=limit, by_itself=True)
             limits.append(limit)
+            if ask not in kept:
+                why = f"it has waited for {most} ms (wait.max)"
+                reserve_turn.begin(partition, ask, "", why, limit=limit, by_itself=True)
 
 
 def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
