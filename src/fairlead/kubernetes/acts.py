@@ -119,6 +119,8 @@ class CreatePlaceholder:
     priority_class: str
     user_info: str
     """The annotation with the user, passed on."""
+    deadline_s: int | None = None
+    """After how many seconds the API ends what takes its place; None: never, or it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

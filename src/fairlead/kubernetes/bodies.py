@@ -101,6 +101,7 @@ def placeholder(act: CreatePlaceholder, scheduler_name: str, image: str = IMAGE)
         identity.PLACEHOLDER: "true",
         identity.TASK_GROUP_NAME: group.name,
         **({identity.USER_INFO: act.user_info} if act.user_info else {}),
+        **({identity.MEMBER_DEADLINE: str(act.deadline_s)} if act.deadline_s else {}),
     }
     spec: dict[str, Any] = {
         "schedulerName": scheduler_name,

@@ -34,6 +34,8 @@ class Declared:
     owner: ObjectName
     priority_class: str
     user_info: str
+    deadline_s: int | None = None
+    """`activeDeadlineSeconds` of the pod that declared it: it counts for all, as they mostly come of one template."""
     standing: dict[str, None] = field(default_factory=dict)
     """Placeholders that have a node, and were not told to go."""
     begun: bool = False
@@ -75,6 +77,7 @@ class Declared:
             self.owner,
             self.priority_class,
             self.user_info,
+            self.deadline_s,
         )
 
 
@@ -87,9 +90,8 @@ class Gangs:
     def declare(self, application: ApplicationSpec, gang: Gang, owner: ObjectName, pod: Pod) -> Declared:
         """An application begins with a pod that declares its gang."""
         notes = pod.metadata.annotations or {}
-        found = Declared(
-            application, gang, owner, pod.spec.priority_class_name or "", notes.get(identity.USER_INFO, "")
-        )
+        user_info, deadline_s = notes.get(identity.USER_INFO, ""), pod.spec.active_deadline_seconds
+        found = Declared(application, gang, owner, pod.spec.priority_class_name or "", user_info, deadline_s)
         self.declared[application.id] = found
         return found
 

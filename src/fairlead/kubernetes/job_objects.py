@@ -16,9 +16,10 @@ class PodTemplate(Part, frozen=True):
 
 
 class JobSpec(Part, frozen=True):
-    """How many pods a job runs, and whether it may make any."""
+    """How many pods a job runs, for how long, and whether it may make any."""
 
     suspend: bool | None = None
+    active_deadline_seconds: int | None = None
     parallelism: int | None = None
     completions: int | None = None
     template: PodTemplate = PodTemplate()

@@ -40,9 +40,10 @@ class PodReader:
         around = self._informer.around
         if foreign or (known is not None and known.foreign):
             return foreign_ask(pod, around.namespaces_of)
-        spec = ask_of(pod, around.namespaces_of, around.classes, self._informer.images)
+        workloads = self._informer.workloads
+        spec = workloads.limited(pod, ask_of(pod, around.namespaces_of, around.classes, self._informer.images))
         if known is None:
-            return self._informer.workloads.joined(pod, spec)
+            return workloads.joined(pod, spec)
         return replace(spec, application=known.application, task_group=known.spec.task_group)
 
     def ask(self, known: KnownPod) -> AskSpec:

@@ -29,6 +29,7 @@ from fairlead.kubernetes.translate.workloads import (
     WorkloadSpec,
     application_spec,
     asks_of,
+    limit_ms_of,
     part_of,
     priority_of,
     workload_of,
@@ -332,6 +333,14 @@ class Workloads:
         if known is None:
             return spec
         return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
+
+    def limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
+        """The ask of a pod, which ends with its job."""
+        known = self._owner(pod)
+        limit_ms = limit_ms_of(pod, known.spec) if known is not None else None
+        if limit_ms is None or (spec.time_limit_ms is not None and spec.time_limit_ms <= limit_ms):
+            return spec
+        return replace(spec, time_limit_ms=limit_ms)
 
     def _owner(self, pod: Pod) -> Workload | None:
         for owner in pod.metadata.owner_references or ():

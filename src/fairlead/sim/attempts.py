@@ -115,9 +115,7 @@ class Gang:
         self.application = job.application.id
         self.asks = tuple(replace(ask, task_group=groups[ask.resources]) for ask in asks)
         """The real asks, each with its task group."""
-        self.placeholders = tuple(
-            replace(ask, key=f"{ask.key}~", placeholder=True, retry=None, time_limit_ms=None) for ask in self.asks
-        )
+        self.placeholders = tuple(replace(ask, key=f"{ask.key}~", placeholder=True, retry=None) for ask in self.asks)
         self._awaited = {p.key: p for p in self.placeholders}
         self._made = dict(self._awaited)
 

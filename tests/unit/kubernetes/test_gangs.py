@@ -19,6 +19,8 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.core.model.events import SetWindow
+from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes import gangs
 from fairlead.kubernetes.acts import CreatePlaceholder, DeletePod, ObjectName
 from fairlead.kubernetes.binder import Binder
@@ -340,3 +342,29 @@ def test_what_waits_in_a_soft_gang_whose_time_is_over_goes_on_as_a_plain_pod() -
             cluster.gone(act.pod.name)
     cluster.node("n2", labels={"disk": "ssd"})
     assert binds(cluster.acts()) == {"m1": "n2"}
+
+
+@pytest.mark.parametrize("deadline_s", [600, None])
+def test_a_gang_with_a_deadline_starts_beside_a_window_that_comes_again(deadline_s: int | None) -> None:
+    """Its placeholders, which have none themselves, stand for the wait and the deadline of what takes their places."""
+    cluster, minute = Cluster(QUEUES), 60_000
+    cluster.node("n1", "4")
+    window = WindowSpec(name="w", starts_ms=21 * minute, length_ms=minute, every_ms=21 * minute)
+    cluster.driver.scheduler.handle(SetWindow(window), 0)
+    for name in ("m1", "m2"):
+        one = member(name, "placeholderTimeoutInSeconds=600")
+        one["metadata"]["uid"], one["spec"]["activeDeadlineSeconds"] = f"u-{name}", deadline_s
+        cluster.put(PODS, one)
+    for act in cluster.acts():
+        if isinstance(act, CreatePlaceholder):
+            made = placeholder(act, "fairlead")
+            assert "activeDeadlineSeconds" not in made["spec"]
+            made["metadata"]["uid"] = f"u-{act.name}"
+            cluster.put(PODS, made)
+    placed = cluster.acts()
+    assert sorted(binds(placed)) == ([FIRST, SECOND] if deadline_s else [])
+    cluster.bind_all(placed)
+    for act in cluster.acts():
+        if isinstance(act, DeletePod):
+            cluster.gone(act.pod.name)
+    assert sorted(binds(cluster.acts())) == (["m1", "m2"] if deadline_s else [])

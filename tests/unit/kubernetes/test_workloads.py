@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from driven_cluster import PRIORITY, Cluster, binds
 
+from fairlead.core.model.events import SetWindow
+from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes.acts import EvictPod, Explain, Record, Suspend, at_server
 from fairlead.kubernetes.kinds import CLAIMS, JOB_SETS, JOBS, NODES, POD_GROUPS, PRIORITY_CLASSES, VOLUMES
 from fairlead.kubernetes.reflector import Deleted
@@ -45,8 +47,7 @@ class Jobs(Cluster):
         self.put(JOBS, {"metadata": meta, "spec": spec, "status": more.pop("status", {})})
 
     def member(self, job: str, number: int, cpu: str = "2", node: str = "", priority: int = 0) -> None:
-        owner = {"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}
-        self.pod(f"{job}-{number}", cpu, priority, node, ownerReferences=[owner])
+        self.pod(f"{job}-{number}", cpu, priority, node, ownerReferences=_owned(job))
 
     def in_group(self, name: str, group: str, cpu: str = "1", **more: Any) -> None:
         self.pod(name, cpu, labels={"scheduling.x-k8s.io/pod-group": group}, **more)
@@ -533,3 +534,30 @@ def test_pod_groups_of_two_namespaces_are_two_applications() -> None:
     assert binds(cluster.acts()) == {}
     cluster.in_group("q-a", "b-c", namespace="a")
     assert set(binds(cluster.acts())) == {"p-a", "q-a"}
+
+
+@pytest.mark.parametrize(("of_job", "of_pod"), [(None, 600), (600, None), (600, 900), (None, None)])
+def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: int | None, of_pod: int | None) -> None:
+    """What stands in for its pods counts with the time for which they may be awaited, too."""
+    cluster, minute = Jobs(), 60_000
+    cluster.node("n1", "4")
+    window = WindowSpec(name="w", starts_ms=26 * minute, length_ms=minute, every_ms=26 * minute)
+    cluster.driver.scheduler.handle(SetWindow(window), 0)
+    starts = bool(of_job or of_pod)
+    for suspend in (True, False):
+        cluster.job("train", suspend=suspend)
+        manifest = cluster.things["jobs", "train"]
+        manifest["spec"]["activeDeadlineSeconds"] = of_job
+        manifest["spec"]["template"]["spec"]["activeDeadlineSeconds"] = of_pod
+        cluster.put(JOBS, manifest)
+        if suspend:
+            assert suspensions(cluster.acts()) == ({"train": False} if starts else {})
+    for _ in range(2):  # The second time it is another version of each.
+        for number in range(2):
+            owned = {"ownerReferences": _owned("train"), "spec": {"activeDeadlineSeconds": of_pod}}
+            cluster.pod(f"train-{number}", "2", **owned)
+    assert sorted(binds(cluster.acts())) == (["train-0", "train-1"] if starts else [])
+
+
+def _owned(job: str) -> list[dict[str, Any]]:
+    return [{"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}]

@@ -122,10 +122,13 @@ class Ask:
 
     @property
     def limit_ms(self) -> int | None:
-        """How long it has a place at most; None: it is not known. That of a placeholder goes on to its gang,
-        whose own time begins only then.
+        """How long it has a place at most; None: it is not known. A placeholder's goes on to the work of its gang,
+        whose own time begins only then: at the latest when placeholders may wait no longer.
         """
-        return None if self.spec.placeholder else self.spec.time_limit_ms
+        limit_ms = self.spec.time_limit_ms
+        return (
+            self.app.placeholder_timeout_ms + limit_ms if limit_ms is not None and self.spec.placeholder else limit_ms
+        )
 
     @property
     def held_on(self) -> Node | None:

@@ -37,6 +37,8 @@ MIN_RUNTIME = "fairlead.io/min-runtime"
 """Addition, on a priority class: how long its pods run before they may be stopped for others."""
 ARRIVAL = "fairlead.io/arrival"
 """Addition, written by the scheduler: the version of the cluster at which it first saw the pod."""
+MEMBER_DEADLINE = "fairlead.io/member-deadline-seconds"
+"""Addition, written by the scheduler on a placeholder: how long what takes its place runs at most."""
 NOBODY = "nobody"
 
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
@@ -181,6 +183,13 @@ def task_group_name(pod: Pod) -> str:
 def is_placeholder(pod: Pod) -> bool:
     """Whether the pod only keeps room for a member of a gang."""
     return (pod.metadata.annotations or {}).get(PLACEHOLDER) == "true"
+
+
+def deadline_s(pod: Pod) -> int | None:
+    """After how many seconds the API ends the pod, or what takes its place if it only keeps room; None: never."""
+    if not is_placeholder(pod):
+        return pod.spec.active_deadline_seconds
+    return whole((pod.metadata.annotations or {}).get(MEMBER_DEADLINE, ""))
 
 
 def is_originator(pod: Pod) -> bool:

@@ -108,7 +108,7 @@ def ask_of(
     required = required_node(pod)
     if required:
         tags[TAG_REQUIRED_NODE] = required
-    grace = spec.termination_grace_period_seconds
+    grace, deadline_s = spec.termination_grace_period_seconds, identity.deadline_s(pod)
     named = classes.get(spec.priority_class_name or "")
     return AskSpec(
         application=identity.application_id(pod),
@@ -124,7 +124,7 @@ def ask_of(
         allow_preempt_self=identity.preempt_self(pod, named.metadata.annotations if named is not None else None),
         allow_preempt_other=spec.preemption_policy != "Never",
         grace_ms=(GRACE_S if grace is None else max(grace, 0)) * 1000,
-        time_limit_ms=spec.active_deadline_seconds * 1000 if spec.active_deadline_seconds else None,
+        time_limit_ms=deadline_s * 1000 if deadline_s else None,
         labels=pod_labels(pod),
         where=pod_constraints(pod, namespaces_of),
         images=pod_images(pod) if images else (),

@@ -111,6 +111,13 @@ def part_of(pod: Pod, spec: WorkloadSpec) -> str:
     return pod.metadata.uid or ""
 
 
+def limit_ms_of(pod: Pod, spec: WorkloadSpec) -> int | None:
+    """How long a pod of a job runs at most, by what the job says of such pods; None: it says nothing."""
+    part = part_of(pod, spec)
+    deadline_s = next((pods.template.spec.active_deadline_seconds for pods in spec.pod_sets if pods.name == part), None)
+    return deadline_s * 1000 if deadline_s else None
+
+
 def application_spec(spec: WorkloadSpec, pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationSpec:
     """The application of a workload, one of whose pods (or templates) is this. Raises `IdentityError`."""
     application = application_of(pod, namespace_notes)
@@ -157,7 +164,7 @@ def _parallelism(spec: JobSpec, left: int | None) -> int:
 
 
 def _template(meta: Metadata, spec: JobSpec) -> Pod:
-    """A pod as the job makes them, but for its identity."""
+    """A pod as the job makes them, but for its identity; it ends with its job."""
     own = spec.template.metadata
     made = Metadata(
         name=meta.name,
@@ -166,7 +173,9 @@ def _template(meta: Metadata, spec: JobSpec) -> Pod:
         annotations=own.annotations,
         creation_timestamp=meta.creation_timestamp,
     )
-    return Pod(metadata=made, spec=spec.template.spec)
+    deadlines = spec.active_deadline_seconds, spec.template.spec.active_deadline_seconds
+    within = min((each for each in deadlines if each), default=None)
+    return Pod(metadata=made, spec=msgspec.structs.replace(spec.template.spec, active_deadline_seconds=within))
 
 
 def priority_of(template: Pod, classes: Mapping[str, PriorityClass]) -> int:

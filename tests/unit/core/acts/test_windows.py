@@ -227,12 +227,39 @@ def test_what_is_on_its_way_to_the_place_of_a_placeholder_waits_for_the_end_of_t
     assert [d.key for d in g.run() if isinstance(d, Evict)] == ["p1"]
 
 
-def test_a_placeholder_keeps_off_whatever_limit_it_has() -> None:
-    """Its place goes on to the work of its gang, whose own time begins only then."""
+def test_a_placeholder_keeps_off_with_the_time_for_its_gang_and_the_limit() -> None:
+    """Its place goes on to the work of its gang, whose own time begins only then, at the latest when it is late."""
     c = Course()
-    c.window()
-    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({"vcore": 1000}))))
-    size, ends = Resources({"vcore": 1000}), {"time_limit_ms": 10_000}
-    c.handle(AddAsks((AskSpec(application="gang", key="p", resources=size, task_group="g", placeholder=True, **ends),)))
-    assert c.until(START + LENGTH - 1) == set()
-    assert c.until(START + LENGTH + 1) == {"gang"}
+    c.window(every_ms=START)
+    size = Resources({"vcore": 1000})
+    fits, ends = START - 10_000, {"time_limit_ms": 10_000}
+    for key, timeout_ms, more in (("fits", fits, ends), ("late", fits + 1, ends), ("none", 1, {})):
+        spec = ApplicationSpec(id=key, queue="root.a", placeholder_ask=size, placeholder_timeout_ms=timeout_ms)
+        c.handle(AddApplication(spec))
+        c.handle(
+            AddAsks((AskSpec(application=key, key="p", resources=size, task_group="g", placeholder=True, **more),))
+        )
+    assert c.until(0) == {"fits"}
+    assert c.s.why("late", "p") == WindowAhead("w", START, START + LENGTH, START + 1, "", False)
+    assert c.until(START + LENGTH + 1) == {"fits"}, "nor between two of its times"
+    c.handle(RemoveWindow("w"))
+    assert c.until(START + LENGTH + 2) == {"fits", "late", "none"}
+
+
+def test_a_gang_is_over_before_a_window_that_comes_again() -> None:
+    """Its work starts as late as it may, and ends in time; before, no gang ever started beside such a window."""
+    c = Course()
+    c.window(every_ms=START)
+    size, minute = Resources({"vcore": 1000}), 60_000
+    gang = ApplicationSpec(id="g", queue="root.a", placeholder_ask=size, placeholder_timeout_ms=minute)
+    c.handle(AddApplication(gang))
+    more = {"application": "g", "resources": size, "task_group": "g", "time_limit_ms": minute}
+    c.now_ms = START - 2 * minute
+    c.handle(AddAsks((AskSpec(key="p", placeholder=True, **more),)))
+    assert c.until(c.now_ms) == {"g"}
+    c.now_ms = START - minute - 1
+    c.handle(AddAsks((AskSpec(key="work", **more),)))
+    c.at(c.now_ms)
+    c.handle(Release("g", "p", Cause.PLACEHOLDER_REPLACED))
+    c.until(START - 1)
+    assert [(d.key, d.node) for d in c.decided if isinstance(d, Allocated)] == [("p", "n1"), ("work", "n1")]
