@@ -216,3 +216,10 @@ def test_streams_that_are_closed_are_no_failure(closed: str, service: Any, socke
         environ = os.environ | {"FAIRLEAD_SOCKET": socket_path}
         done = subprocess.run(command, shell=True, env=environ, stdin=subprocess.DEVNULL, capture_output=True)
         assert (done.returncode, b"Traceback" in done.stderr) == (status, False), words
+
+
+def test_python_runs_it_by_its_name() -> None:
+    """Where the folder of the command is not on the PATH, as in a container or a virtual environment by its full name."""
+    command = [sys.executable, "-m", "fairlead", "config", "default"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("#")
