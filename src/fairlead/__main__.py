@@ -1,4 +1,4 @@
-"""`python -m fairlead`: the command, where its own folder is not on the search path. Decides nothing, prints nothing."""
+"""`python -m fairlead`: the command, where its folder is not on the search path. Decides nothing, prints nothing."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_streams_that_are_closed_are_no_failure(closed: str, service: Any, socke
 
 
 def test_python_runs_it_by_its_name() -> None:
-    """Where the folder of the command is not on the PATH, as in a container or a virtual environment by its full name."""
+    """Where the folder of the command is not on the PATH, as in a container."""
     command = [sys.executable, "-m", "fairlead", "config", "default"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("#")
