@@ -46,6 +46,11 @@ class Caller:
     heads_it: bool = False
     """He administers the queue `within`, whomever its access lists name."""
 
+    @property
+    def is_guest(self) -> bool:
+        """Whether this is nobody in particular, who may look around."""
+        return not self.user and not self.is_admin
+
     def reaches(self, path: str) -> bool:
         """Whether jobs of this queue exist for him at all."""
         return not self.within or path == self.within or path.startswith(f"{self.within}.")

@@ -323,7 +323,13 @@ def _page(journal: Path, seq: int) -> list[Entry]:
     return found
 
 
+_OF_THE_QUEUE_FILE = ("config.given", "config.changed")
+"""They say who changed it, and where it lies."""
+
+
 def _visible(event: HistoryEvent, owner: Whose | None, caller: Caller) -> bool:
+    if caller.is_guest and event.type in _OF_THE_QUEUE_FILE:
+        return False
     return not event.key or caller.is_admin or (owner is not None and owner.is_for(caller))
 
 

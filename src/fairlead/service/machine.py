@@ -184,7 +184,7 @@ class MachinePlace(Place):
             capabilities=self._enforcement(),
             journal=wire.Journal(events=last_seq, last_seq=last_seq, size_bytes=self._journal_bytes()),
             recovery=self.runtime.recovered,
-            config=await status_of(self),
+            config=None if caller.is_guest else await status_of(self),
         )
         return wire.Service(
             version=self.version,

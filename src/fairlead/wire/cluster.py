@@ -165,7 +165,7 @@ class Machine(Shape, frozen=True, kw_only=True):
     capabilities: list[Capability]
     journal: Journal
     recovery: Recovery
-    config: ConfigStatus
+    config: Annotated[ConfigStatus | None, said("null for guests: the queue file is for those who are known.")]
 
 
 class Start(Shape, frozen=True, kw_only=True):

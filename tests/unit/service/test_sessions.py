@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -14,6 +17,7 @@ from fairlead.local import accounts
 from fairlead.runtime import Refusal
 from fairlead.service import sessions as module
 from fairlead.service.identity import CONNECTION, PEER, Gate, Peer, Tokens, peer_of
+from fairlead.service.serve import ServeOptions
 from fairlead.service.sessions import SESSION_S, TICKET_S, TOKEN, Sessions
 from fairlead.wire.pages import GUEST
 
@@ -176,3 +180,23 @@ def test_a_guest_may_look_where_strangers_may_and_change_nothing(tmp_path: Path,
                 opened.caller({"method": "GET", "path": path}, f"Bearer {shown}")
         with pytest.raises(Refusal, match="strangers see nothing"):
             shut.caller(look, f"Bearer {shown}")
+
+
+def test_a_guest_is_told_nowhere_who_changed_the_queue_file_and_where_it_lies(run: Any, tmp_path: Path) -> None:
+    """It stood in what is said of the service, and in the events, while /config refused it."""
+    file = tmp_path / "queues.yaml"
+    file.write_text("partitions: [{name: default, queues: [{name: root}]}]")
+    options = ServeOptions(config=file, state_dir=tmp_path / "state", socket=tmp_path / "s", port=0, open_reads=True)
+    with ExitStack() as stack:
+        place, listening = run(options, stack, lambda _: None)
+        mine, _ = place.tokens.create(name="", user=accounts.by_uid(os.geteuid()).name, uid=os.geteuid())
+
+        def told(path: str, token: str) -> str:
+            asked = Request(f"{listening.url}/api/v1/{path}", headers={"Authorization": f"Bearer {token}"})
+            with urlopen(asked, timeout=10) as answer:
+                lines = takewhile(lambda line: line not in (b"", b"event: caught-up\n"), iter(answer.readline, None))
+                return b"".join(lines).decode()
+
+        for path in ("info", "events?from=0"):
+            assert str(file) in told(path, mine)
+            assert str(file) not in told(path, GUEST)
