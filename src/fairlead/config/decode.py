@@ -220,9 +220,15 @@ def read_count(found: Findings, node: Node, path: str) -> int:
         return 0
     if value != int(value):
         found.warn(path, f"{node.text} is read as {int(value)}; write a whole number", at=node)
-    elif node.text.isdigit() and node.text.startswith("0") and node.text != str(value):
-        found.warn(path, f"{node.text} is read as {value}, because it starts with 0; write {value}", at=node)
+    else:
+        _warn_of_zero(found, node, path, int(value))
     return min(int(value), _UINT64_MAX)
+
+
+def _warn_of_zero(found: Findings, node: Node, path: str, value: int) -> None:
+    """Digits that begin with 0 may mean another number than they show."""
+    if node.text.isdigit() and node.text.startswith("0") and node.text != str(value):
+        found.warn(path, f"{node.text} is read as {value}, because it starts with 0; write {value}", at=node)
 
 
 def read_integer(found: Findings, node: Node, path: str) -> int:
@@ -231,6 +237,7 @@ def read_integer(found: Findings, node: Node, path: str) -> int:
     if not isinstance(value, int):
         wrong(found, node, path, "a whole number (without quotes)")
         return 0
+    _warn_of_zero(found, node, path, value)
     return value
 
 
@@ -249,7 +256,10 @@ def read_bound(found: Findings, node: Node, path: str) -> int | str | None:
     if node.is_null:
         return None
     value = _number(node)
-    return value if isinstance(value, int) else read_text(found, node, path)
+    if not isinstance(value, int):
+        return read_text(found, node, path)
+    _warn_of_zero(found, node, path, value)
+    return value
 
 
 def read_float(found: Findings, node: Node, path: str) -> float:

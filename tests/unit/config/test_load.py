@@ -135,6 +135,25 @@ def test_a_count_that_reads_otherwise_than_it_looks_is_warned_about(written: str
     assert "is read as" in problem.message
 
 
+@pytest.mark.parametrize(("written", "value"), [("010", 8), ("08", 8), ("007", 7)])
+def test_what_begins_with_0_is_said_as_the_number_that_counts(written: str, value: int) -> None:
+    """`08` was shown as 8.0, and of a priority class or a budget nothing was said at all."""
+    queues = "partitions: [{queues: [{name: a, maxapplications: %s}]}]"
+    classes = "partitions: [{queues: [{name: a}]}]\npriorityclasses: [{name: high, value: %s}]"
+    budgets = "partitions: [{queues: [{name: a}]}]\nbudgets: [{name: two, selector: {a: b}, minAvailable: %s}]"
+    for text in (queues, classes, budgets) if written != "08" else (queues,):
+        (problem,) = check_text(text % written)
+        assert problem.severity == "warning"
+        assert problem.message == f"{written} is read as {value}, because it starts with 0; write {value}"
+
+
+@pytest.mark.parametrize(("name", "example"), [("vcore", "500m"), ("memory", "512Mi"), ("gpu", "10k")])
+def test_the_example_is_one_for_that_resource(name: str, example: str) -> None:
+    """For memory it was 500m, which memory does not take."""
+    (message,) = refused(f"partitions: [{{queues: [{{name: a, resources: {{max: {{{name}: 1.5}}}}}}]}}]")
+    assert example in message
+
+
 @pytest.mark.parametrize("text", ["# nothing", "{}", "~", "partitions: []", "partitions:"])
 def test_a_file_without_partition_is_refused(text: str) -> None:
     """It would schedule nothing, silently."""

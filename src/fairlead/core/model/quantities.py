@@ -39,9 +39,8 @@ def parse_quantity(name: str, text: str) -> int:
     """
     match = _GRAMMAR.fullmatch(text)
     if not match:
-        raise QuantityError(
-            "invalid quantity", name, text, "write digits and an optional suffix, such as 500m, 2 or 10Gi"
-        )
+        examples = "2 or 500m" if name == VCORE else "10Gi or 512Mi" if is_bytes(name) else "2 or 10k"
+        raise QuantityError("invalid quantity", name, text, f"write digits and an optional suffix, such as {examples}")
     digits, suffix = match[1].lstrip("0"), match[2] or ""
     if suffix == "m" and name != VCORE:
         raise QuantityError("invalid suffix", name, text, "m (thousandths) is for vcore only")
