@@ -17,7 +17,7 @@ from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import Cause, Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
-from fairlead.kubernetes.acts import ObjectName, Record, Suspend, preempted
+from fairlead.kubernetes.acts import EvictPod, ObjectName, Record, Suspend, preempted
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
@@ -109,10 +109,15 @@ class Workloads:
         if self._by_application.get(spec.application) is known:
             del self._by_application[spec.application]
         yield from self._drop(known)
+        was_stopped = spec.suspended is not None and known.phase in (Phase.STOPPING, Phase.WAITING)
         for member in self._members(known):
             # Of a group that is no more: they wait, and are told so.
             if member.books is Books.OUT:
                 self._informer.may_enter(member)
+            elif was_stopped and member.stopping and not member.leaving:
+                # It was to go with its job, and may have been left behind (an orphan).
+                why = f"{spec.name} was suspended, and is no more"
+                self._informer.acts.append(EvictPod(member.name, member.node, None, "", why))
 
     # -- reserving ----------------------------------------------------------------------------------------------------
 

@@ -170,6 +170,24 @@ def test_a_job_that_somebody_lets_go_on_before_it_was_heard_that_it_stopped_is_s
     assert suspensions(cluster.acts()) == {"low": True}
 
 
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_pods_that_a_suspended_job_leaves_behind_are_stopped_one_by_one(is_heard: bool) -> None:
+    """It is deleted without its pods before those went: nobody else would delete them for what gets their room."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    _running(cluster, "low")
+    cluster.pod("high", "4", priority=10)
+    assert suspensions(cluster.acts()) == {"low": True}
+    if is_heard:
+        cluster.job("low", suspend=True)
+    cluster.pod("low-1", "2", node="n1", ownerReferences=_owned("low"), deletionTimestamp="2026-01-01T00:00:00Z")
+    cluster.driver.take(Deleted(JOBS, "default", "low", "j-low"), cluster.now)
+    assert [(act.pod.name, act.node) for act in cluster.acts() if isinstance(act, EvictPod)] == [("low-0", "n1")]
+    cluster.gone("low-0")
+    cluster.gone("low-1")
+    assert binds(cluster.acts()) == {"high": "n1"}
+
+
 def test_a_job_that_somebody_lets_go_on_before_all_of_it_has_room_runs_as_far_as_there_is_room() -> None:
     """One of its pods takes the room that it has already, the others come when there is more."""
     cluster = Jobs(QUEUES)
