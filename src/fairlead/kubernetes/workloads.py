@@ -330,9 +330,8 @@ class Workloads:
 
     def joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
         """The ask of a pod as that of its workload, if it has one."""
-        group = identity.pod_group_of(pod)
-        if group:
-            application = identity.group_application(pod.metadata.namespace or "default", group)
+        application = identity.application_of_group(pod)
+        if application:
             return replace(spec, application=application, task_group=pod.metadata.uid or "")
         known = self._owner(pod)
         if known is None:

@@ -1,78 +1,18 @@
-"""Jobs admitted as a whole by `suspend`, and pod groups, with the real scheduler behind a driver."""
+"""Jobs admitted as a whole by `suspend`, with the real scheduler behind a driver."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from driven_cluster import PRIORITY, Cluster, binds
+from driven_cluster import binds
+from driven_jobs import QUEUES, Jobs, owned, records, suspensions, template
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
-from fairlead.kubernetes.acts import EvictPod, Explain, Record, Suspend, at_server
-from fairlead.kubernetes.kinds import CLAIMS, JOB_SETS, JOBS, NODES, POD_GROUPS, PRIORITY_CLASSES, VOLUMES
+from fairlead.kubernetes.acts import EvictPod
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PRIORITY_CLASSES
 from fairlead.kubernetes.reflector import Deleted
-
-QUEUES = PRIORITY.replace(
-    "queues: [{name: default}]", "queues: [{name: default}, {name: a, resources: {max: {vcore: 4}}}]"
-)
-
-
-def template(cpu: str, priority_class: str = "", scheduler: str = "fairlead") -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "schedulerName": scheduler,
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-    }
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    return {"metadata": {"labels": {"app": "train"}}, "spec": spec}
-
-
-class Jobs(Cluster):
-    """A cluster with jobs; its job controller is `make_pods`."""
-
-    def job(
-        self,
-        name: str,
-        parallelism: int = 2,
-        cpu: str = "2",
-        *,
-        suspend: bool = True,
-        queue: str = "root.default",
-        **more: Any,
-    ) -> None:
-        meta = {"name": name, "namespace": "default", "uid": f"j-{name}", "labels": {"fairlead.io/queue": queue}}
-        meta |= {"annotations": more.pop("notes", {})}
-        spec = {"suspend": suspend, "parallelism": parallelism, "template": template(cpu, **more.pop("template", {}))}
-        self.put(JOBS, {"metadata": meta, "spec": spec, "status": more.pop("status", {})})
-
-    def member(self, job: str, number: int, cpu: str = "2", node: str = "", priority: int = 0) -> None:
-        self.pod(f"{job}-{number}", cpu, priority, node, ownerReferences=_owned(job))
-
-    def in_group(self, name: str, group: str, cpu: str = "1", **more: Any) -> None:
-        self.pod(name, cpu, labels={"scheduling.x-k8s.io/pod-group": group}, **more)
-
-    def group(self, name: str, size: int) -> None:
-        meta = {"name": name, "namespace": "default", "uid": f"g-{name}"}
-        self.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
-
-    def acts(self) -> list[Any]:
-        """As the API server hears of them, until nothing more follows."""
-        found = []
-        while acts := super().acts():
-            found += [act for act in map(at_server, acts) if act is not None]
-        return found
-
-    def waiting(self) -> int:
-        return len(self.driver.informer.waiting)
-
-
-def suspensions(acts: list[Any]) -> dict[str, bool]:
-    return {act.job.name: act.suspend for act in acts if isinstance(act, Suspend)}
-
-
-def records(acts: list[Any], reason: str) -> list[str]:
-    return [act.message for act in acts if isinstance(act, Record) and act.reason == reason]
 
 
 def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -> None:
@@ -180,7 +120,7 @@ def test_pods_that_a_suspended_job_leaves_behind_are_stopped_one_by_one(is_heard
     assert suspensions(cluster.acts()) == {"low": True}
     if is_heard:
         cluster.job("low", suspend=True)
-    cluster.pod("low-1", "2", node="n1", ownerReferences=_owned("low"), deletionTimestamp="2026-01-01T00:00:00Z")
+    cluster.pod("low-1", "2", node="n1", ownerReferences=owned("low"), deletionTimestamp="2026-01-01T00:00:00Z")
     cluster.driver.take(Deleted(JOBS, "default", "low", "j-low"), cluster.now)
     assert [(act.pod.name, act.node) for act in cluster.acts() if isinstance(act, EvictPod)] == [("low-0", "n1")]
     cluster.gone("low-0")
@@ -384,114 +324,6 @@ def test_the_jobs_of_a_set_start_together() -> None:
     assert sorted(binds(cluster.acts())) == ["d", "w-0", "w-1"]
 
 
-def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() -> None:
-    """Before that each says what it waits for; further members are ordinary pods."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1", "2")
-    cluster.in_group("a", "ring")
-    acts = cluster.acts()
-    assert ["there is no PodGroup ring" in act.message for act in acts if isinstance(act, Explain)] == [True]
-    cluster.group("ring", 3)
-    cluster.in_group("b", "ring")
-    acts = cluster.acts()
-    assert binds(acts) == {}
-    assert any("2 of the 3 pods are there" in act.message for act in acts if isinstance(act, Explain))
-    cluster.in_group("c", "ring")
-    acts = cluster.acts()
-    assert binds(acts) == {}
-    said = {act.pod.name for act in acts if isinstance(act, Explain) and "waits for room for 3 pods" in act.message}
-    assert said == {"a", "b", "c"}
-    cluster.node("n2", "2")
-    assert sorted(binds(cluster.acts())) == ["a", "b", "c"]
-    cluster.in_group("d", "ring")
-    assert sorted(binds(cluster.acts())) == ["d"]
-
-
-def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -> None:
-    """The others wait for another one."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1", "1")
-    cluster.group("ring", 2)
-    cluster.in_group("a", "ring")
-    cluster.in_group("b", "ring")
-    cluster.acts()
-    assert cluster.used("n1") == 1000
-    cluster.gone("b")
-    cluster.acts()
-    assert cluster.used("n1") == 0
-    cluster.node("n2", "1")
-    cluster.in_group("c", "ring")
-    assert sorted(binds(cluster.acts())) == ["a", "c"]
-
-
-def test_a_pod_group_starts_when_the_volume_claim_of_its_pod_is_there() -> None:
-    """Whatever else is or is not said about the pod."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1", "1")
-    cluster.group("ring", 1)
-    volumes = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
-    cluster.in_group("a", "ring", spec={"volumes": volumes})
-    assert binds(cluster.acts()) == {}
-    cluster.put(VOLUMES, {"metadata": {"name": "v", "uid": "v"}, "spec": {}, "status": {"phase": "Bound"}})
-    its = {"metadata": {"name": "disk", "namespace": "default", "uid": "c"}, "spec": {"volumeName": "v"}}
-    cluster.put(CLAIMS, {**its, "status": {"phase": "Bound"}})
-    assert binds(cluster.acts()) == {"a": "n1"}
-
-
-def _made_anew(cluster: Jobs, size: int) -> None:
-    """The group is deleted, and there is another one of its name."""
-    cluster.driver.take(Deleted(POD_GROUPS, "default", "ring", "g-ring"), cluster.now)
-    meta = {"name": "ring", "namespace": "default", "uid": "g-ring-2"}
-    cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
-
-
-def test_pods_that_wait_start_together_also_by_a_group_that_was_made_anew() -> None:
-    """They had been in line by the group before, for which one of them was enough."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1", "1")
-    cluster.group("ring", 1)
-    for name in "abc":
-        cluster.in_group(name, "ring")
-    cluster.bind_all(cluster.acts())
-    cluster.gone("a")
-    _made_anew(cluster, 2)
-    assert binds(cluster.acts()) == {}
-    cluster.node("n2", "1")
-    assert binds(cluster.acts()) == {"b": "n1", "c": "n2"}
-
-
-def test_what_is_on_its_way_to_its_node_stays_there_when_its_group_is_made_anew() -> None:
-    """Its place is not given to another, and the group has begun."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1", "1")
-    cluster.group("ring", 1)
-    cluster.in_group("a", "ring")
-    assert binds(cluster.acts()) == {"a": "n1"}
-    _made_anew(cluster, 1)
-    assert binds(cluster.acts()) == {}
-    assert cluster.used("n1") == 1000
-
-
-def test_a_pod_that_was_refused_keeps_no_group_from_starting() -> None:
-    """The quota is asked for the group's room, in which the stand-in and the pod have one place together."""
-    cluster = Jobs("quotas: [{name: small, queue: root.default, resources: {vcore: 2}}]\n" + QUEUES)
-    cluster.node("n1", "1")
-    cluster.group("ring", 1)
-    cluster.pod("x")
-    cluster.bind_all(cluster.acts())
-    cluster.node("n2", "1")
-    cluster.in_group("a", "ring")
-    cluster.bind_all(cluster.acts())
-    cluster.in_group("b", "ring")
-    cluster.acts()
-    refused = cluster.driver.informer.pod_store.by_uid["u-b"]
-    assert refused.refused is not None
-    cluster.gone("a")
-    _made_anew(cluster, 1)
-    assert binds(cluster.acts()) == {"b": "n2"}
-    assert refused.refused is None
-
-
 def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     """The stand-in that was there looks for another place, and the job still starts as a whole."""
     cluster = Jobs(QUEUES)
@@ -526,34 +358,6 @@ def test_a_job_larger_than_any_cluster_is_told_so() -> None:
     assert suspensions(cluster.acts()) == {"train": False}
 
 
-def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
-    """Not each of its pods whenever another one comes, or whenever something is written on one."""
-    cluster = Jobs(QUEUES)
-    cluster.group("ring", 300)
-    for number in range(200):
-        cluster.in_group(f"p{number}", "ring")
-    told = [act for act in cluster.driver.acts() if isinstance(act, Explain)]
-    assert len(told) < 2_000
-    assert told[-1].message == "200 of the 300 pods are there with which pod group ring starts"
-    cluster.in_group("p7", "ring")
-    assert len([act for act in cluster.driver.acts() if isinstance(act, Explain)]) == 1
-
-
-def test_pod_groups_of_two_namespaces_are_two_applications() -> None:
-    """Also where namespace and name together read alike: each waits for its own pods."""
-    cluster = Jobs(QUEUES)
-    cluster.node("n1")
-    groups = {"a": "b-c", "a-b": "c"}
-    for space, name in groups.items():
-        meta = {"name": name, "namespace": space, "uid": f"g-{space}"}
-        cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": 2}})
-    for space, name in groups.items():
-        cluster.in_group(f"p-{space}", name, namespace=space)
-    assert binds(cluster.acts()) == {}
-    cluster.in_group("q-a", "b-c", namespace="a")
-    assert set(binds(cluster.acts())) == {"p-a", "q-a"}
-
-
 @pytest.mark.parametrize(("of_job", "of_pod"), [(None, 600), (600, None), (600, 900), (None, None)])
 def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: int | None, of_pod: int | None) -> None:
     """What stands in for its pods counts with the time for which they may be awaited, too."""
@@ -572,10 +376,6 @@ def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: i
             assert suspensions(cluster.acts()) == ({"train": False} if starts else {})
     for _ in range(2):  # The second time it is another version of each.
         for number in range(2):
-            owned = {"ownerReferences": _owned("train"), "spec": {"activeDeadlineSeconds": of_pod}}
-            cluster.pod(f"train-{number}", "2", **owned)
+            more = {"ownerReferences": owned("train"), "spec": {"activeDeadlineSeconds": of_pod}}
+            cluster.pod(f"train-{number}", "2", **more)
     assert sorted(binds(cluster.acts())) == (["train-0", "train-1"] if starts else [])
-
-
-def _owned(job: str) -> list[dict[str, Any]]:
-    return [{"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}]

@@ -148,6 +148,11 @@ def group_application(namespace: str, name: str) -> str:
     return f"{namespace}.{name}"
 
 
+def pod_group_application(namespace: str, name: str, *, of_volcano: bool) -> str:
+    """The application of a pod group; one of each kind may have the same name, in which no colon can be."""
+    return group_application(namespace, f"{name}:volcano" if of_volcano else name)
+
+
 def owner_application(pod: Pod) -> str:
     """The application of a pod that is part of a known kind of job of several pods; else nothing."""
     meta = pod.metadata
@@ -158,7 +163,17 @@ def owner_application(pod: Pod) -> str:
 
 def pod_group_of(pod: Pod) -> str:
     """The name of the pod group that a pod says it belongs to, Volcano's word first; may be nothing."""
-    return (pod.metadata.annotations or {}).get(VOLCANO_GROUP, "") or _label(pod, POD_GROUP_LABELS)
+    return _volcano_group_of(pod) or _label(pod, POD_GROUP_LABELS)
+
+
+def application_of_group(pod: Pod) -> str:
+    """The application of that pod group; nothing without one."""
+    group, namespace = pod_group_of(pod), pod.metadata.namespace or "default"
+    return pod_group_application(namespace, group, of_volcano=bool(_volcano_group_of(pod))) if group else ""
+
+
+def _volcano_group_of(pod: Pod) -> str:
+    return (pod.metadata.annotations or {}).get(VOLCANO_GROUP, "")
 
 
 def queue_of(pod: Pod) -> str:

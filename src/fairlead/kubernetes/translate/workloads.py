@@ -14,7 +14,7 @@ import msgspec
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, PodGroup
-from fairlead.kubernetes.kinds import JOB_SETS, JOBS, Kind
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import Condition, Metadata, Pod, PriorityClass
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.constraints import NamespacesOf
@@ -79,7 +79,7 @@ def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str)
         timeout = thing.spec.schedule_timeout_seconds or 0
         return WorkloadSpec(
             name,
-            identity.group_application(name.namespace, name.name),
+            identity.pod_group_application(name.namespace, name.name, of_volcano=kind is VOLCANO_GROUPS),
             queue=_queue(meta) or thing.spec.queue or "",
             created=meta.creation_timestamp or "",
             min_member=max(thing.spec.min_member or 1, 1),

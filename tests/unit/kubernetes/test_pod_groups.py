@@ -1,0 +1,162 @@
+"""Pod groups, whose pods start together, with the real scheduler behind a driver."""
+
+from __future__ import annotations
+
+from driven_cluster import binds
+from driven_jobs import QUEUES, Jobs
+
+from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUMES
+from fairlead.kubernetes.reflector import Deleted
+
+
+def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() -> None:
+    """Before that each says what it waits for; further members are ordinary pods."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.in_group("a", "ring")
+    acts = cluster.acts()
+    assert ["there is no PodGroup ring" in act.message for act in acts if isinstance(act, Explain)] == [True]
+    cluster.group("ring", 3)
+    cluster.in_group("b", "ring")
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    assert any("2 of the 3 pods are there" in act.message for act in acts if isinstance(act, Explain))
+    cluster.in_group("c", "ring")
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    said = {act.pod.name for act in acts if isinstance(act, Explain) and "waits for room for 3 pods" in act.message}
+    assert said == {"a", "b", "c"}
+    cluster.node("n2", "2")
+    assert sorted(binds(cluster.acts())) == ["a", "b", "c"]
+    cluster.in_group("d", "ring")
+    assert sorted(binds(cluster.acts())) == ["d"]
+
+
+def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -> None:
+    """The others wait for another one."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 2)
+    cluster.in_group("a", "ring")
+    cluster.in_group("b", "ring")
+    cluster.acts()
+    assert cluster.used("n1") == 1000
+    cluster.gone("b")
+    cluster.acts()
+    assert cluster.used("n1") == 0
+    cluster.node("n2", "1")
+    cluster.in_group("c", "ring")
+    assert sorted(binds(cluster.acts())) == ["a", "c"]
+
+
+def test_a_pod_group_starts_when_the_volume_claim_of_its_pod_is_there() -> None:
+    """Whatever else is or is not said about the pod."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    volumes = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
+    cluster.in_group("a", "ring", spec={"volumes": volumes})
+    assert binds(cluster.acts()) == {}
+    cluster.put(VOLUMES, {"metadata": {"name": "v", "uid": "v"}, "spec": {}, "status": {"phase": "Bound"}})
+    its = {"metadata": {"name": "disk", "namespace": "default", "uid": "c"}, "spec": {"volumeName": "v"}}
+    cluster.put(CLAIMS, {**its, "status": {"phase": "Bound"}})
+    assert binds(cluster.acts()) == {"a": "n1"}
+
+
+def test_pods_that_wait_start_together_also_by_a_group_that_was_made_anew() -> None:
+    """They had been in line by the group before, for which one of them was enough."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    for name in "abc":
+        cluster.in_group(name, "ring")
+    cluster.bind_all(cluster.acts())
+    cluster.gone("a")
+    _made_anew(cluster, 2)
+    assert binds(cluster.acts()) == {}
+    cluster.node("n2", "1")
+    assert binds(cluster.acts()) == {"b": "n1", "c": "n2"}
+
+
+def test_what_is_on_its_way_to_its_node_stays_there_when_its_group_is_made_anew() -> None:
+    """Its place is not given to another, and the group has begun."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    cluster.in_group("a", "ring")
+    assert binds(cluster.acts()) == {"a": "n1"}
+    _made_anew(cluster, 1)
+    assert binds(cluster.acts()) == {}
+    assert cluster.used("n1") == 1000
+
+
+def test_a_pod_that_was_refused_keeps_no_group_from_starting() -> None:
+    """The quota is asked for the group's room, in which the stand-in and the pod have one place together."""
+    cluster = Jobs("quotas: [{name: small, queue: root.default, resources: {vcore: 2}}]\n" + QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    cluster.pod("x")
+    cluster.bind_all(cluster.acts())
+    cluster.node("n2", "1")
+    cluster.in_group("a", "ring")
+    cluster.bind_all(cluster.acts())
+    cluster.in_group("b", "ring")
+    cluster.acts()
+    refused = cluster.driver.informer.pod_store.by_uid["u-b"]
+    assert refused.refused is not None
+    cluster.gone("a")
+    _made_anew(cluster, 1)
+    assert binds(cluster.acts()) == {"b": "n2"}
+    assert refused.refused is None
+
+
+def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
+    """Not each of its pods whenever another one comes, or whenever something is written on one."""
+    cluster = Jobs(QUEUES)
+    cluster.group("ring", 300)
+    for number in range(200):
+        cluster.in_group(f"p{number}", "ring")
+    told = [act for act in cluster.driver.acts() if isinstance(act, Explain)]
+    assert len(told) < 2_000
+    assert told[-1].message == "200 of the 300 pods are there with which pod group ring starts"
+    cluster.in_group("p7", "ring")
+    assert len([act for act in cluster.driver.acts() if isinstance(act, Explain)]) == 1
+
+
+def test_pod_groups_of_two_namespaces_are_two_applications() -> None:
+    """Also where namespace and name together read alike: each waits for its own pods."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    groups = {"a": "b-c", "a-b": "c"}
+    for space, name in groups.items():
+        meta = {"name": name, "namespace": space, "uid": f"g-{space}"}
+        cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": 2}})
+    for space, name in groups.items():
+        cluster.in_group(f"p-{space}", name, namespace=space)
+    assert binds(cluster.acts()) == {}
+    cluster.in_group("q-a", "b-c", namespace="a")
+    assert set(binds(cluster.acts())) == {"p-a", "q-a"}
+
+
+def test_pod_groups_of_one_name_and_two_kinds_are_two_applications() -> None:
+    """Each starts with its own pods, and the one that goes takes nothing from the other."""
+    cluster, of_volcano = Jobs(QUEUES), {"annotations": {"scheduling.k8s.io/group-name": "g"}}
+    cluster.node("n1", "8")
+    for kind in (VOLCANO_GROUPS, POD_GROUPS):
+        meta = {"name": "g", "namespace": "default", "uid": kind.title}
+        cluster.put(kind, {"metadata": meta, "spec": {"minMember": 2}})
+    cluster.in_group("p-0", "g")
+    cluster.pod("v-0", **of_volcano)
+    assert binds(cluster.acts()) == {}
+    cluster.driver.take(Deleted(POD_GROUPS, "default", "g", POD_GROUPS.title), cluster.now)
+    cluster.in_group("p-1", "g")
+    cluster.pod("v-1", **of_volcano)
+    assert set(binds(cluster.acts())) == {"v-0", "v-1"}
+
+
+def _made_anew(cluster: Jobs, size: int) -> None:
+    """The group is deleted, and there is another one of its name."""
+    cluster.driver.take(Deleted(POD_GROUPS, "default", "ring", "g-ring"), cluster.now)
+    meta = {"name": "ring", "namespace": "default", "uid": "g-ring-2"}
+    cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
