@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs, to_builtins
 
-from fairlead.core.model.events import Release
+from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.events import Release, SetConditions
 from fairlead.core.model.matching import all_of, matches
 from fairlead.insight.advice import Asker, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
@@ -24,6 +25,7 @@ from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
+    from fairlead.core.model.events import Event
     from fairlead.core.model.reasons import Reason
     from fairlead.insight.trial import Name, Start
     from fairlead.scheduler import Scheduler
@@ -95,15 +97,16 @@ COMPANY = 12
 
 
 def company(partition: Partition, ask: Ask) -> list[tuple[str, str]]:
-    """What an ask with affinity may be with, whether it runs or waits: application and key."""
+    """What an ask with affinity may be with, whether it runs, waits or is held: application and key."""
     terms = ask.spec.where.affinity
     if not terms:
         return []
     there = ((app.id, other.spec) for app in partition.applications.values() for other in app.asks.values())
+    held = ((app, each.spec) for app, each in partition.held_asks)
     theirs = (("", spec) for node in partition.nodes.nodes.values() for spec, _ in node.foreign.values())
     wanted = (
         (app, spec.key)
-        for app, spec in chain(there, theirs)
+        for app, spec in chain(there, held, theirs)
         if spec is not ask.spec and matches(all_of(terms), spec.labels)
     )
     return list(islice(wanted, COMPANY))
@@ -125,12 +128,15 @@ def others(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None = No
 
 
 def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None = None) -> Reason | None:
-    """What keeps it from running for a day, and until all windows are over, when all other work (but `beside`) is gone;
-    None: nothing does. Call it on a copy only.
+    """What keeps it from running for a day, and until all windows are over, when all other work (but `beside`, which is
+    released where it is held) is gone; None: nothing does. Call it on a copy only.
     """
     partition, now_ms = scheduler.cluster.partitions[name[0]], scheduler.cluster.now_ms
     until_ms = max([now_ms + DAY_MS, *(ends_ms for _, ends_ms in partition.admission.windows.times(now_ms))])
-    if start_of(scheduler, others(scheduler, name, beside), name, until_ms) is not None:
+    events: list[Event] = [*others(scheduler, name, beside)]
+    if beside is not None and partition.held_asks.get(*beside) is not None:
+        events.append(SetConditions(*beside, Conditions(), partition=name[0]))
+    if start_of(scheduler, events, name, until_ms) is not None:
         return None
     app = partition.applications.get(name[1])
     return scheduler.why(name[1], name[2], name[0]) if app is not None and name[2] in app.asks else None

@@ -8,6 +8,7 @@ import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.config import check_text, load_text
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, LabelNode, Release, SetWindow
 from fairlead.core.model.resources import Resources
@@ -169,6 +170,21 @@ def test_what_wants_to_be_with_others_is_not_told_that_it_never_runs_as_long_as_
     assert asked(lab, "late").never is None
     lab.scheduler.handle(Release("db", "db"), 0)
     assert asked(lab, "late").never is not None
+
+
+@pytest.mark.parametrize("conditions", [Conditions(held_by="bob"), Conditions(begin_ms=60_000)])
+def test_what_wants_to_be_with_work_that_is_not_in_line_yet_is_not_told_that_it_never_runs(
+    conditions: Conditions,
+) -> None:
+    """It was told that it never runs, and in the next sentence when it starts."""
+    near = Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("late", "root.a", where=near)
+    assert asked(lab, "late").never is not None
+    lab.scheduler.handle(AddApplication(ApplicationSpec(id="db", queue="root.a", user="bob")), 0)
+    db = AskSpec(application="db", key="db", resources=Resources({GPU: 1}), labels={"app": "db"}, conditions=conditions)
+    lab.scheduler.handle(AddAsks((db,)), 0)
+    assert asked(lab, "late").never is None
 
 
 def with_a_gang_that_is_too_large() -> Scheduler:
