@@ -243,8 +243,9 @@ def test_a_gang_that_gave_way_comes_back_whole_though_fewer_may_be_in_line_at_on
     s = cluster(QueueSpec(name="a"), QueueSpec(name="b"), nodes={"n1": 4})
     application(s, "older", placeholder_ask=cores(3))
     application(s, "younger", queue="root.b", placeholder_ask=cores(3), at_once=2)
-    for app in ("older", "younger"):
-        for i in range(3):
+    for i in range(3):
+        s.schedule(0)  # Two of each are placed before the third comes.
+        for app in ("older", "younger"):
             ask(s, app, f"{app}{i}", 1, task_group="t", placeholder=True)
     evicted = [d.key for d in s.schedule(0) if isinstance(d, Evict)]
     assert evicted == ["younger0", "younger1"]

@@ -46,11 +46,20 @@ def test_a_gang_that_gave_way_keeps_nothing_else_of_its_queue_back(rule: str) ->
     """Where a queue bounds its applications, what is like the gang's placeholders waited behind its gate."""
     leaves = [QueueSpec(name=name, max_applications=9) for name in ("a", "b")]
     s = cluster(*leaves, nodes={"n1": 4, "n2": 4}, rule=rule)
-    for name, queue, sizes in (("first", "root.a", (4, 4)), ("later", "root.b", (2, 2, 2))):
-        s.handle(AddApplication(ApplicationSpec(id=name, queue=queue)), 0)
+    for name, queue, sizes in (
+        ("first", "root.a", (4,)),
+        ("later", "root.b", (2, 2)),
+        ("first", "", (4,)),
+        ("later", "", (2,)),
+    ):
+        if queue:
+            s.handle(AddApplication(ApplicationSpec(id=name, queue=queue)), 0)
         held: dict[str, Any] = {"application": name, "placeholder": True, "task_group": "t"}
-        asks = (AskSpec(key=f"{name}{i}", resources=cores(size), **held) for i, size in enumerate(sizes))
+        known = len(s.cluster.partitions["default"].applications[name].asks)
+        asks = (AskSpec(key=f"{name}{known + i}", resources=cores(size), **held) for i, size in enumerate(sizes))
         s.handle(AddAsks(tuple(asks)), 0)
+        if queue:
+            s.schedule(0)
     assert stopped(s.schedule(0)) == ["later0", "later1"]
     s.handle(AddNode(NodeSpec(id="n3", capacity=cores(2))), 1)
     submit(s, "other", 2, 1, "root.b")

@@ -18,9 +18,10 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.backoff import rests_before
-from fairlead.policy.eligibility.headroom import is_full_above, is_short
 from fairlead.policy.order.keys import batch_key
 from fairlead.policy.order.pick import Lines
+from fairlead.policy.place.fitting import may_fit_still, node_for
+from fairlead.policy.place.gang_turns import lets_another_go_on
 from fairlead.policy.place.reserved import (
     clear_for,
     first_seeker,
@@ -54,20 +55,25 @@ Act = tuple[tuple[object, ...], bool, Ask]
 class Walk:
     """The walks down the tree of one partition, one for each placement."""
 
-    __slots__ = ("attempts", "lines", "partition")
+    __slots__ = ("_let_go_on", "attempts", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self.attempts = Attempts()
         """What this walk did to make room by guarantee."""
+        self._let_go_on: tuple[Ask, Node] | None = None
+        """The first placeholder of this run that let another gang go on, and where it would have started."""
 
     def allocate_one(self) -> Outcome:
         """Place the next ask that can be placed, or make room for it (`MOVED`); None when neither can be done."""
         partition = self.partition
         if self.attempts.left or self.attempts.put_off:
             self.attempts.begin()
+        self._let_go_on = None
         if partition.nodes.fitting or self.lines.may_offer(partition.root):
             outcome = self.below(partition.root)
+            if outcome is None and self._let_go_on is not None:
+                return self._place(*self._let_go_on)
             if outcome is not None:
                 return outcome
         if partition.nodes.seekable:
@@ -108,7 +114,7 @@ class Walk:
             if leaf.due or partition.nodes.seekable_ms <= partition.now_ms - RESERVE_AFTER_MS:
                 if self._act_before(leaf, first):
                     return MOVED
-                if first is not None and not _may_fit_still(first):
+                if first is not None and not may_fit_still(first):
                     continue
             if first is None:
                 return None
@@ -121,12 +127,17 @@ class Walk:
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if partition.idle.running and reclaim_before(partition, self.lines, first.head):
                 return MOVED
-            ask = first.head
-            ask.attempted = True
-            if node.reservations:
-                clear_for(partition, node)
-            allocations.place(partition, ask, node)
-            return ask
+            if first.head.spec.placeholder and lets_another_go_on(partition, self.lines, first.head):
+                self._let_go_on = self._let_go_on or (first.head, node)
+                return None
+            return self._place(first.head, node)
+
+    def _place(self, ask: Ask, node: Node) -> Ask:
+        ask.attempted = True
+        if node.reservations:
+            clear_for(self.partition, node)
+        allocations.place(self.partition, ask, node)
+        return ask
 
     # -- asks that cannot be placed -------------------------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class Walk:
             assert ask.batch is not None
             if self.attempts.make_room(self.partition, ask.batch) if stops_others else self._reserve_for(ask):
                 return True
-            if first is not None and not _may_fit_still(first):
+            if first is not None and not may_fit_still(first):
                 return False
         return False
 
@@ -187,27 +198,3 @@ class Walk:
                 found = (key, True, batch.head)
             break
         return found
-
-
-def _may_fit_still(batch: Batch) -> bool:
-    """Whether nothing was found to be in the way of a batch that might fit when last looked."""
-    demand = batch.demand
-    return bool(batch.stamp) and not demand.shape.unfit and demand.obstacle is None and not is_full_above(demand)
-
-
-def node_for(partition: Partition, batch: Batch) -> Node | None:
-    """The node for the first ask of a batch whose shape may fit, or None; then what is in the way is remembered."""
-    demand = batch.demand
-    if is_short(partition, demand, batch.head):
-        return None
-    shape = demand.shape
-    if shape.required_node:
-        node = partition.nodes.required(shape)
-        # It may be set aside for others that do not require it.
-        if node is not None and any(holder.required_node for holder in node.reservations):
-            node = None
-    else:
-        node = partition.nodes.first_for(shape, batch.head)
-    if node is None:
-        partition.nodes.mark_unfit(shape)
-    return node

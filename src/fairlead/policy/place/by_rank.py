@@ -29,7 +29,9 @@ from fairlead.policy.eligibility.max_wait import gathers_room
 from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import child_entry
 from fairlead.policy.order.pick import Lines
-from fairlead.policy.place.allocate import MOVED, Outcome, node_for
+from fairlead.policy.place.allocate import MOVED, Outcome
+from fairlead.policy.place.fitting import node_for
+from fairlead.policy.place.gang_turns import lets_another_go_on
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import make_room_before
@@ -45,10 +47,12 @@ of that part among its siblings, the priority of the ask as it counts there, and
 class Turns:
     """The turns of one run."""
 
-    __slots__ = ("lines", "partition")
+    __slots__ = ("_let_go_on", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
+        self._let_go_on: dict[Queue, tuple[Ask, Node]] = {}
+        """By leaf a placeholder that let another gang go on, and where it would have started."""
 
     def take_next(self) -> Outcome:
         """What the first ask in order that can do anything does; None when none can.
@@ -65,6 +69,8 @@ class Turns:
             if nominee is None and batch is not None and (node := node_for(partition, batch)) is None:
                 self.lines.settle()
                 continue
+            if nominee is None and batch is not None and node is not None and self._lets_go_on(batch.head, node):
+                continue
             first = nominee[0] if nominee is not None else batch.head if batch is not None else None
             if make_room_before(partition, self.lines, first):
                 return MOVED
@@ -73,7 +79,7 @@ class Turns:
                 yield_room(partition, nominee[1])
                 return nominee[0]
             if batch is None or node is None:
-                return None
+                return self._place_first_of_those_that_let_go_on()
             if batch.app.queue.properties.backoff_threshold and self._rests_before(batch):
                 self.lines.settle()
                 continue
@@ -81,6 +87,22 @@ class Turns:
             clear_for(partition, node)
             self._place(batch.head, node)
             return first
+
+    def _lets_go_on(self, ask: Ask, node: Node) -> bool:
+        """Whether a placeholder lets another gang go on; its leaf has no other turn before that."""
+        if not (ask.spec.placeholder and lets_another_go_on(self.partition, self.lines, ask)):
+            return False
+        self._let_go_on[ask.app.queue] = ask, node
+        return True
+
+    def _place_first_of_those_that_let_go_on(self) -> Ask | None:
+        """Nothing else was placed after all."""
+        first = next(iter(self._let_go_on.values()), None)
+        if first is None:
+            return None
+        clear_for(self.partition, first[1])
+        self._place(*first)
+        return first[0]
 
     def _rests_before(self, batch: Batch) -> bool:
         return rests_before(self.partition, batch, lambda items: owed_by(batch.app.queue, items))
@@ -105,6 +127,8 @@ class Turns:
         rest need not be looked at.
         """
         lines = self.lines
+        if queue in self._let_go_on:
+            return None
         if queue.is_leaf:
             batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
             if batch is None:

@@ -9,7 +9,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import RemoveNode
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.pick import Lines
-from fairlead.policy.place.allocate import Walk, node_for
+from fairlead.policy.place.allocate import Walk
 
 
 def cluster(*queues: QueueSpec, nodes: dict[str, int] | None = None) -> tuple[PriorityCluster, Partition, Walk]:
@@ -68,18 +68,3 @@ def test_a_required_node_is_the_only_one(name: str) -> None:
     c, _, walk = cluster(nodes={"n1": 1, "n2": 4})
     c.submit("one", 2, tags=on(name))
     assert step(walk) == (None if name == "n1" else "one")
-
-
-def test_what_is_known_not_to_fit_is_not_searched_again() -> None:
-    """Until a node gains."""
-    c, part, walk = cluster(nodes={"n1": 1})
-    c.submit("one", 2)
-    assert step(walk) is None
-    ask = part.applications["one"].asks["one"]
-    assert ask.batch is not None
-    assert walk.lines.first_that_may_fit(ask.app.queue) is None
-    c.node("n2", 2)
-    assert walk.lines.first_that_may_fit(ask.app.queue) is ask.batch
-    found = node_for(part, ask.batch)
-    assert found is not None
-    assert found.id == "n2"

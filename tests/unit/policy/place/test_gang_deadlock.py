@@ -71,15 +71,30 @@ class Gangs:
     def gang(
         self, name: str, members: int, queue: int, cores_each: int = 1, timeout_ms: int = 0, priority: int = 0
     ) -> None:
-        """A gang comes, with all its placeholders, and the scheduler runs."""
+        """A gang comes, with all its placeholders."""
+        self.application(name, members, queue, cores_each, timeout_ms)
+        for i in range(members):
+            self.placeholder(name, f"{name}-{i}", cores_each, priority)
+
+    def application(self, name: str, members: int, queue: int, cores_each: int = 1, timeout_ms: int = 0) -> None:
         self._size[name], self.stands[name] = members, set()
         total = cores(members * cores_each)
         spec = ApplicationSpec(
             id=name, queue=f"root.q{queue}", placeholder_ask=total, placeholder_timeout_ms=timeout_ms or 10**9
         )
         self.do(AddApplication(spec))
-        for i in range(members):
-            self.placeholder(name, f"{name}-{i}", cores_each, priority)
+
+    def in_turns(self, *sizes: int, names: tuple[str, ...] = ("old", "young"), timeout_ms: int = 0) -> None:
+        """Gangs of so many come, one in each queue. Their placeholders come in turns, as pods may: two of each have a
+        node before the others are there.
+        """
+        for queue, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            self.application(name, size, queue, timeout_ms=timeout_ms if not queue else 0)
+        for i in range(max(sizes)):
+            for name, size in zip(names, sizes, strict=True):
+                if i < size:
+                    self.placeholder(name, f"{name}-{i}")
+                    self.run(int(i < 2))
 
     def placeholder(self, name: str, key: str, cores_each: int = 1, priority: int = 0) -> None:
         size = cores(cores_each)
@@ -125,10 +140,9 @@ class Gangs:
 
 
 def stuck(timeout_ms: int = 0, **more: Any) -> Gangs:
-    """Two gangs of three cores on four: by turns, so that each holds two."""
+    """Two gangs of three cores on four, each of which holds two."""
     g = Gangs(4, **more)
-    g.gang("old", 3, 0, timeout_ms=timeout_ms)
-    g.gang("young", 3, 1)
+    g.in_turns(3, 3, timeout_ms=timeout_ms)
     return g
 
 
@@ -144,7 +158,7 @@ def test_a_gang_of_higher_priority_does_not_give_way_to_an_older_one() -> None:
 
 
 def test_the_younger_gives_its_placeholders_back_and_the_older_gets_through() -> None:
-    """Two gangs of three on four cores, in two queues: fair sharing gives each two."""
+    """Two gangs of three on four cores, in two queues, each of which has got two."""
     g = stuck()
     g.run()
     assert g.whole == ["old"]
@@ -160,7 +174,6 @@ def test_the_younger_gives_its_placeholders_back_and_the_older_gets_through() ->
 def test_nothing_gives_way_to_a_gang_that_waits_for_the_turn_of_another() -> None:
     """It could not use the room until that turn is over."""
     g = stuck()
-    g.run(4)
     g.do(AddApplication(ApplicationSpec(id="large", queue="root.q0")))
     g.do(AddAsks((AskSpec(application="large", key="large", resources=cores(16), priority=5),)))
     g.do(ReserveAsk("large", "large", True))
@@ -196,8 +209,7 @@ def test_nothing_is_waited_for_that_could_end_and_let_one_through() -> None:
     g = Gangs(5)
     g.do(AddApplication(ApplicationSpec(id="work", queue="root.q2")))
     g.do(AddAsks((AskSpec(application="work", key="w", resources=cores(1), node="n0"),)))
-    g.gang("old", 3, 0)
-    g.gang("young", 3, 1)
+    g.in_turns(3, 3)
     g.run()
     assert (g.whole, g.holds("old"), g.holds("young")) == (["old"], 3, 1)
     assert [key for key, _, _ in g.evictions] == ["young-0", "young-1"]
@@ -211,8 +223,7 @@ def test_what_lacks_more_than_the_younger_hold_takes_nothing_from_them() -> None
     g = Gangs(9)
     g.do(AddApplication(ApplicationSpec(id="work", queue="root.q2")))
     g.do(AddAsks((AskSpec(application="work", key="w", resources=cores(4), node="n0"),)))
-    g.gang("old", 6, 0)
-    g.gang("young", 6, 1)
+    g.in_turns(6, 6)
     g.run()
     assert (g.whole, g.evictions) == ([], [])
     assert g.holds("old") + g.holds("young") == 5
@@ -223,8 +234,7 @@ def test_real_work_that_could_not_let_anybody_through_does_not_hold_it_up() -> N
     g = Gangs(5)
     g.do(AddApplication(ApplicationSpec(id="work", queue="root.q2")))
     g.do(AddAsks((AskSpec(application="work", key="w", resources=cores(1), node="n0"),)))
-    g.gang("old", 4, 0)
-    g.gang("young", 4, 1)
+    g.in_turns(4, 4)
     g.run()
     assert (g.whole, g.holds("young")) == (["old"], 0)
 
@@ -232,8 +242,7 @@ def test_real_work_that_could_not_let_anybody_through_does_not_hold_it_up() -> N
 def test_a_circle_of_three() -> None:
     """Each holds two of three cores on six; as few give way as it takes, the youngest first, and all come through."""
     g = Gangs(6)
-    for i, name in enumerate(("a", "b", "c")):
-        g.gang(name, 3, i)
+    g.in_turns(3, 3, 3, names=("a", "b", "c"))
     g.run()
     assert g.whole == ["a", "b"]
     assert {key[0] for key, _, _ in g.evictions} == {"c"}
@@ -252,8 +261,7 @@ def test_gangs_that_are_kept_small_by_a_limit_hold_each_other_too() -> None:
     g = Gangs()
     g.s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
     g.do(AddNode(NodeSpec(id="n", capacity=cores(100))))
-    g.gang("old", 3, 0)
-    g.gang("young", 3, 1)
+    g.in_turns(3, 3)
     g.run()
     assert (g.whole, g.holds("young")) == (["old"], 1)
 
@@ -314,9 +322,7 @@ def test_it_waits_until_the_time_of_the_older_is_over() -> None:
 def test_one_that_no_cluster_could_hold_gives_way_though_it_is_older() -> None:
     """It lost a node and would wait for ever: the younger one runs."""
     g = Gangs(3, 1)
-    g.gang("old", 4, 0)
-    g.gang("young", 3, 1)
-    g.run(4)
+    g.in_turns(4, 3)
     assert (g.holds("old"), g.holds("young")) == (2, 2)
     for lost in [d for d in g.do(RemoveNode("n1")) if isinstance(d, Released)]:
         g.placeholder(lost.application, f"{lost.key}-again")
@@ -329,9 +335,7 @@ def test_one_that_no_cluster_could_hold_gives_way_though_it_is_older() -> None:
 def test_one_that_lacks_nothing_any_more_is_not_waited_for_though_it_is_not_whole() -> None:
     """It lost a placeholder for good, and the others have a node: that is for its time out to end."""
     g = Gangs(3, 1)
-    g.gang("old", 4, 0)
-    g.gang("young", 3, 1)
-    g.run(4)
+    g.in_turns(4, 3)
     g.do(RemoveNode("n1"))
     g.run()
     assert [name for name in ("old", "young") if g.apps[name].gives_way_to is not None] == []

@@ -1,0 +1,101 @@
+"""Gangs that take their room at the same time: which goes on first, and that nothing else waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invariants.books import check_books
+from small_clusters import RULES, application, ask, cluster, cores, guaranteed, restarted, started, stopped, submit
+
+from fairlead.core.model.events import AddNode
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import NodeSpec, QueueSpec
+from fairlead.scheduler import Scheduler
+
+
+def gang(s: Scheduler, name: str, members: int, now: int = 0, *, each: int = 1, queue: str = "", **more: Any) -> None:
+    """A gang of so many in a queue of its own name, with all of its placeholders."""
+    application(s, name, queue or f"root.{name}", now, placeholder_ask=cores(members * each))
+    for i in range(members):
+        ask(s, name, f"{name}{i}", each, now, task_group="t", placeholder=True, **more)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gang_that_has_begun_is_whole_before_another_one_begins(rule: str) -> None:
+    """By turns each would hold two of the three that it needs, and one would give its two back in the same call."""
+    s, by_one = cluster(nodes={"n1": 4}, rule=rule), cluster(nodes={"n1": 4}, rule=rule)
+    for each in (s, by_one):
+        gang(each, "a", 3)
+        gang(each, "b", 3)
+    decided = s.schedule(0)
+    assert (started(decided), stopped(decided)) == (["a0@n1", "a1@n1", "a2@n1", "b0@n1"], [])
+    one_by_one = []
+    while said := by_one.schedule(0, 1):
+        one_by_one += said
+        by_one = restarted(by_one)
+    assert one_by_one == decided
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_of_two_that_have_begun_the_older_has_the_room_that_comes(rule: str) -> None:
+    """Fair shares would give it to the younger, which holds less."""
+    s = cluster(nodes={"n1": 4}, rule=rule)
+    gang(s, "a", 5)
+    s.schedule(0)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2))), 1)
+    gang(s, "b", 4, 1)
+    assert started(s.schedule(1)) == ["a4@n2", "b0@n2"]
+    gang(s, "c", 2, 2, queue="root.a")
+    s.handle(AddNode(NodeSpec(id="n3", capacity=cores(4))), 2)
+    assert started(s.schedule(2)) == ["b1@n3", "b2@n3", "b3@n3", "c0@n3"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_of_a_higher_priority_goes_first_all_the_same(rule: str) -> None:
+    """It does not wait for what stands below it."""
+    s = cluster(nodes={"n1": 2}, rule=rule)
+    gang(s, "a", 4)
+    s.schedule(0)
+    gang(s, "b", 2, 1, priority=5)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2))), 1)
+    assert started(s.schedule(1))[:2] == ["b0@n2", "b1@n2"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_that_can_take_no_more_keeps_nobody_back(rule: str) -> None:
+    """Its queue is full, or what it lacks fits on no node; nor does other work wait, whose turn is first."""
+    full = QueueSpec(name="a", max=Limits({"vcore": 4000}))
+    s = cluster(full, QueueSpec(name="b"), QueueSpec(name="c"), nodes={"n1": 6}, rule=rule)
+    submit(s, "runs", 2, priority=1)
+    gang(s, "a", 3)
+    assert started(s.schedule(0)) == ["runs@n1", "a0@n1", "a1@n1"]
+    gang(s, "b", 2, 1)
+    gang(s, "c", 4, 1, each=3)
+    assert started(s.schedule(1)) == ["b0@n1", "b1@n1"]
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(4))), 2)
+    submit(s, "plain", 1, 2, "root.c")
+    assert sorted(started(s.schedule(2))) == ["c0@n2", "plain@n2"]
+    check_books(s)
+
+
+def test_what_is_within_a_guarantee_goes_first() -> None:
+    """By `both`, whatever has begun."""
+    s = cluster(QueueSpec(name="a"), guaranteed("b", 4), nodes={"n1": 2}, rule="both")
+    gang(s, "a", 6)
+    s.schedule(0)
+    gang(s, "b", 2, 1)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2))), 1)
+    assert started(s.schedule(1)) == ["b0@n2", "b1@n2"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_in_a_single_queue_it_comes_to_an_end(rule: str) -> None:
+    """The order of the queue is theirs, too."""
+    s = cluster(QueueSpec(name="a", properties={"application.sort.policy": "fifo"}), nodes={"n1": 3}, rule=rule)
+    gang(s, "one", 4, queue="root.a")
+    gang(s, "two", 2, queue="root.a")
+    assert started(s.schedule(0)) == ["one0@n1", "one1@n1", "one2@n1"]
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(3))), 1)
+    assert started(s.schedule(1)) == ["one3@n2", "two0@n2", "two1@n2"]
