@@ -85,6 +85,8 @@ def _encoding(path: str) -> str:
         raise TraceError(path, 1, "", "", f"is not whole, or not compressed by gzip: {e}") from None
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
+    if b"\0" in begin[:2]:  # The same without the mark at its beginning: what is not ASCII does not come first.
+        return "utf-16-le" if begin[1:2] == b"\0" else "utf-16-be"
     try:
         # The last character may be cut in two.
         getincrementaldecoder("utf-8")().decode(begin, final=len(begin) < 2**20)

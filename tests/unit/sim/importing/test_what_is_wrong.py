@@ -13,7 +13,7 @@ import pytest
 
 from fairlead.sim.importing.importing import Account, sample_of, write
 from fairlead.sim.importing.mapping import Mapped, MappingError, guessed, said
-from fairlead.sim.importing.records import opened
+from fairlead.sim.importing.records import Record, opened
 from fairlead.sim.rows import TraceError
 from fairlead.sim.workloads.swf import read_log
 
@@ -141,3 +141,15 @@ def test_what_is_compressed_and_cut_off_is_said(tmp_path: Path) -> None:
         for read in (read_log, lambda name: list(opened(name).read())):
             with pytest.raises(TraceError, match=r"swf\.gz:1: is not whole, or not compressed by gzip"):
                 read(str(path))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", ['{"submit": 1, "user": "jü"}\n{"submit": 2, "user": "bo"}\n', "submit,user\n1,jü\n2,bo\n"]
+)
+def test_what_is_in_utf_16_is_read_without_a_mark_too(tmp_path: Path, encoding: str, text: str) -> None:
+    """JSON lines were no JSON that is understood, or a table of one column with signs between."""
+    (tmp_path / "t.txt").write_text(text, encoding=encoding)
+    found = opened(str(tmp_path / "t.txt"))
+    assert found.columns == ("submit", "user")
+    assert [each.cells["user"] for each in found.read() if isinstance(each, Record)] == ["jü", "bo"]
