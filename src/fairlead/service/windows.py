@@ -30,6 +30,7 @@ from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
 from fairlead.times import clock_shift_ms, moment
 from fairlead.wire import windows as wire
+from fairlead.wire.fields import one_line
 from fairlead.wire.jobs import Done
 
 if TYPE_CHECKING:
@@ -102,6 +103,10 @@ async def set_window(name: Name, body: wire.WindowDraft, place: MachineOf, calle
     with `stop_running`.
     """
     caller.require_admin("declare windows")
+    try:
+        one_line(name)
+    except ValueError as problem:
+        raise Refusal("invalid", f"the name {problem}", field="name") from None
     await run_in_threadpool(_require_known, body)
 
     def act(turn: Turn) -> None:

@@ -67,6 +67,16 @@ def test_what_makes_no_sense_is_refused_in_words(cleared: Any, given: dict[str, 
     assert cleared.call("GET", "/api/v1/windows").json["windows"] == []
 
 
+def test_a_name_is_one_line(cleared: Any) -> None:
+    """It stands in tables, in the log, and in what everybody is told who waits."""
+    for name in ("a%0ab", "a%1b%5b2J", "%e2%80%aea"):
+        error = put(cleared, name).error
+        assert (error["status"], error["field"]) == (422, "name")
+        assert error["detail"].startswith("the name must ")
+    assert put(cleared, "new%20disks").json["name"] == "new disks"
+    assert cleared.call("DELETE", "/api/v1/windows/new%20disks").status == 200
+
+
 def test_what_runs_is_named_and_what_waits_is_told_when(cleared: Any) -> None:
     """Its owner reads the times by the clock of the machine, and what to do."""
     runs = cleared.submit("/bin/sleep", "60")
