@@ -45,6 +45,37 @@ def test_an_eviction_is_told_with_whom_it_was_for_and_the_next_attempt_after_it(
     assert (one.user, one.queue, two.name) == ("ann", "root.a", "urgent")
 
 
+def test_of_an_array_each_part_is_one_that_waited_since_it_was_submitted() -> None:
+    """The array was counted beside its parts and waited for ever; its parts had not waited at all."""
+    told: list[tuple[int, str, str, dict[str, Any]]] = [
+        (
+            0,
+            "job.submitted",
+            "8",
+            {"user": "ann", "name": "fold", "queue": "", "resources": {"cpu": 1}, "parts": "1-2"},
+        ),
+        (0, "job.placed", "8", {"queue": "root.a"}),
+        (5, "job.allocated", "8.1", {"node": "n1"}),
+        (9, "job.ended", "8.1", {"state": "succeeded"}),
+        (10, "job.moved", "8", {"old": "root.a", "new": "root.b"}),
+        (12, "job.waits", "8.2", {"reason": {}}),
+    ]
+    found = courses(told)
+    assert list(found) == ["8.1", "8.2"]
+    one, two = found.values()
+    assert (one.user, one.name, one.queue, one.submitted_ms, one.waited_ms) == ("ann", "fold", "root.a", 0, 5)
+    assert one.runs == [Run("8.1", "n1", 5, 9, "succeeded")]
+    assert (two.queue, two.waits_since_ms, two.runs) == ("root.b", 0, [])
+    assert [[each.key for each in at_moment(found.values(), at)[1]] for at in (3, 20)] == [["8.1", "8.2"], ["8.2"]]
+
+
+def test_a_job_whose_submission_was_not_seen_waited_until_it_first_ran() -> None:
+    """It counted as one that had not waited."""
+    one = courses(STORY[1:])["1"]
+    one.submitted_after_all(2)
+    assert (one.submitted_ms, one.waited_ms) == (2, 8 + 21)
+
+
 def test_what_ran_and_waited_at_a_moment() -> None:
     found = courses(STORY).values()
 

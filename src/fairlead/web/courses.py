@@ -1,13 +1,13 @@
 """What happened, made of events: who ran where and when, who waited how long, who was stopped for whom.
 
 Decides how events become runs. Never asks for any: it is told them in their order. Invariant: a run is told once, from
-its start to its end, or without one if it goes on.
+its start to its end, or without one if it goes on. Of an array each part is a course of its own, and it is none itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -43,23 +43,31 @@ class Course:
         """The one that goes on."""
         return self.runs[-1] if self.runs and self.runs[-1].end_ms is None else None
 
+    def submitted_after_all(self, at_ms: int) -> None:
+        """When it was submitted, of which no event was seen: until it first ran it waited."""
+        self.submitted_ms = at_ms
+        if self.runs:
+            self.waited_ms += max(0, self.runs[0].begin_ms - at_ms)
+
 
 def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[str, Course]:
     """The jobs of events, each as its moment in milliseconds, its type, the job's key and what it says."""
     found: dict[str, Course] = {}
+    arrays: dict[str, Course] = {}
     for at_ms, what, key, values in events:
         if not key:
             continue
-        course = found.setdefault(key, Course(key))
+        course = arrays.get(key) or found.get(key)
+        if course is None:
+            course = found[key] = _part(key, arrays.get(key.rpartition(".")[0]))
         match what:
             case "application.submitted":
                 course.user = str(values.get("user", ""))
             case "job.submitted":
-                whole = found.get(str(values.get("application", "")), Course(""))
-                course.user, course.name = str(values.get("user", whole.user)), str(values.get("name", ""))
-                course.queue, course.resources = str(values.get("queue", whole.queue)), values.get("resources") or {}
-                course.submitted_ms = at_ms if course.submitted_ms is None else course.submitted_ms
-                course.waits_since_ms = at_ms
+                _submit(course, found.get(str(values.get("application", "")), Course("")), at_ms, values)
+                if values.get("parts"):
+                    arrays[key] = course
+                    found.pop(key, None)
             case "job.placed":
                 course.queue = str(values.get("queue", course.queue))
             case "job.moved":
@@ -67,14 +75,25 @@ def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[s
             case "job.allocated":
                 _begin(course, str(values.get("node", "")), at_ms)
             case "job.evicting":
-                if (run := course.open_run) is not None:
-                    run.stopped_for = str(values.get("on_behalf_of", "")).rpartition("/")[2].partition("#")[0]
-                    run.rule = str(values.get("rule", ""))
+                _evict(course, values)
             case "job.released" | "job.attempt-ended" | "job.ended" | "job.requeued":
                 _end(course, at_ms, what, values)
             case _:
                 pass
     return found
+
+
+def _part(key: str, array: Course | None) -> Course:
+    """A job of which nothing was told; a part of an array was submitted with it."""
+    return replace(array, key=key, runs=[]) if array is not None else Course(key)
+
+
+def _submit(course: Course, whole: Course, at_ms: int, values: Mapping[str, Any]) -> None:
+    """`whole`: the application that it belongs to, in a simulation."""
+    course.user, course.name = str(values.get("user", whole.user)), str(values.get("name", ""))
+    course.queue, course.resources = str(values.get("queue", whole.queue)), values.get("resources") or {}
+    course.submitted_ms = at_ms if course.submitted_ms is None else course.submitted_ms
+    course.waits_since_ms = at_ms
 
 
 def _begin(course: Course, node: str, at_ms: int) -> None:
@@ -83,6 +102,12 @@ def _begin(course: Course, node: str, at_ms: int) -> None:
         if course.waits_since_ms is not None:
             course.waited_ms += at_ms - course.waits_since_ms
             course.waits_since_ms = None
+
+
+def _evict(course: Course, values: Mapping[str, Any]) -> None:
+    if (run := course.open_run) is not None:
+        run.stopped_for = str(values.get("on_behalf_of", "")).rpartition("/")[2].partition("#")[0]
+        run.rule = str(values.get("rule", ""))
 
 
 def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> None:

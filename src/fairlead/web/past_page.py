@@ -108,7 +108,8 @@ class _Past:
                     known.queue,
                     known.resources,
                 )
-                course.submitted_ms = known.submitted_at_ms if isinstance(known, Job) else None
+                if isinstance(known, Job):
+                    course.submitted_after_all(known.submitted_at_ms)
         return [course for course in found.values() if self._within(course)]
 
     def _within(self, course: Course) -> bool:
