@@ -319,6 +319,11 @@ def test_an_array_is_submitted_from_the_form_and_shown_as_squares(service: Pages
     page.goto(f"{service.url}/submit")
     page.wait_for_function("document.getElementById('f-array').value === '1-3'")
     assert "secret" not in page.evaluate("JSON.stringify({ ...localStorage })")
+    # A queue that was asked for last and is no more: none was chosen then, and the job went where the rules put it.
+    page.evaluate("localStorage.setItem('fairlead-submit', JSON.stringify([['queue', 'root.gone'], ['array', '7']]))")
+    page.goto(f"{service.url}/submit")
+    page.wait_for_function("document.getElementById('f-array').value === '7'")
+    assert page.get_by_label("Queue").input_value() == "root.default"
     clear(service)
 
 

@@ -209,7 +209,9 @@
       for (const [name, value] of JSON.parse(localStorage.getItem(`fairlead-${form.dataset.remember}`)) || []) {
         const field = form.elements.namedItem(name);
         if (field && field.type === "checkbox") field.checked = true;
-        else if (field && name !== "how") field.value = value;
+        // A queue that was removed since is none of the choices: the form's own stays.
+        else if (field && name !== "how" && !(field.options && ![...field.options].some((each) => each.value === value)))
+          field.value = value;
       }
     } catch {
       // What was kept makes no sense any more: the form begins anew.
