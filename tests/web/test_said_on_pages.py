@@ -12,6 +12,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from starlette.datastructures import QueryParams
 from testbed.answering import made
 
 from fairlead.client.errors import ClientError, NoService, Refused
@@ -22,6 +23,7 @@ from fairlead.web.job_page import _Job
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.output import Output, why_nothing
+from fairlead.web.policy_page import _Policy
 from fairlead.web.queues_page import _Queues
 from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.story import story
@@ -232,7 +234,10 @@ partitions:
 """
         )
 
-    async def what_if(**_: Any) -> Any:
+    asked: list[str] = []
+
+    async def what_if(config: str, **_: Any) -> Any:
+        asked.append(config)
         return made(Otherwise, **nothing, empty=True)
 
     async def redraw(_: str) -> None:
@@ -245,6 +250,15 @@ partitions:
     address = urlsplit(html.unescape(link))
     assert address.path == "/policy"
     assert parse_qs(address.query) == {"queue": ["root.a#b"], "keys": ["resources/max/vcore"], "value": ["2000m"]}
+    # What is dragged next is supposed beside that: the first one stays where it was left.
+    await queues.suppose({"what": "offset", "value": "-3", "resource": ""})
+    assert all(each in asked[-1] for each in ("2000m", "-3"))
+    [link] = re.findall('href="([^"]*)"', str(queues._answer))
+    policy = _Policy(viewer, Live(), cast(Page, None))
+    await policy.begin(QueryParams(urlsplit(html.unescape(link)).query))
+    assert policy._text == asked[-1]
+    assert policy._note == "Of root.a#b resources.max.vcore set to 2000m, properties.priority.offset set to -3."
+    assert ">8Gi</output>" in queues._slider("Maximum of memory", "m", 2**33, 2**33, "memory")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastapi import Request
+from starlette.datastructures import QueryParams
 
 from fairlead.client.errors import ClientError, Refused
 from fairlead.web.frame import Given, Page, Row, act_button, table
@@ -48,7 +49,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     """The page."""
     page = Page(viewer, live, "/policy", "Policy")
     one = _Policy(viewer, live, page)
-    await one.begin(dict(request.query_params))
+    await one.begin(request.query_params)
     page.panel("editor", "The queue file", one.editor, kind="main", live=False)
     page.panel("answer", "What it would change", one.answer, kind="side", live=False)
     page.panel("past", "On past work", one.past, kind="wide", live=False)
@@ -70,16 +71,20 @@ class _Policy:
             "Change the file, then compare: nothing is done before you put it in force.", class_="empty"
         )
 
-    async def begin(self, asked: dict[str, str]) -> None:
-        """The file in force, with a change that was dragged on the page of the queues."""
+    async def begin(self, asked: QueryParams) -> None:
+        """The file in force, with what was dragged on the page of the queues."""
         current = await self.viewer.client.config()
         self._text = current.text
-        if {"queue", "keys", "value"} <= asked.keys():
-            try:
-                self._text = with_value(current.text, asked["queue"], asked["keys"].split("/"), asked["value"])
-                self._note = f"With {asked['keys'].replace('/', '.')} of {asked['queue']} set to {asked['value']}."
-            except NotThere as no:
-                self._note = str(no)
+        queue, text, said = asked.get("queue", ""), current.text, []
+        try:
+            for keys, value in zip(asked.getlist("keys"), asked.getlist("value"), strict=False):
+                text = with_value(text, queue, keys.split("/"), value)
+                said.append(f"{keys.replace('/', '.')} set to {value}")
+        except NotThere as no:
+            self._note = str(no)
+        else:
+            self._text = text
+            self._note = f"Of {queue} {', '.join(said)}." if said else ""
 
     async def editor(self) -> Html:
         """The text, and what may be done with it."""

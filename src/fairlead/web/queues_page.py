@@ -49,7 +49,8 @@ class _Queues:
     def __init__(self, viewer: Viewer, live: Live, page: Page, chosen: str) -> None:
         self.viewer, self.live, self.page, self.chosen = viewer, live, page, chosen
         self._answer: Html = EMPTY
-        self._tried: dict[str, str] = {}
+        self._tried: dict[str, tuple[str, float]] = {}
+        """What the sliders that were dragged suppose, all of it together: by name, of which resource, and the value."""
 
     async def tree(self) -> Html:
         """All queues, those below others further in."""
@@ -131,7 +132,7 @@ class _Queues:
             reach = max(OFFSET_REACH, abs(offset))
             fields.append(self._slider("Priority offset", "offset", offset, reach, "", least=-reach))
         return joined(
-            p("Queue ", element("strong", short_queue(queue.path)), " as it is now; drag one, and let go."),
+            p("Queue ", element("strong", short_queue(queue.path)), " as it is now; drag one, or several, and let go."),
             div(fields, class_="sliders"),
             div(self._answer, aria_live="polite"),
         )
@@ -150,9 +151,10 @@ class _Queues:
     def _slider(
         self, words: str, name: str, value: int | float, most: int | float, resource: str, *, least: int = 0
     ) -> Html:
-        shown = float(self._tried.get(name, value))
+        shown = self._tried[name][1] if name in self._tried else float(value)
         step = max(1, int(most) // 64) if resource == "memory" else 0.5 if resource == "cpu" and most <= 64 else 1
-        said = amount(resource, shown) if resource else f"{shown:g}"
+        at = int(shown) if shown.is_integer() else shown
+        said = amount(resource, at) if resource else str(at)
         field = element(
             "input",
             id=f"s-{name}",
@@ -160,7 +162,7 @@ class _Queues:
             min=least,
             max=most,
             step=step,
-            value=f"{shown:g}",
+            value=at,
             data_act="suppose",
             data_what=name,
             data_resource=resource,
@@ -171,26 +173,17 @@ class _Queues:
 
     async def suppose(self, given: Given) -> str:
         """Ask what would follow."""
-        what, value = str(given["what"]), float(given["value"])
-        self._tried = {what: f"{value:g}"}
-        if what == "offset":
-            keys: Sequence[str] = OFFSET
-            text = f"{int(value)}"
-        else:
-            resource = str(given["resource"])
-            keys = ("resources", "max", "vcore" if resource == "cpu" else resource)
-            text = f"{round(value * 1000)}m" if resource == "cpu" else str(int(value))
-        current = await self.viewer.client.config()
-        changed = with_value(current.text, self.chosen, keys, text)
+        self._tried[str(given["what"])] = (str(given["resource"]), float(given["value"]))
+        changes = [_change(what, *tried) for what, tried in self._tried.items()]
+        changed = (await self.viewer.client.config()).text
+        for keys, text in changes:
+            changed = with_value(changed, self.chosen, keys, text)
         answer = await self.viewer.client.what_if(config=changed, forecast=True, seconds=3.0)
+        asked = [("queue", self.chosen)]
+        for keys, text in changes:
+            asked += [("keys", "/".join(keys)), ("value", text)]
         self._answer = joined(
-            otherwise(answer),
-            p(
-                a(
-                    "To the queue file, with this change",
-                    href=f"/policy?{urlencode({'queue': self.chosen, 'keys': '/'.join(keys), 'value': text})}",
-                )
-            ),
+            otherwise(answer), p(a("To the queue file, with this change", href=f"/policy?{urlencode(asked)}"))
         )
         await self.page.redraw("try")
         return ""
@@ -238,6 +231,14 @@ class _Queues:
             for at, each in enumerate(found)
         ]
         return table(LIMITS, rows, "Limits of users and groups")
+
+
+def _change(what: str, resource: str, value: float) -> tuple[Sequence[str], str]:
+    """What a slider sets in the queue file: under which keys, and what is written there."""
+    if what == "offset":
+        return OFFSET, f"{int(value)}"
+    keys = ("resources", "max", "vcore" if resource == "cpu" else resource)
+    return keys, f"{round(value * 1000)}m" if resource == "cpu" else str(int(value))
 
 
 def _walk(trees: Sequence[Queue], depth: int = 0) -> Iterator[tuple[Queue, int]]:
