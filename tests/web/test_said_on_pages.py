@@ -258,6 +258,7 @@ partitions:
     await policy.begin(QueryParams(urlsplit(html.unescape(link)).query))
     assert policy._text == asked[-1]
     assert policy._note == "Of root.a#b resources.max.vcore set to 2000m, properties.priority.offset set to -3."
+    assert ' min="0.5" ' in queues._slider("Maximum of cpu", "c", 4, 4, "cpu"), "a maximum of 0 alone counts as not set"
     assert ">8Gi</output>" in queues._slider("Maximum of memory", "m", 2**33, 2**33, "memory")
 
 

@@ -149,10 +149,13 @@ class _Queues:
             return 0
 
     def _slider(
-        self, words: str, name: str, value: int | float, most: int | float, resource: str, *, least: int = 0
+        self, words: str, name: str, value: int | float, most: int | float, resource: str, *, least: float | None = None
     ) -> Html:
         shown = self._tried[name][1] if name in self._tried else float(value)
         step = max(1, int(most) // 64) if resource == "memory" else 0.5 if resource == "cpu" and most <= 64 else 1
+        if least is None:
+            # A maximum of nothing but 0 counts as not set: with it everything would be allowed.
+            least = step if value else 0
         at = int(shown) if shown.is_integer() else shown
         said = amount(resource, at) if resource else str(at)
         field = element(
