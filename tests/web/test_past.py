@@ -110,3 +110,14 @@ async def test_where_what_happened_cannot_be_read_it_is_said(past: _Past) -> Non
     assert "gantt" in redrawn
     assert "the service is gone" in await past.chart()
     assert "being read" not in await past.chart()
+
+
+async def test_nine_of_ten_waited_as_long_as_is_said(past: _Past) -> None:
+    """Of two that waited 0 s and 100 s nine of ten had waited 0 s at most, less than half of them."""
+    for key, waited_ms in (("1", 0), ("2", 100_000)):
+        at_ms = past.end_ms - 5 * MINUTE
+        past._events.append((at_ms, "job.submitted", key, {"user": "ann", "queue": "root.a", "resources": {"cpu": 1}}))
+        past._events.append((at_ms + waited_ms, "job.allocated", key, {"node": "n1"}))
+    shown = str(await past.by_user())
+    assert "1m 40s" in shown
+    assert shown.index("50") < shown.index("1m 40s")

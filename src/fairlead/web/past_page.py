@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -305,7 +306,7 @@ class _Past:
         for name in sorted(groups, key=lambda each: -hours[each]):
             waits = sorted(each.waited_ms for each in groups[name] if each.runs and each.submitted_ms is not None)
             middle = duration(int(median(waits))) if waits else "–"
-            late = duration(waits[int(0.9 * (len(waits) - 1))]) if waits else "–"
+            late = duration(waits[ceil(0.9 * len(waits)) - 1]) if waits else "–"
             words = f"{hours[name]:,.1f} core hours"
             rows.append(
                 (
