@@ -287,8 +287,9 @@ async def _history(
     first, last = await run_in_threadpool(_bounds, journal)
     if seq < first - 1 or seq > last:
         why = "older history was pruned" if seq < first else "the journal does not reach so far; it was replaced"
-        yield HistoryEvent(min(first - 1, last), 0, 0, "gap", "", {"asked_for": seq, "first": first, "why": why}), None
-        seq, index = (first - 1, 10**9) if seq < first else (last, 10**9)
+        here = first - 1 if seq < first else last
+        yield HistoryEvent(here, 0, 0, "gap", "", {"asked_for": seq, "first": first, "why": why}), None
+        seq, index = here, 10**9
     while True:
         page = await run_in_threadpool(_page, journal, seq)
         if page and page[0].seq > seq + 1:

@@ -154,6 +154,10 @@ def test_an_id_from_another_journal_is_told_as_a_gap(served: Any) -> None:
         assert gap["data"]["values"]["asked_for"] == 99_999_999
         key = served.submit("/bin/true")
         events.until("job.ended", key)
+    # Cut off, it goes on from there: it was told all of history.
+    assert gap["data"]["seq"] > 0
+    with listening(served, **{"Last-Event-ID": gap["id"]}) as events:
+        assert all(each["data"]["seq"] >= gap["data"]["seq"] for each in events.until("job.ended", key))
 
 
 def test_what_is_no_id_is_refused(served: Any) -> None:
