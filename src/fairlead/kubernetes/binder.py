@@ -69,6 +69,10 @@ class Unsaid:
 Report = Bound | BindFailed | Returned | Unsaid
 
 
+class _Waits(Exception):
+    """Another placeholder of the group is tried for it."""
+
+
 class Binder:
     """Everything that is sent to one API server to change something."""
 
@@ -97,6 +101,8 @@ class Binder:
         self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._decided = 0
+        self._probes: dict[tuple[str, str, str], str] = {}
+        """The one placeholder that is tried of each group whose placeholders are refused; the others wait for it."""
         self._talk = EventCorrelator()
         self.events = EventQueue(self._record)
         self._numbers = self._chance.randrange(2**40)
@@ -171,6 +177,8 @@ class Binder:
             await self._try(act, once, later)
         finally:
             self._decided -= isinstance(act, DECIDED)
+            if isinstance(act, acts.CreatePlaceholder) and self._probe_for(act) == act.name:
+                del self._probes[_group(act)]
 
     async def _record(self, act: acts.Record, stamp: str) -> None:
         """Send one event, trying again twice."""
@@ -189,6 +197,9 @@ class Binder:
             try:
                 await once()
                 return
+            except _Waits:
+                await asyncio.sleep(WAIT_S[1] * self._chance.uniform(0.5, 1.0))
+                continue
             except (api.ServerFault, api.TooManyRequests) as e:
                 after, said = e.retry_after_s, str(e)
             except api.Unreachable as e:
@@ -222,7 +233,7 @@ class Binder:
         if isinstance(e, api.Conflict):
             # Another pod has its name by now, or somebody else changed it at the same moment.
             return e.reason != "AlreadyExists" and await self._is_there(act)
-        if isinstance(act, acts.CreatePlaceholder):
+        if isinstance(act, acts.CreatePlaceholder) and self._probes.setdefault(_group(act), act.name) == act.name:
             text = f"placeholder {act.name} of its gang is refused: {e.message}"
             self.do(acts.Record(act.owner, "FailedCreate", text, warning=True))
         lasting = acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend | acts.ReturnDevices
@@ -232,6 +243,10 @@ class Binder:
         self.failed += 1
         log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
         return False
+
+    def _probe_for(self, act: acts.CreatePlaceholder) -> str:
+        """The name of the placeholder for which this one waits, maybe itself; nothing: none of its group is refused."""
+        return self._probes.get(_group(act), "")
 
     async def _gives_up_its_name(self, act: acts.CreatePlaceholder) -> bool:
         """Whether the name of a placeholder will be free: what has it is one that ended. It is deleted, if need be."""
@@ -277,6 +292,8 @@ class Binder:
         elif isinstance(act, acts.Explain):
             await self._patch_status(act.pod, bodies.unscheduled(act, self._second()))
         elif isinstance(act, acts.CreatePlaceholder):
+            if self._probe_for(act) not in ("", act.name):
+                raise _Waits
             body = bodies.placeholder(act, self._scheduler_name, self._image)
             await self._client.create(PODS, body, act.namespace)
 
@@ -323,6 +340,10 @@ def _is_outdated(act: acts.Act, later: Collection[acts.Act]) -> bool:
     if isinstance(act, acts.Bind):
         return any(isinstance(other, acts.Bind | acts.ReturnDevices) for other in later)
     return isinstance(act, acts.SelectNode) and any(isinstance(other, acts.DeselectNode) for other in later)
+
+
+def _group(act: acts.CreatePlaceholder) -> tuple[str, str, str]:
+    return act.namespace, act.application, act.group.name
 
 
 def _subject(act: acts.Act) -> str:

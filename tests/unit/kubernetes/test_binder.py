@@ -186,3 +186,39 @@ def test_whoever_declared_a_gang_is_told_that_a_placeholder_is_refused(status: i
         assert event["note"] == "placeholder tg-job-w-0 of its gang is refused: a fault of the test"
 
     run_virtually(course())
+
+
+def test_placeholders_that_are_refused_do_not_flood_the_server() -> None:
+    """One of them is tried for all: by a quota all are refused alike. Once it is made, so are the others."""
+
+    class Refusing(Faults):
+        tries = 0
+        calm = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            refuses = method == "POST" and path.endswith("/pods") and not self.calm
+            self.tries += refuses
+            return Fault(status=403) if refuses else Fault()
+
+    async def course() -> None:
+        faults, many, other = Refusing(), 200, 10
+        server = FakeServer(faults)
+        binder = Binder(Client(server), lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
+        owner = acts.ObjectName("default", "first", "u", PODS)
+        for name, size in (("w", many), ("x", other)):
+            for number in range(size):
+                group = TaskGroup(name, size, {"cpu": "1"})
+                at = f"tg-job-{name}-{number}"
+                binder.do(acts.CreatePlaceholder("default", at, "job", "", group, owner, "", ""))
+        await asyncio.sleep(60)
+        before, faults.tries = faults.tries, 0
+        assert before < 150, "some were on their way when the first was refused"
+        await asyncio.sleep(60)
+        assert faults.tries <= 12, "one of each group, every ten seconds at most"
+        binder.do(acts.DropPlaceholder("default", "tg-job-w-0"))
+        faults.calm = True
+        await asyncio.sleep(41)
+        assert len(server.all("pods")) == many - 1 + other
+        await binder.stop()
+
+    run_virtually(course())
