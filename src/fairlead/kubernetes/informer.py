@@ -182,10 +182,7 @@ class Informer:
                 yield self._release(known, Cause.STOPPED_BY_RM)
             yield from self.enter(known)
         else:
-            if known.spec.resources != before.resources:
-                yield AddAsks((self.reader.ask(known),), self.partition)
-            if (known.spec.labels, known.spec.where, known.spec.images) != (before.labels, before.where, before.images):
-                yield self.reader.described(known)
+            yield from self.reader.changed(known, before)
             yield from self._note_leaving(known)
 
     def _is_useless(self, placeholder: KnownPod) -> bool:

@@ -7,11 +7,13 @@ known now; whoever changes that asks again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.events import AddAsks, LabelAsk
+from fairlead.core.model.events import AddAsks, ChangeAsk, Event, LabelAsk
 from fairlead.kubernetes.devices.device_binder import UNMET
+from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
@@ -63,6 +65,19 @@ class PodReader:
             alone = where.anti_affinity + storage.alone_with(known.claims)
             where = replace(where, node_terms=both(where.node_terms, terms), anti_affinity=alone)
         return where
+
+    def changed(self, known: KnownPod, before: AskSpec) -> Iterator[Event]:
+        """The events for a pod in the books that asked for something else `before`. Each must be handled at once."""
+        spec, partition = known.spec, self._informer.partition
+        if spec.resources != before.resources:
+            yield AddAsks((self.ask(known),), partition)
+        if (spec.labels, spec.where, spec.images) != (before.labels, before.where, before.images):
+            yield self.described(known)
+        # What waits in a gang is as it was when it came.
+        may_change = known.books is Books.PLACED or (known.books is Books.WAITING and not spec.task_group)
+        if spec.time_limit_ms != before.time_limit_ms and may_change and not spec.placeholder:
+            about = known.application, known.name.uid, spec.resources, spec.time_limit_ms
+            yield ChangeAsk(*about, partition=partition)
 
     def described(self, known: KnownPod) -> AddAsks | LabelAsk:
         """The event for a pod in the books that has other labels or constraints, or for another scheduler's pod."""
