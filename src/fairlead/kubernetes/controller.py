@@ -35,6 +35,8 @@ ROLE = "fairlead.io/role"
 LEADER, STANDBY = "leader", "standby"
 MEET_S = 2.0
 """Between two tries to reach the API server at the start."""
+ROLE_S = 1.0
+"""How often it is looked whether the own pod shows what this process does."""
 SAY_EACH = 15
 """It is said again that it cannot be reached after so many tries."""
 ANEW_S = 10.0
@@ -88,6 +90,8 @@ class Controller:
         self.election: Election | None = None
         self.queue_file: QueueFile | None = None
         self._clock = Clock()
+        # A process that lost the lease begins anew in the same pod.
+        self._role = STANDBY
 
     @property
     def queues_error(self) -> str:
@@ -107,10 +111,9 @@ class Controller:
         Raises `UnknownCaller` and `ConfigurationError` at the start, then `LeaseLost` and whatever ends a control loop.
         """
         client = Client(Connection(self.access, self.options.at_once + 8))
+        showing = asyncio.create_task(self._show_role(client))
         try:
             await self._meet(client)
-            # A process that lost the lease begins anew in the same pod.
-            await self._show_role(client, STANDBY)
             if self.options.leader_elect:
                 namespace = self.options.lease_namespace or self.access.namespace
                 chance = random.Random()
@@ -121,6 +124,8 @@ class Controller:
                 raise LeaseLost(f"the lease {namespace}/{self.options.lease} is lost")
             await self._control_loop(client)
         finally:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
             await client.transport.close()
 
     async def _meet(self, client: Client) -> None:
@@ -144,19 +149,30 @@ class Controller:
             else:
                 return
 
-    async def _show_role(self, client: Client, role: str) -> None:
-        """Label the own pod, so that questions reach the process that schedules; without that it works all the same."""
+    async def _show_role(self, client: Client) -> None:
+        """Label the own pod, so that questions reach the process that schedules; without that it works all the same.
+
+        What fails is tried again: whoever begins to lead often does so while the server has its troubles.
+        """
         namespace, _, name = self.options.pod.partition("/")
-        if not name:
-            return
-        try:
-            # By its status: that is the part of pods that the scheduler may write.
-            await client.patch(kinds.PODS, name, {"metadata": {"labels": {ROLE: role}}}, namespace, sub="status")
-        except (ApiError, Unreachable) as problem:
-            log.warning("pod %s is not labelled as %s, so the Service may not find it: %s", name, role, problem)
+        shown = said = ""
+        while name:
+            role = self._role
+            try:
+                if role != shown:
+                    # By its status: that is the part of pods that the scheduler may write.
+                    change = {"metadata": {"labels": {ROLE: role}}}
+                    await client.patch(kinds.PODS, name, change, namespace, sub="status")
+                    shown = role
+            except (ApiError, Unreachable) as problem:
+                if said != role:
+                    text = "pod %s is not labelled as %s yet, so the Service may not find it: %s"
+                    log.warning(text, name, role, problem)
+                said = role
+            await asyncio.sleep(ROLE_S)
 
     async def _control_loop(self, client: Client) -> None:
-        await self._show_role(client, LEADER)
+        self._role = LEADER
         queue_file = QueueFile(client, self.options.config_map, self.options.queues)
         spec = await queue_file.first()
         self.queue_file = queue_file

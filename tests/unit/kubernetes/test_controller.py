@@ -95,8 +95,8 @@ async def test_a_queue_file_without_the_partition_of_the_cluster_ends_the_start(
         await QueueFile(Client(FakeServer()), path=file).first()
 
 
-async def test_its_pod_shows_which_process_schedules() -> None:
-    """By the part of the pod that it may write; where it may not, it says so and goes on."""
+def test_its_pod_shows_which_process_schedules(caplog: pytest.LogCaptureFixture) -> None:
+    """By the part of the pod that it may write. What fails is tried again: else nobody would find it for ever."""
     sent: list[tuple[str, bytes | None]] = []
 
     class Labels(Server):
@@ -104,15 +104,23 @@ async def test_its_pod_shows_which_process_schedules() -> None:
             sent.append((request.path, request.body))
             return Answer(self.statuses.pop(0), {}, b"{}")
 
-    options = ControllerOptions(pod="fairlead/fairlead-0")
-    one = Controller(Access("https://away"), options)
-    await one._show_role(Client(Labels(200)), "leader")
-    ((path, body),) = sent
-    assert path == "/api/v1/namespaces/fairlead/pods/fairlead-0/status"
-    assert body == b'{"metadata":{"labels":{"fairlead.io/role":"leader"}}}'
-    await one._show_role(Client(Labels(403)), "standby")
-    await Controller(Access("https://away"), ControllerOptions())._show_role(Client(Labels(200)), "leader")
-    assert len(sent) == 2
+    async def course() -> None:
+        server = Labels(200, 429, 500, 200)
+        one = Controller(Access("https://away"), ControllerOptions(pod="fairlead/fairlead-0"))
+        running = asyncio.create_task(one._show_role(Client(server)))
+        await asyncio.sleep(10)
+        one._role = controller_module.LEADER
+        await asyncio.sleep(10)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert not server.statuses
+        await Controller(Access("https://away"), ControllerOptions())._show_role(Client(server))
+
+    run_virtually(course())
+    assert {path for path, _ in sent} == {"/api/v1/namespaces/fairlead/pods/fairlead-0/status"}
+    said = [b'{"metadata":{"labels":{"fairlead.io/role":"%s"}}}' % role for role in (b"standby", *[b"leader"] * 3)]
+    assert [body for _, body in sent] == said
+    assert len(caplog.records) == 1
 
 
 def test_a_fault_in_taking_a_queue_file_is_said_and_the_next_file_is_taken(
