@@ -20,7 +20,7 @@ from fairlead.cli.filters import LIVE_STATES, SHOWN, given, job_filters, jobs_of
 from fairlead.cli.interrupts import Interrupt, all_at_once
 from fairlead.cli.outputs import Out, Prefixed, Source, is_read, last_lines, so_far, target, write
 from fairlead.cli.parts import counted
-from fairlead.client.errors import Unreachable
+from fairlead.client.errors import Refused, Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire import statuses
 from fairlead.wire.statuses import signal_name
@@ -188,11 +188,19 @@ def _follow_all(
     *,
     is_read: Callable[[], bool] | None = None,
 ) -> None:
-    """Pass on all of them at once, each in its own thread; an error in one is raised here."""
+    """Pass on all of them at once, each in its own thread; an error in one is raised here.
+
+    `asked`: who waits for the jobs themselves. What cannot be read, as of /dev/null, is only said then.
+    """
 
     def follow(source: Source) -> None:
-        for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
-            write(source.out, chunk)
+        try:
+            for chunk in patient_log(client, source.key, source.stream, source.offset, source.attempt):
+                write(source.out, chunk)
+        except Refused as problem:
+            if asked is None:
+                raise
+            app.complain(problem.message)
 
     all_at_once(client, [partial(follow, source) for source in sources], asked or Interrupt(()), is_read=is_read)
 

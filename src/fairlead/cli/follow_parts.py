@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.cli.app import complain
 from fairlead.cli.follow import patient_log, patiently
 from fairlead.cli.outputs import Prefixed, so_far, target, write
+from fairlead.client.errors import Refused
 from fairlead.client.sync import LIVE, Client
 from fairlead.wire.arrays import split
 
@@ -34,8 +35,11 @@ def begun(client: Client, key: str) -> list[str]:
 def _print(client: Client, key: str, streams: Sequence[Stream]) -> None:
     for stream in streams:
         lines = Prefixed(key, target(stream))
-        for content in so_far(client, key, stream):
-            write(lines, content)
+        try:
+            for content in so_far(client, key, stream):
+                write(lines, content)
+        except Refused as problem:  # It writes to /dev/null, or the like: the others are passed on all the same.
+            complain(f"{key}: {problem.message}")
         write(lines, b"")
 
 

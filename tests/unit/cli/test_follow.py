@@ -129,6 +129,30 @@ def test_wait_passes_on_output_and_exit_status(taking: Any, run: Callable[..., A
     assert (result.exit_code, result.stdout, result.stderr) == (5, "one\ntwo\nthree\nlast", "oops\n")
 
 
+def test_who_waits_has_the_status_also_where_the_output_cannot_be_read(
+    taking: Any, run: Callable[..., Any], refuse: Any
+) -> None:
+    """It goes to /dev/null: that is no end of the wait. Asked for alone, it is refused."""
+    taking.jobs["1"].update(state="failed", exit_code=5)
+    taking.on("GET", "/jobs/1/logs", refuse(404, "/dev/null is no plain file", "not-found"))
+    result = run("submit", "--wait", "--output", "/dev/null", "--", "true")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert "/dev/null is no plain file" in result.stderr
+    assert run("logs", "-f", "1").exit_code == run("logs", "1").exit_code == 4
+
+
+def test_parts_whose_output_cannot_be_read_are_said(service: Any, run: Callable[..., Any], refuse: Any) -> None:
+    """And waited for to the end."""
+    service.on("POST", "/jobs", {"jobs": [{"key": "7"}]})
+    service.add("7", "failed", started_at_ms=1, ended_at_ms=2, parts={"failed": 1, "exit_status": 5})
+    service.add("7.1", "failed", started_at_ms=1, ended_at_ms=2, exit_code=5)
+    service.on("GET", "/jobs", {"jobs": [service.jobs["7.1"]], "next": None, "total": 1})
+    service.on("GET", "/jobs/7.1/logs", refuse(404, "/dev/null is no plain file", "not-found"))
+    result = run("submit", "--wait", "--array", "1", "--", "true")
+    assert result.exit_code == 5
+    assert "7.1: /dev/null is no plain file" in result.stderr
+
+
 def test_wait_quietly_has_the_status_alone(taking: Any, run: Callable[..., Any]) -> None:
     """Nothing is printed."""
     result = run("submit", "--wait", "--quiet", "--", "true")
