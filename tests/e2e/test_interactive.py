@@ -151,6 +151,16 @@ def test_a_shell(service: Service) -> None:
     assert two.leaves_with() == 9
 
 
+def test_who_sits_there_comes_to_the_terminal_of_the_next_attempt(service: Service) -> None:
+    """Each attempt has one of its own; nobody sits before one that is closed while the job runs."""
+    person = service.person("run", "--pty", "--", "sh", "-c", "echo at-$FAIRLEAD_ATTEMPT; read status; exit $status")
+    person.sees(b"at-1")
+    assert service.person("requeue", "1").leaves_with() == 0
+    person.sees(b"at-2")
+    person.types(b"9\n")
+    assert person.leaves_with() == 9
+
+
 def test_it_survives_the_service(service: Service) -> None:
     """Killed at any moment: the shell is the same one, and who sits there goes on when there is a service again."""
     person = service.person("run", "--pty", "--", *SHELL)

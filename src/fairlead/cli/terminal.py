@@ -28,12 +28,14 @@ from fairlead.client.sync import LIVE, Client
 
 if TYPE_CHECKING:
     from fairlead.client.terminals import Terminal
+    from fairlead.wire.jobs import JobDetails
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 USUAL_KEYS: Final = "ctrl-]"
 _KEY = re.compile(r"ctrl-([a-z@\[\\\]^_])|([ -~])", re.IGNORECASE)
 _END_OF_INPUT = b"\x04"
 _PIECE = 65_536
+_LOOK_S = 0.1
 
 detach_option = click.option(
     "--detach-keys",
@@ -99,15 +101,30 @@ def attach(client: Client, key: str, detach_keys: str) -> Status:
 
 
 def stay(client: Client, key: str, keys: bytes) -> Status:
-    """Wait until the job runs, sit at its terminal, and leave with its exit status, or 0 where it goes on."""
-    until_it_runs(client, key)
-    if _sit(client, key, Typed(keys)):
-        complain(f"{key} goes on; `fairlead attach {key}` comes back")
-        return None
-    job = client.wait(key)
-    if text := how_it_ended(job):
-        complain(render.plain(f"{key} {job.state}: {text}"))
-    return exit_status(job)
+    """Wait until the job runs, sit at its terminal, and leave with its exit status, or 0 where it goes on.
+
+    Each attempt has a terminal of its own: who sits at that of one comes to that of the next.
+    """
+    while True:
+        until_it_runs(client, key)
+        attempt = client.job(key).attempts
+        if _sit(client, key, Typed(keys)):
+            complain(f"{key} goes on; `fairlead attach {key}` comes back")
+            return None
+        job = _after(client, key, attempt)
+        if job.state not in LIVE:
+            if text := how_it_ended(job):
+                complain(render.plain(f"{key} {job.state}: {text}"))
+            return exit_status(job)
+
+
+def _after(client: Client, key: str, attempt: int) -> JobDetails:
+    """The job once this attempt, whose terminal is closed, is over: it has ended, or is tried again."""
+    while True:
+        job = patiently(lambda: client.job(key))
+        if job.state not in LIVE or job.state == "waiting" or job.attempts > attempt:
+            return job
+        time.sleep(_LOOK_S)
 
 
 def _sit(client: Client, key: str, typed: Typed) -> bool:
