@@ -141,6 +141,9 @@ class Orders:
         except Exception as fault:
             log.error("run %s could not be started: %s", run.key, fault, exc_info=fault)
             report = self._known_or_failed(run.key, f"could not be started, a fault in the service: {fault}")
+        if (course := self._courses.get(run.key)) is not None:
+            # It was told while this start waited to be tried again: there was nothing yet to write it into.
+            self.go_on(run.key, course[0], suspended=course[1])
         self._on_report(report)
 
     def _could_not_begin(self, key: str, failure: OSError) -> None:

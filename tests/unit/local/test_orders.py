@@ -117,6 +117,20 @@ def test_what_may_pass_is_tried_again(
     assert all(report.pid for report in reports)
 
 
+def test_what_is_told_of_its_course_while_its_start_waits_counts(
+    give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk has neither its files nor room for a wish: it is told again once it has begun."""
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.2)
+    bench = Bench(OSError(errno.ENOSPC, "disk full"))
+    giving = give(bench)
+    giving.start(run("1-1"))
+    wait_for(lambda: bool(bench.told))
+    giving.go_on("1-1", 500, suspended=True)
+    wait_for(lambda: bool(reports) and bench.told[-1].startswith("go on"))
+    assert bench.told == ["start 1-1", "go on 1-1 500 True", "start 1-1", "go on 1-1 500 True"]
+
+
 @pytest.mark.parametrize("failure", [OSError(errno.EACCES, "not allowed"), ValueError("no name of a run")])
 def test_what_will_not_pass_has_failed(
     give: Callable[[Bench], Orders], reports: list[RunReport], failure: Exception
