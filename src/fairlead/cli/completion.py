@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.client.address import find_address
 from fairlead.client.errors import ClientError
-from fairlead.client.sync import Client
+from fairlead.client.sync import LIVE, Client
 from fairlead.places import client_config
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def keys(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[C
         ctx,
         lambda client: [
             (job.key, f"{job.name} {job.queue} {job.state}".strip())
-            for job in client.jobs(state=("running", "waiting"), limit=_MOST)
+            for job in client.jobs(state=sorted(LIVE), limit=_MOST)
             if job.key.startswith(incomplete)
         ],
     )

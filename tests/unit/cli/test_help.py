@@ -61,6 +61,8 @@ def test_each_shell_gets_its_script(run: Callable[..., Any]) -> None:
 def test_a_shell_completes_commands_options_and_keys(service: Any, socket_path: str) -> None:
     """Keys come from the service."""
     service.add("17", state="running", name="train")
+    service.add("20", state="suspended")
+    service.on("GET", "/jobs", lambda asked: _those_in(service, asked.lists["state"]))
 
     def completed(line: str) -> str:
         asked = {"_FAIRLEAD_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
@@ -71,6 +73,12 @@ def test_a_shell_completes_commands_options_and_keys(service: Any, socket_path: 
     assert "plain,show\n" in completed("fairlead sh")
     assert "plain,--history\n" in completed("fairlead show --hi")
     assert completed("fairlead show 1") == "plain,17\n"
+    assert completed("fairlead resume 2") == "plain,20\n"
+
+
+def _those_in(service: Any, states: list[str]) -> Any:
+    rows = [job for job in service.jobs.values() if job["state"] in states]
+    return {"jobs": rows, "next": None, "total": len(rows)}
 
 
 @pytest.mark.parametrize("name", EVERY)
