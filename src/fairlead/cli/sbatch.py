@@ -301,7 +301,7 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "nice": _nice,
     "nodelist": _nodelist,
     "partition": _partition,
-    "requeue": lambda _: ["--retry", "1000", "--no-retry-on", "any"],
+    "requeue": lambda _: ["--retry", "100", "--no-retry-on", "any"],  # As many as the built-in queue file lets.
     "time": time_limit,
     "wait": lambda _: ["--wait"],
     "wckey": lambda text: ["--tag", f"wckey={text}"],

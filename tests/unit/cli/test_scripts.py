@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ FLAGS = frozenset(TARGETS.split())
         ("--kill-on-invalid-dep=yes", "--on-never cancel"),
         ("--begin=now+2hours", "--begin now+7200s"),
         ("--begin=16:00", "--begin 16:00"),
-        ("-H --requeue", "--hold --retry 1000 --no-retry-on any"),
+        ("-H --requeue", "--hold --retry 100 --no-retry-on any"),
         ("--gres=gpu:2,licence:3", "--gpu 2 --resource licence=3"),
         ("-G 1 -L a:2,b", "--gpu 1 --resource a=2 --resource b=1"),
         ("--nice=50", "--priority -50"),
@@ -249,6 +250,15 @@ def test_options_of_sbatch(line: str, ours: str) -> None:
     options.add(line.split(), "x:1")
     words = [word for _, each in options.translated(FLAGS) for word in each]
     assert (" ".join(words), options.unknown) == (ours, [])
+
+
+def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
+    """Every script with this line was refused."""
+    options = sbatch.Options()
+    options.add(["--requeue"], "x:1")
+    [(_, words)] = options.translated(FLAGS)
+    built_in = files("fairlead.config").joinpath("default.yaml").read_text()
+    assert f'job.retry.max: "{words[1]}"' in built_in
 
 
 @pytest.mark.parametrize(
