@@ -85,6 +85,7 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
         if directives and (b"\n#SBATCH " in content or b"\n#FAIRLEAD " in content):
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
+    _require_lines_of_unix(path, content)
     if len(content) > MOST_SCRIPT:
         raise wrong_usage(f"{path} is larger than {MOST_SCRIPT >> 10} KiB, too large to be kept; run it as: -- {path}")
     try:
@@ -96,6 +97,13 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
     from fairlead.cli.directives import read_directives
 
     return Script(text, *read_directives(ctx.command, path, text))
+
+
+def _require_lines_of_unix(path: str, content: bytes) -> None:
+    """Raises `Failure` (usage) where the name of the interpreter would end with a carriage return."""
+    if content.partition(b"\n")[0].endswith(b"\r"):
+        said = f"the lines of {path} end as in Windows, so that nothing finds the interpreter of the first one"
+        raise wrong_usage(f"{said}; sed -i 's/\\r$//' {path} puts that right")
 
 
 def fields_of(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -252,6 +252,15 @@ def test_options_of_sbatch(line: str, ours: str) -> None:
     assert (" ".join(words), options.unknown) == (ours, [])
 
 
+def test_a_script_with_lines_of_windows_is_refused(taking: Any, run: Run) -> None:
+    """It could never run: the kernel looks for an interpreter whose name ends with a carriage return."""
+    Path("job.sh").write_bytes(b"#!/bin/sh\r\n#SBATCH -J x\r\necho\r\n")
+    result = run("submit", "job.sh")
+    assert (result.exit_code, taking.sent("POST", "/jobs")) == (2, [])
+    assert "end as in Windows" in result.stderr
+    assert r"sed -i 's/\r$//' job.sh" in result.stderr
+
+
 def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
     """Every script with this line was refused."""
     options = sbatch.Options()
