@@ -188,13 +188,18 @@ def clear_for(partition: Partition, node: Node) -> None:
 
 
 def on_expiry(partition: Partition, app: Application) -> None:
-    """Some reservation of the application is old: try it again, which gives it up if it still cannot be used."""
-    own = [a for a in app.asks.values() if a.reserved_on is not None]
-    partition.nodes.reserved_again |= dict.fromkeys(own)
-    since = (a.reserved_on.reservations[a] for a in own if a.reserved_on is not None)
-    later = [ms + RESERVATION_MS for ms in since if ms + RESERVATION_MS > partition.now_ms]
-    if later:
-        partition.timers.set_earlier(min(later), partition.name, app.id, RESERVATION)
+    """Each hour after it was set aside, a node goes back if the ask has no use for it because of what is above.
+
+    A full queue is looked for then alone: it may fill up without anything that has the ask tried again.
+    """
+    now_ms = partition.now_ms
+    for ask in [a for a in app.asks.values() if a.reserved_on is not None]:
+        assert ask.reserved_on is not None
+        hours, since_ms = divmod(now_ms - ask.reserved_on.reservations[ask], RESERVATION_MS)
+        if hours and obstacle_above(partition, ask) is not None:
+            reserve_node.unreserve(partition, ask)
+        else:
+            partition.timers.set_earlier(now_ms - since_ms + RESERVATION_MS, partition.name, app.id, RESERVATION)
 
 
 # -- using it -----------------------------------------------------------------------------------------------------
@@ -320,18 +325,15 @@ def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
 
 def _may_start(partition: Partition, ask: Ask) -> bool:
     """Whether nothing above the nodes is in the way of an ask with a reserved node; from now on it is tried again when
-    that moves, or else when some node may take it. A node that it had no use for in an hour because of it, goes back.
+    that moves, or else when some node may take it.
     """
-    node, shape = ask.reserved_on, ask.shape
-    assert node is not None
+    shape = ask.shape
     assert shape is not None
     above = obstacle_above(partition, ask)
     reserve_node.unwatch(ask)
     reserve_node.watch(partition, ask, above or shape)
     if above is None and not (shape.unfit or shape.required_node):
         partition.nodes.reserved_shapes[shape] = None
-    if above is not None and node.reservations[ask] + RESERVATION_MS <= partition.now_ms:
-        reserve_node.unreserve(partition, ask)
     return above is None
 
 

@@ -315,17 +315,20 @@ def test_of_several_that_a_new_node_would_take_the_first_in_line_gets_it() -> No
     assert [d.key for d in c.run() if isinstance(d, Allocated)] == ["middle"]
 
 
-def test_a_node_that_cannot_be_used_for_an_hour_goes_back() -> None:
-    """Its queue was filled by work that was reported as running already."""
+@pytest.mark.parametrize("since_ms", [0, HOUR + 5])
+def test_a_node_that_cannot_be_used_when_a_full_hour_is_over_goes_back(since_ms: int) -> None:
+    """Its queue was filled by work that was reported as running already, be it later than in the first hour."""
     c = busy(4, 8, most=4)
     c.ask("filler", 7, on="n1")
     c.run()
     c.ask("big", 4, queue="b")
     c.run()
     assert c.run(RESERVE_AFTER_MS) == [Reserved("big", "big", "n0")]
+    assert c.run(since_ms) == []
     c.do(AddApplication(ApplicationSpec(id="old", queue="root.b")))
     c.do(AddAsks((AskSpec(application="old", key="old", resources=Resources({"vcore": 2}), node="n1"),)))
-    assert c.run(HOUR - 1) == []
+    c.s.forget()
+    assert c.run(HOUR - since_ms % HOUR - 1) == []
     assert c.run(1) == [Unreserved("big", "big", "n0")]
 
 
