@@ -16,7 +16,7 @@ from fairlead.core.acts.resize import relabel, resize
 from fairlead.core.books.application_limits import begun
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
-from fairlead.core.books.idle_work import group_of
+from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.nominations import queue_short_of_kept
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
@@ -76,20 +76,17 @@ def _too_many(app: Application, target: Queue) -> Reason | None:
 
 
 def _too_much(partition: Partition, app: Application, target: Queue) -> Reason | None:
-    """A queue that has not what the application runs yet and has no room for it beside what is promised. Idle work
-    counts in its resource group and above.
+    """A queue that has no room for what the application runs and does not count there yet, beside what is promised.
+    Idle work counts in its resource group and above.
     """
-    own: Book = {}
-    everything: Book = {}
-    for ask in app.allocated_asks():
-        add_to(everything, ask.items)
-        if not ask.spec.idle:
-            add_to(own, ask.items)
-    group = group_of(target)
+    running, group = app.allocated_asks(), group_of(target)
     for queue in target.lineage:
-        if queue in app.queue.lineage:
-            continue
-        amounts = tuple(sorted((everything if queue in group.lineage else own).items()))
+        more: Book = {}
+        for ask in running:
+            counts = queue in (group if ask.spec.idle else target).lineage
+            if counts and queue not in payer(ask).lineage:
+                add_to(more, ask.items)
+        amounts = tuple(sorted(more.items()))
         if queue.lacks(amounts):
             return queue_full(queue, amounts)
         if queue_short_of_kept(partition, queue, amounts) is queue:

@@ -244,3 +244,18 @@ def test_idle_work_takes_no_resource_group_over_its_maximum() -> None:
     assert "root.full" in refused.reason.sentence()
     assert isinstance(move(scheduler, "i", "root.free.l"), ApplicationMoved)
     check_books(scheduler)
+
+
+def test_a_queue_above_both_takes_idle_work_that_did_not_count_there_before() -> None:
+    """It counted above them alone; in the group that it comes to, all below that count it too."""
+    team = QueueSpec(name="team", parent=True, queues=(B,), properties={"resource.group": "true"})
+    s = start(QueueSpec(name="p", parent=True, queues=(A, team), max=Limits({"vcore": 3})))
+    submit(s, "x", "root.p.a", asks=2)
+    s.handle(AddApplication(ApplicationSpec(id="i", queue="root.p.a", user="u")), 0)
+    s.handle(AddAsks((AskSpec(application="i", key="l", resources=Resources({"vcore": 2}), idle=True),)), 0)
+    s.schedule(0)
+    assert (allocated(s, "root.p"), allocated(s, "root")) == (2, 4)
+    said = move(s, "i", "root.p.team.b")
+    assert isinstance(said, MoveRejected)
+    assert isinstance(said.reason, QueueFull)
+    assert said.reason.queue == "root.p"
