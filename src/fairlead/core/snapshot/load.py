@@ -23,7 +23,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
-from fairlead.core.books.timers import Timer
+from fairlead.core.books.timers import RESERVATION, Timer
 from fairlead.core.books.usage_history import Consumption
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause
@@ -92,6 +92,7 @@ def _load_partition(cluster: Cluster, state: dict[str, Any]) -> None:
         partition.nodes.terrain.count(spec, node, 1)
     partition.nodes.terrain.label_keys.load(state["label_keys"], asks.values(), [spec for spec, _ in foreign])
     _link(partition, state, asks)
+    _set_timers(partition)
     for row in state["applications"]:
         for younger in row["awaited_by"]:
             gangs.give_way(partition.applications[younger], partition.applications[row["spec"]["id"]])
@@ -230,6 +231,14 @@ def _link(partition: Partition, state: dict[str, Any], asks: dict[tuple[str, str
     partition.nodes.suspects = dict.fromkeys(partition.nodes.nodes.values())
     for app in partition.applications.values():
         gangs.look_again(partition, app)
+
+
+def _set_timers(partition: Partition) -> None:
+    """Older versions looked but once at a node that is set aside, after an hour."""
+    for node in partition.nodes.nodes.values():
+        for ask in node.reservations:
+            if partition.timers.due_ms(partition.name, ask.app.id, RESERVATION) is None:
+                partition.timers.set(partition.now_ms, partition.name, ask.app.id, RESERVATION)
 
 
 def _put_in_line(partition: Partition, ask: Ask) -> None:

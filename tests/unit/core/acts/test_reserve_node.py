@@ -11,6 +11,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.decisions import Reserved, Unreserved
 from fairlead.core.model.events import Cause, Release
+from fairlead.scheduler import Scheduler
 
 
 def waiting() -> tuple[PriorityCluster, Partition, Ask, Node]:
@@ -99,3 +100,13 @@ def test_both_are_a_change_of_the_books() -> None:
     version = part.books_version
     unreserve(part, ask)
     assert part.books_version > version
+
+
+def test_a_node_that_an_older_version_did_not_look_at_any_more_is_looked_at_again() -> None:
+    """It did once, after an hour."""
+    c, part, ask, node = waiting()
+    reserve(part, ask, node)
+    state = c.s.dump()
+    state["timers"] = [timer for timer in state["timers"] if timer[-1] != RESERVATION]
+    again = Scheduler.load(state).cluster.partitions["default"]
+    assert again.timers.due_ms("default", "w", RESERVATION) == part.now_ms
