@@ -216,7 +216,9 @@ class Trials:
         for number, part in enumerate(parts):
             if part.is_counted and self.still_works(parts, number, part.less()):
                 parts = self._lowered(parts, number, 1)
-        return self.stated(parts) if parts else None
+        # What time alone does `in_time` says, with the reason for it.
+        is_more = any(part.what is not What.TIME for part in parts)
+        return self.stated(parts) if is_more else None
 
     def _between(self, lever: Lever) -> tuple[Part, ...]:
         """A bound of the queue file, or a number of nodes, between the least and the widest, where neither helps: with

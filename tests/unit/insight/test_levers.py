@@ -366,6 +366,15 @@ def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
     assert found["time"] == "runs if nothing happened for 1m 5s (a window begins or ends then)"
 
 
+def test_a_time_is_named_once_with_what_happens_then() -> None:
+    """A guarantee that needs time as well, and is not needed, was said as a time at which others may be stopped."""
+    there = lab({GPU: 1}, rule="guarantee")
+    there.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=10_000, length_ms=5_000)), 0)
+    there.submit("late", "root.b", time_limit_ms=12_000)
+    times = [change.sentence for change in there.ways("late").changes if change.dimension == "time"]
+    assert times == ["runs if nothing happened for 15s (a window begins or ends then)"]
+
+
 def test_what_waits_for_the_end_of_a_long_window_is_not_told_that_it_never_runs() -> None:
     """Also where that is more than a day ahead."""
     there = lab({GPU: 1})
