@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fairlead.core.acts.terminating import grace_left
 from fairlead.core.books.timers import ATTEMPT
 from fairlead.core.books.windows import TIMER as WINDOW
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
@@ -239,6 +240,7 @@ def terms(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator[I
     group = ask.app.groups.get(ask.spec.task_group)
     yield [together(Part(What.ALONE, ask.key, 0, 1, text=ask.spec.task_group))] if group is not None else []
     yield shorter(partition, ask)
+    yield shorter_later(partition, ask)
 
 
 def constraints(ask: Ask) -> Iterator[list[Lever]]:
@@ -286,16 +288,36 @@ def may_stop_others(partition: Partition, ask: Ask) -> list[Lever]:
 
 
 def shorter(partition: Partition, ask: Ask) -> list[Lever]:
-    """A time limit with which it would be over when those start that it has to let pass, where it may pass at all."""
+    """A time limit with which it would be over when a window begins, or when those start that it has to let pass, where
+    it may pass at all: of several the longest that helps.
+    """
     now_ms, limit_ms = partition.now_ms, ask.spec.time_limit_ms or 0
-    ahead = [starts_ms for _, starts_ms, _ in partition.admission.windows.ahead_of(ask, now_ms)]
-    if ahead and min(ahead) > now_ms:
-        return [together(Part(What.SHORTER, ask.key, limit_ms, min(ahead) - now_ms))]
+    parts = _over_before_windows(partition, ask, now_ms)
     holders = [holder for holder, _ in held_back_by(partition, ask)]
-    if not holders or not ask.app.queue.properties.easy_backfill or ask.spec.idle:
-        return []
-    starts = [expected_start(partition, holder, weaker_than(partition, holder)) for holder in holders]
-    ends = [start.start_ms - now_ms for start in starts if start is not None]
-    if len(ends) < len(starts) or min(ends) <= 0:
-        return []
-    return [together(Part(What.SHORTER, ask.key, limit_ms, min(ends)))]
+    if holders and ask.app.queue.properties.easy_backfill and not ask.spec.idle:
+        starts = [expected_start(partition, holder, weaker_than(partition, holder)) for holder in holders]
+        ends = [start.start_ms - now_ms for start in starts if start is not None]
+        if len(ends) == len(starts) and min(ends) > 0:
+            parts.append(Part(What.SHORTER, ask.key, limit_ms, min(ends)))
+    return [together(part) for part in sorted(parts, key=lambda part: -part.value)]
+
+
+def shorter_later(partition: Partition, ask: Ask) -> Iterator[Lever]:
+    """A time limit with which it would be over before a window that begins once another one is over."""
+    ends = {ends_ms for _, _, ends_ms in partition.admission.windows.ahead_of(ask, partition.now_ms)}
+    for ends_ms in sorted(ends):
+        then = Part(What.TIME, "", partition.now_ms, ends_ms, text=_OVER[WINDOW])
+        yield from (together(part, then) for part in _over_before_windows(partition, ask, ends_ms))
+
+
+def _over_before_windows(partition: Partition, ask: Ask, at_ms: int) -> list[Part]:
+    """If it started then, or after the grace of work that is stopped for it: the time limits with which it would run
+    into one window less each, the longest first.
+    """
+    limit_ms, windows = ask.spec.time_limit_ms or 0, partition.admission.windows
+    running = (other for node in partition.nodes.nodes.values() for other in node.allocations)
+    graces = {0, *(grace_left(partition, other) for other in running)} if windows else {0}
+    ahead = {starts_ms for _, starts_ms, _ in windows.ahead_of(ask, at_ms, max(graces)) if starts_ms > at_ms}
+    ends = {starts_ms - at_ms - grace_ms for starts_ms in ahead for grace_ms in graces}
+    fits = sorted((end for end in ends if end > 0 and (not limit_ms or end < limit_ms)), reverse=True)
+    return [Part(What.SHORTER, ask.key, limit_ms, end) for end in fits]

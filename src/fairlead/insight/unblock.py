@@ -132,12 +132,18 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
     released where it is held) is gone; None: nothing does. Call it on a copy only.
     """
     partition, now_ms = scheduler.cluster.partitions[name[0]], scheduler.cluster.now_ms
-    until_ms = max([now_ms + DAY_MS, *(ends_ms for _, ends_ms in partition.admission.windows.times(now_ms))])
+    windows = partition.admission.windows
+    until_ms = max([now_ms + DAY_MS, *(ends_ms for _, ends_ms in windows.times(now_ms))])
     events: list[Event] = [*others(scheduler, name, beside)]
     if beside is not None and partition.held_asks.get(*beside) is not None:
         events.append(SetConditions(*beside, Conditions(), partition=name[0]))
     if start_of(scheduler, events, name, until_ms) is not None:
         return None
+    # That a window is open keeps nobody for ever: the next one may.
+    now_ms = partition.now_ms
+    open_ms = [ends_ms for starts_ms, ends_ms in windows.times(now_ms) if starts_ms <= now_ms]
+    if open_ms:
+        scheduler.schedule(max(open_ms))
     app = partition.applications.get(name[1])
     return scheduler.why(name[1], name[2], name[0]) if app is not None and name[2] in app.asks else None
 

@@ -366,6 +366,40 @@ def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
     assert found["time"] == "runs if nothing happened for 1m 5s (a window begins or ends then)"
 
 
+def test_of_several_windows_the_longest_time_limit_that_helps_is_named() -> None:
+    """Where they name different nodes; that of the first one was tried alone, and nothing said, since more would do."""
+    there = lab({GPU: 1}, {GPU: 1})
+    for number, starts_ms in ((1, 10_000), (2, 60_000)):
+        window = WindowSpec(name=f"w{number}", starts_ms=starts_ms, length_ms=5_000, nodes=(f"node-{number}",))
+        there.scheduler.handle(SetWindow(window), 0)
+    there.submit("late", "root.a")
+    assert there.changes("late")["time-limit"] == "runs if its time limit were 1m at most (now it has none)"
+
+
+def test_a_time_limit_counts_the_grace_of_what_would_be_stopped() -> None:
+    """With 60 s it would be over before the window only if it started at once, but what runs takes 30 s to leave."""
+    there = lab({GPU: 1})
+    there.submit("runs", "root.b", time_limit_ms=10_000, grace_ms=30_000)
+    there.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=60_000, length_ms=5_000)), 0)
+    there.submit("late", "root.a", priority=9, time_limit_ms=60_000)
+    found = there.changes("late")["time-limit"]
+    assert found == "runs if its time limit were 30s at most (now 1m); that would stop runs"
+
+
+def test_in_a_window_that_comes_again_work_without_a_limit_is_told_which_would_do() -> None:
+    """It was told that it never runs since a window is open, and that nothing would help."""
+    there = lab({GPU: 1})
+    there.scheduler.handle(SetWindow(WindowSpec(name="w", starts_ms=0, length_ms=5_000, every_ms=20_000)), 0)
+    there.submit("late", "root.a")
+    never = there.ways("late").never
+    assert never is not None
+    assert never.sentence() == "would run into window w: it has no time limit"
+    assert there.changes("late") == {
+        "time-limit+time": "runs if its time limit were 15s at most (now it has none) and nothing happened for 5s (a "
+        "window begins or ends then)"
+    }
+
+
 def test_a_time_is_named_once_with_what_happens_then() -> None:
     """A guarantee that needs time as well, and is not needed, was said as a time at which others may be stopped."""
     there = lab({GPU: 1}, rule="guarantee")
