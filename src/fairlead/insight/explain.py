@@ -172,8 +172,9 @@ def _as_seen(change: Way, sees: Sees) -> Way | None:
     if about:
         return None
     text = change.sentence.partition("; that would stop")[0]
+    others = "1 other" if len(change.evicts) == 1 else f"{len(change.evicts)} others"
     # `stops` still counts them.
-    return replace(change, evicts=[], sentence=f"{text}; that would stop {len(change.evicts)} others")
+    return replace(change, evicts=[], sentence=f"{text}; that would stop {others}")
 
 
 # -- what is not in line ------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from fairlead.sim.rows import sentence
 from fairlead.sim.simulate import INTERRUPTED, progress_bars
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, on_ctrl_c, spec_of
+from fairlead.sim.verdicts import counted
 from fairlead.times import span
 
 PROMISED = 0.8
@@ -159,8 +160,9 @@ def _outside(scores: Scores) -> list[str]:
 def lines_of(report: Mapping[str, Any]) -> list[str]:
     """The report for people."""
     lines = [
-        f"{report['workload']}: {report['tasks']:,} tasks on {report['nodes']:,} nodes; {report['answers']:,} answers "
-        f"at {report['moments']:,} moments, {report['draws']} futures each; {report['open']:,} still wait"
+        f"{report['workload']}: {counted(report['tasks'], 'task')} on {counted(report['nodes'], 'node')}; "
+        f"{counted(report['answers'], 'answer')} at {counted(report['moments'], 'moment')}, "
+        f"{counted(report['draws'], 'future')} each; {report['open']:,} still wait"
     ]
     whole = report["coverage"].get("all")
     if whole is None:
@@ -169,7 +171,9 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
         f"  promised {100 * report['promised']:.1f} %, came true {100 * whole['inside']:.1f} % of {whole['answers']:,}"
     )
     lines.append("  " + _verdict(report["holds"]))
-    lines.append(f"  mean loss of {report['compared']:,} answers that all methods have, and how many were inside:")
+    lines.append(
+        f"  mean loss of {counted(report['compared'], 'answer')} that all methods have, and how many were inside:"
+    )
     for method in METHODS:
         inside = f"{100 * report['inside'][method]:.0f} %" if method not in ("limits", "known") else "a point"
         lines.append(f"    {_SAID[method]:<40} {span(report['loss_s'][method]):>8}  {inside:>8}")

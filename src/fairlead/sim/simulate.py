@@ -28,7 +28,7 @@ from fairlead.sim.recording import recording
 from fairlead.sim.report import html_report, write_images
 from fairlead.sim.rows import sentence
 from fairlead.sim.trials import Trial, TrialFailed, run_alone, run_trials
-from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, in_words, rows, write_csv
+from fairlead.sim.verdicts import BREAKDOWNS, Row, breakdown, counted, in_words, rows, write_csv
 from fairlead.times import span
 
 INTERRUPTED = 130
@@ -182,7 +182,7 @@ def compare_draws(
     for comparison in () if as_json else found:
         print("\n".join(spread.in_words(comparison)), file=out)
     if len(whole) < len(seeds):
-        print(f"interrupted: {len(whole)} of {len(seeds)} draws were simulated", file=err)
+        print(f"interrupted: {len(whole)} of {counted(len(seeds), 'draw')} were simulated", file=err)
         return INTERRUPTED
     return 0
 
@@ -249,8 +249,8 @@ def run_text(outcome: dict[str, Any]) -> str:
     lasted = figures["end_s"] - figures["begin_s"]
     parts = " + ".join(f"{name.replace('_', ' ')} {t[name]:,}" for name in t if name != "submitted")
     lines = [
-        f"{outcome['workload']}: {outcome['nodes']:,} nodes, {t['submitted']:,} tasks, {span(lasted)} of virtual time, "
-        f"{outcome['cpu_s']:.2f} s of CPU",
+        f"{outcome['workload']}: {counted(outcome['nodes'], 'node')}, {counted(t['submitted'], 'task')}, "
+        f"{span(lasted)} of virtual time, {outcome['cpu_s']:.2f} s of CPU",
         *(["INTERRUPTED: only what happened so far"] if outcome["interrupted"] else []),
         "",
         f"submitted {t['submitted']:,} = {parts}" + ("" if adds_up(outcome) else "   DOES NOT ADD UP"),
@@ -325,8 +325,8 @@ def compare_text(outcomes: Sequence[dict[str, Any]], out: TextIO) -> None:
     console = Console(file=out, width=None if out.isatty() else 140, highlight=False)
     first = outcomes[0]
     console.print(
-        f"{first['workload']}: {first['nodes']:,} nodes, {first['figures']['tasks']['submitted']:,} tasks; "
-        "the best of each row is marked *",
+        f"{first['workload']}: {counted(first['nodes'], 'node')}, "
+        f"{counted(first['figures']['tasks']['submitted'], 'task')}; the best of each row is marked *",
         markup=False,
     )
     console.print(_table("", rows(outcomes), outcomes))

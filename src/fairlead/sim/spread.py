@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+from fairlead.sim.verdicts import counted
 from fairlead.times import span
 
 RESAMPLED = 2_000
@@ -83,15 +84,18 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
         return
     sure = is_sure(wait)
     hint = f": --seeds {2 * FEWEST}" if noun == "draw" else ""
-    few = "" if wait["of"] >= FEWEST else f" ({wait['of']} {noun}s are few{hint})"
+    few = (
+        "" if wait["of"] >= FEWEST else f" ({counted(wait['of'], noun)} {'is' if wait['of'] == 1 else 'are'} few{hint})"
+    )
     if sure:
         times = wait["less"] if wait["mean_s"] < 0 else wait["more"]
         better = "beats" if wait["mean_s"] < 0 else "loses to"
-        yield f"{name} {better} {than} in {times} of {wait['of']} {noun}s: mean wait {said_with_bounds(wait)}{few}."
+        of = counted(wait["of"], noun)
+        yield f"{name} {better} {than} in {times} of {of}: mean wait {said_with_bounds(wait)}{few}."
     else:
         yield (
             f"Between {name} and {than} there is no sure difference: mean wait {said_with_bounds(wait)}, less in "
-            f"{wait['less']} of {wait['of']} {noun}s{few}."
+            f"{wait['less']} of {counted(wait['of'], noun)}{few}."
         )
     changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and is_sure(each)}
     gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)

@@ -23,6 +23,7 @@ from fairlead.sim.simulate import INTERRUPTED
 from fairlead.sim.spread import FEWEST
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
 from fairlead.sim.tuning import Candidate, Found, Interrupted, Plan, Tuning
+from fairlead.sim.verdicts import counted
 
 
 def tune(
@@ -90,12 +91,13 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
     goal = plan.goal
     refused = f" ({found.refused} more are refused by the checks)" if found.refused else ""
     if found.best is None:
-        yield f"Nothing better: of {found.tried} files{refused} none has a better {goal.said} and keeps the conditions."
+        files = f"{counted(found.tried, 'file')}{refused}"
+        yield f"Nothing better: of {files} none has a better {goal.said} and keeps the conditions."
         if found.nearest is not None:
             better = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.nearest.figures))}"
             yield f"Against conditions: {_values(found.nearest)}: {goal.said} {better}, but {'; '.join(found.against)}."
         return
-    yield f"Best of {found.tried} files{refused}: {_values(found.best)}."
+    yield f"Best of {counted(found.tried, 'file')}{refused}: {_values(found.best)}."
     train = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.best.figures))}"
     yield f"Where it was chosen: {goal.said} {train}."
     yield _held_out(found, plan)
@@ -116,19 +118,23 @@ def _values(candidate: Candidate) -> str:
 def _held_out(found: Found, plan: Plan) -> str:
     goal, change, by = plan.goal, found.held_out, plan.period
     if change is None:
-        return f"In the {found.periods} {by}s that nothing was chosen by the figure is not to be had."
+        return f"In the {counted(found.periods, by)} that nothing was chosen by the figure is not to be had."
     better, worse = (change["less"], change["more"]) if goal.better == "less" else (change["more"], change["less"])
     low, high = sorted((abs(change["low_s"]), abs(change["high_s"])))
-    how = f"better in {better} of {change['of']} {by}s, worse in {worse}"
+    how = f"better in {better} of {counted(change['of'], by)}, worse in {worse}"
     if found.is_sure:
         word = "less" if change["mean_s"] < 0 else "more"
         size = f"{goal.text(abs(change['mean_s']))} ({goal.text(low)} to {goal.text(high)}) {word}"
         sure = f"surely better: {size}"
     else:
-        few = f" ({change['of']} {by}s are too few to tell)" if change["of"] < FEWEST else ""
+        few = (
+            f" ({counted(change['of'], by)} {'is' if change['of'] == 1 else 'are'} too few to tell)"
+            if change["of"] < FEWEST
+            else ""
+        )
         sure = f"not surely better{few}"
     means = f"{goal.text(found.before)} → {goal.text(found.after)}"
-    return f"In the {found.periods} {by}s that nothing was chosen by it is {sure}; {goal.said} {means}, {how}."
+    return f"In the {counted(found.periods, by)} that nothing was chosen by it is {sure}; {goal.said} {means}, {how}."
 
 
 def _plain(found: Found, plan: Plan) -> dict[str, Any]:

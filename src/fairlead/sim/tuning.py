@@ -24,6 +24,7 @@ from fairlead.sim.goals import Bound, Figures, Goal, of_every_queue
 from fairlead.sim.settings import Choice, Setting, SettingError, chosen, is_sound, leaves_of
 from fairlead.sim.spread import FEWEST, difference, is_sure
 from fairlead.sim.trials import Trial
+from fairlead.sim.verdicts import counted
 
 KEPT = 3
 """One in so many goes on to the next round."""
@@ -110,7 +111,7 @@ class Tuning:
         whole_ms = self._looked_over()
         periods = whole_ms // self.plan.period_ms
         if periods < PERIODS_LEAST:
-            said = f"{periods} {self.plan.period}{'' if periods == 1 else 's'}"
+            said = counted(periods, self.plan.period)
             raise SettingError(f"the work lasts {said}, and {PERIODS_LEAST} are needed: say a shorter time by --by")
         training = max(int(periods * TRAINING), 1)
         survivors = list(self._drawn())
@@ -183,7 +184,9 @@ class Tuning:
         source = replace(self.trial.source, first_ms=periods * self.plan.period_ms)
         every = [self.base, *candidates]
         trials = [replace(self._trial(each), source=source) for each in every]
-        outcomes = self.simulate(f"{about}: {len(candidates)} files, {periods} {self.plan.period}(s) of work", trials)
+        outcomes = self.simulate(
+            f"{about}: {counted(len(candidates), 'file')}, {counted(periods, self.plan.period)} of work", trials
+        )
         if len(outcomes) < len(every) or any(outcome["interrupted"] for outcome in outcomes):
             raise Interrupted
         for each, outcome in zip(every, outcomes, strict=True):

@@ -54,6 +54,11 @@ class Row:
         return "-" if value is None else written(value, self.kind)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def written(value: float, kind: str) -> str:
     """A figure for people."""
     if kind == "time":
@@ -149,7 +154,7 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
         told += [f"{it} is {also}."] if also else []
         sentences += told or [f"{other['name']} makes no difference worth mentioning against {first['name']}."]
     for o in outcomes:
-        sentences += [f"{o['name']} refuses {count:,} tasks: {why}" for why, count in o["refused"].items()]
+        sentences += [f"{o['name']} refuses {counted(count, 'task')}: {why}" for why, count in o["refused"].items()]
     sentences += [
         f"{o['name']} was interrupted: its figures go only to {span(o['figures']['end_s'] - o['figures']['begin_s'])}."
         for o in outcomes

@@ -143,7 +143,7 @@ def test_an_openb_trace_is_known_by_its_columns(run: Callable[..., Any], tmp_pat
     words = ("--workload", str(tmp_path / "t.csv"), "--decisions", str(decisions))
     result = run("sim", "run", *words, "--nodes", str(tmp_path / "n.csv"))
     assert result.exit_code == 0, result.stderr
-    assert "1 tasks name GPU models" in result.stdout
+    assert "Tasks that name GPU models" in result.stdout
     assert '5000 allocated {"application":"t2","key":"t2","node":"n1"}' in decisions.read_text()
     result = run("sim", "run", *words)
     assert (result.exit_code, "openb trace" in result.stderr) == (1, True)

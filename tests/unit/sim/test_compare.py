@@ -11,6 +11,7 @@ import pytest
 from plain_scenarios import run_scenario
 
 from fairlead.sim.compare import check_file
+from fairlead.sim.verdicts import counted
 
 CONFIG = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n    queues:\n    - name: a\n"
 
@@ -131,3 +132,8 @@ def test_a_file_that_is_not_there_gives_status_2(tmp_path: Path) -> None:
     (tmp_path / "d.toml").write_text("x = 1\n")
     status, _, err = checked(write(tmp_path / "f", scenario("x")), decisions=str(tmp_path / "d.toml"))
     assert (status, "reason each" in err) == (2, True)
+
+
+def test_one_is_said_in_the_singular() -> None:
+    """Of everything that is counted in the texts: it was 1 nodes, 1 tasks."""
+    assert [counted(number, "task") for number in (0, 1, 1_000)] == ["0 tasks", "1 task", "1,000 tasks"]

@@ -172,7 +172,7 @@ def test_a_report_is_printed_for_an_openb_trace(tmp_path: Path) -> None:
     source = Source(workload=str(tmp_path / "t.csv"), nodes=str(tmp_path / "n.csv"))
     plan = Plan(draws=2, every_ms=1_000)
     assert run([Wanted(source, every_node=2)], plan, out, StringIO(), progress=False) == 0
-    assert "5 tasks on 1 nodes" in out.getvalue()
+    assert "5 tasks on 1 node;" in out.getvalue()
     assert "promised 80.0 %, came true" in out.getvalue()
 
 

@@ -22,7 +22,7 @@ import pytest
 from fairlead.sim.simulate import Files, bars_of, compare, run, whole_draws
 from fairlead.sim.sources import Source, SourceError
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
-from fairlead.sim.verdicts import in_words
+from fairlead.sim.verdicts import counted, in_words
 from fairlead.times import span
 
 QUEUES = """
@@ -387,7 +387,7 @@ def test_what_is_refused_is_said_with_the_queue(place: Path) -> None:
     assert status == 0
     assert "makes no difference" not in shown
     for name, count, queue in (("one", 2, "root.x"), ("one", 1, "root.y"), ("two", 2, "root.x"), ("two", 1, "root.y")):
-        assert f"{name} refuses {count} tasks: queue {queue}: " in shown
+        assert f"{name} refuses {counted(count, 'task')}: queue {queue}: " in shown
 
 
 def test_what_waits_is_told_by_reason(place: Path) -> None:

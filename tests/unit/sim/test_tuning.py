@@ -174,8 +174,8 @@ def test_the_best_is_found_in_rounds_and_holds(trial: Trial, tmp_path: Path) -> 
     found = search(world, trial, tmp_path)
     assert found.best is not None
     assert list(found.best.choice.values()) == ["20"]
-    assert world.tried[0] == "round 1 of 3: 21 files, 2 hour(s) of work"
-    assert world.tried[1] == "round 2 of 3: 7 files, 4 hour(s) of work"
+    assert world.tried[0] == "round 1 of 3: 21 files, 2 hours of work"
+    assert world.tried[1] == "round 2 of 3: 7 files, 4 hours of work"
     assert (found.periods, found.is_sure, found.broken) == (4, False, ()), "four hours are too few to be sure"
 
 

@@ -50,7 +50,7 @@ def openb(nodes: str, tasks: str, bad: list[TraceError] | None = None) -> Worklo
     jobs = sorted(made_of(csv_rows(tasks, TASK_COLUMNS), _job_reader(), bad), key=lambda job: job.at_ms)
     notes = [f"GPU shares count as one pool per node ({GPU}, thousandths); single devices are not modelled."]
     if named := sum(bool(job.tasks[0].ask.where.selector) for job in jobs):
-        notes.append(f"{named:,} tasks name GPU models; they ran on nodes that have one of these.")
+        notes.append(f"Tasks that name GPU models, which ran on nodes that have one of these: {named:,}.")
     return Workload(
         name="openb",
         jobs=jobs,

@@ -254,15 +254,15 @@ class Recorder:
         never = sum(w.started_ms is None for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
         counted = [
-            (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION} are left out"),
-            (carried, "tasks waited or ran already at the beginning; they come at the beginning"),
-            (running, "tasks still ran when the record ends; they are taken to end then"),
-            (never, "tasks never ran; they are given the median run time of their user"),
-            (stopped, "tasks were stopped before their end; they are taken to run as long as they did"),
+            (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION}, left out"),
+            (carried, "tasks that waited or ran already at the beginning, taken to come then"),
+            (running, "tasks that still ran when the record ends, taken to end then"),
+            (never, "tasks that never ran, given the median run time of their user"),
+            (stopped, "tasks that were stopped before their end, taken to run as long as they did"),
         ]
-        notes = [f"{count:,} {what}" for count, what in counted if count]
+        notes = [f"{what}: {count:,}" for count, what in counted if count]
         if self._acts:
-            acts = ", ".join(f"{count:,} {what}" for what, count in sorted(self._acts.items()))
+            acts = ", ".join(f"{what} {count:,}" for what, count in sorted(self._acts.items()))
             notes.append(f"what administrators did is not repeated: {acts}")
         return notes
 

@@ -21,6 +21,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim.jobs import DEFAULT_QUEUE, Job, Task, Workload, queue_file
 from fairlead.sim.rows import TraceError, text_of
+from fairlead.sim.verdicts import counted
 
 FIELDS = (
     "job number",
@@ -125,12 +126,14 @@ def swf(log: Log, nodes: Sequence[NodeSpec] = ()) -> Workload:
     queues = sorted({log.rows[i * _WIDTH + 9] for i in range(len(log))})
     notes = []
     if log.bad:
-        more = f" (and {len(log.bad) - 1:,} more bad lines, left out)" if len(log.bad) > 1 else " (left out)"
+        more = f" (and {counted(len(log.bad) - 1, 'more bad line')}, left out)" if len(log.bad) > 1 else " (left out)"
         notes.append(f"{log.bad[0]}{more}")
     if log.never_ran:
-        notes.append(f"{log.never_ran:,} jobs of the log never ran (cancelled, or without processors); left out")
+        notes.append(
+            f"{counted(log.never_ran, 'job')} of the log never ran (cancelled, or without processors); left out"
+        )
     if log.dependent:
-        notes.append(f"{log.dependent:,} jobs follow another one; they come when they came in the log")
+        notes.append(f"jobs that follow another one, taken to come when they came in the log: {log.dependent:,}")
     jobs = _jobs(log, order, machines)
     widest = max((n.capacity["vcore"] for n in machines), default=0) // 1000
     widths = [-(-_processors(log.row(i)) // max(widest, 1)) for i in order]

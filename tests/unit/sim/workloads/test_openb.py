@@ -73,7 +73,7 @@ def test_the_notes_say_what_is_not_modelled(tmp_path: Path) -> None:
     """And how many tasks name models."""
     notes = read(tmp_path, task("x"), task("y", 1, 100, "A10")).notes
     assert "single devices are not modelled" in notes[0]
-    assert notes[1].startswith("1 tasks name GPU models")
+    assert notes[1] == "Tasks that name GPU models, which ran on nodes that have one of these: 1."
 
 
 def test_a_task_runs_from_its_start_to_its_end(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def test_what_still_runs_ends_with_the_record_and_what_never_ran_gets_the_median
     past = Past().come(0, "one").end(10, "one").come(20, "two", "bob").come(30, "three").come(90, "four", "eve")
     workload = recorded(past.moments, "past")
     assert past.jobs() == [(0, "one", 10), (20, "two", 70), (30, "three", 10), (90, "four", 10)]
-    assert "1 tasks still ran" in workload.notes[0]
-    assert "2 tasks never ran" in workload.notes[1]
+    assert "tasks that still ran when the record ends, taken to end then: 1" in workload.notes[0]
+    assert "tasks that never ran, given the median run time of their user: 2" in workload.notes[1]
 
 
 def test_further_attempts_are_not_tasks_of_their_own() -> None:
@@ -125,7 +125,7 @@ def test_what_ran_or_waited_at_the_beginning_comes_at_the_beginning() -> None:
         (10_000, "one", 20_000, "n"),
         (10_000, "two", 20_000, ""),
     ]
-    assert "2 tasks waited or ran already at the beginning; they come at the beginning" in workload.notes
+    assert "tasks that waited or ran already at the beginning, taken to come then: 2" in workload.notes
     engine = Engine(load_text(workload.queues), workload.nodes, jobs)
     engine.run()
     assert list(engine.columns.start_ms) == [10_000, 30_000]
@@ -179,10 +179,10 @@ def test_what_administrators_did_is_counted() -> None:
     past.say(6, SetPriorityClass(PriorityClassSpec(name="high", value=5)))
     past.say(6, Configure(replace(load_text(QUEUES), text=QUEUES + "# changed\n")))
     workload = recorded(past.moments, "past")
-    assert "1 tasks were stopped before their end; they are taken to run as long as they did" in workload.notes
+    assert "tasks that were stopped before their end, taken to run as long as they did: 1" in workload.notes
     assert workload.notes[-1] == (
-        "what administrators did is not repeated: 1 changes of the queue file (the last one counts), 1 nodes drained, "
-        "1 nodes removed, 1 priorities changed, 1 priority classes set"
+        "what administrators did is not repeated: changes of the queue file (the last one counts) 1, nodes drained 1, "
+        "nodes removed 1, priorities changed 1, priority classes set 1"
     )
     assert past.jobs() == [(0, "one", 5)]
 

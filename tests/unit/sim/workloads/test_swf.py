@@ -104,8 +104,8 @@ def test_lines_that_are_no_jobs_are_counted_and_said(tmp_path: Path) -> None:
     assert "log.swf:7" in str(found.bad[0])
     notes = swf(found).notes
     assert "(and 2 more bad lines, left out)" in notes[0]
-    assert "1 jobs of the log never ran" in notes[1]
-    assert "1 jobs follow another one" in notes[2]
+    assert "1 job of the log never ran" in notes[1]
+    assert "jobs that follow another one, taken to come when they came in the log: 1" in notes[2]
 
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
