@@ -125,8 +125,9 @@ class Watcher:
         while not self._stopped:
             try:
                 for event in self.client.events(timeout_s=_SILENCE_S, opened=self._rung.set):
-                    if isinstance(event.data, dict) and isinstance(event.data.get("key"), str):
-                        self._touched.add(event.data["key"])
+                    key = event.data.get("key") if isinstance(event.data, dict) else None
+                    if key and isinstance(key, str):  # What is declared for all, a priority class say, has none.
+                        self._touched.add(key)
                     self._rung.set()
                     if self._stopped:
                         return

@@ -66,6 +66,22 @@ def test_work_that_lived_between_two_looks_is_told_by_its_event(watched: Any, cl
     assert told(watcher) == ["9 job in root.batch (0): succeeded after 0.5s"]
 
 
+def test_what_is_declared_for_all_is_no_job(watched: Any, client: Client, answer: Any) -> None:
+    """A priority class or a window that is set has no key: the job without one was asked for, and that ended it all."""
+    watcher = Watcher(client)
+    watcher.look()
+    watched.on("GET", "/jobs/", answer(200, raw=b"<html>"))
+    watched.add("9", "succeeded", started_at_ms=1000, ended_at_ms=1500)
+    both = b'event: declaration.added\ndata: {"key": ""}\n\nevent: job.ended\ndata: {"key": "9"}\n\n'
+    watched.on("GET", "/events", answer(200, raw=both))
+    watcher.listen()
+    lines: list[str] = []
+    while not lines and watcher.wait(50):
+        lines = told(watcher)
+    watcher.stop()
+    assert lines == ["9 job in root.batch (0): succeeded after 0.5s"]
+
+
 def test_what_happened_before_the_stream_began_is_looked_for(watched: Any, client: Client, answer: Any) -> None:
     """It is told by no event: a stream that begins, also once more, asks for a look."""
     watcher = Watcher(client)
