@@ -123,10 +123,14 @@ class PlainSimulator(Room):
         for work in [w for w in self.waiting if w.kept_on]:
             if not self._room_for(work) and not self._something_leaves(work):
                 work.kept_on = ""
+        passed: dict[str, tuple[Work, str]] = {}
         for work in sorted(self.waiting, key=self._place_in_line):
             if work.gang.waits_for is not None:
                 continue
             node = self._room_for(work)
+            if node and not work.kept_on and (work.gang.job.queue in passed or self._lets_another_go_on(work)):
+                passed.setdefault(work.gang.job.queue, (work, node))
+                continue
             if node:
                 self._placed(work, node)
                 return True
@@ -139,7 +143,22 @@ class PlainSimulator(Room):
                 work.kept_on, work.kept_since = plan.node, next(self.numbers)
                 work.awaits = (*plan.victims, *plan.leaving)
                 return True
+        for work, node in passed.values():
+            self._placed(work, node)
+            return True
         return False
+
+    def _lets_another_go_on(self, work: Work) -> bool:
+        """Whether it is a placeholder, and another gang has begun that is not below it and can have more now."""
+        begun = {w.gang for w in self.running if w.is_holder}
+
+        def place(each: Work) -> tuple[int, bool, int, int]:
+            gang = each.gang
+            return (-each.task.priority, gang not in begun, gang.job.at_ms, gang.number)
+
+        others = (w for w in self.waiting if w.is_holder and w.gang in begun and w.gang is not work.gang)
+        before = [w for w in others if w.gang.waits_for is None and not w.kept_on and place(w) < place(work)]
+        return work.is_holder and any(self._room_for(other) for other in before)
 
     def _something_leaves(self, work: Work) -> bool:
         return any(each in self.running for each in work.awaits) or self._waits_above(work)
