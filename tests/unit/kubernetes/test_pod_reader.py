@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from driven_cluster import Cluster, binds
+from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
+from fairlead.kubernetes.acts import EvictPod
 
 MINUTE = 60_000
 
@@ -41,3 +42,16 @@ def test_a_member_of_a_gang_that_gets_a_deadline_while_it_waits_stays_in_line() 
     cluster.pod("a", annotations=group, spec={"activeDeadlineSeconds": 600})
     cluster.node("n1")
     assert binds(cluster.acts()) == {"a": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("began", "goes"), [("1970-01-01T00:30:00Z", True), ("1970-01-01T00:55:00Z", False), (None, False)]
+)
+def test_what_ran_before_this_process_is_as_old_as_its_node_says(began: str | None, goes: bool) -> None:
+    """Else a restart, or another replica that leads, would spare all of it anew."""
+    cluster = Cluster(PRIORITY.replace("{name: default}", "{name: default, properties: {preemption.min.runtime: 10m}}"))
+    cluster.now = 60 * MINUTE
+    cluster.node("n1", "1")
+    cluster.pod("low", node="n1", status={"startTime": began})
+    cluster.pod("high", priority=9)
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == (["low"] if goes else [])

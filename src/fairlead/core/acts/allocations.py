@@ -9,7 +9,7 @@ from __future__ import annotations
 from fairlead.core.acts import application_steps, gangs, nominate, quota_clocks, reserve_node, terminating, waiting_asks
 from fairlead.core.acts.limit_groups import decide_group
 from fairlead.core.books import idle_work
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, creation_ms
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.usage_history import Consumption
@@ -17,6 +17,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.decisions import Allocated, Evict, Released
 from fairlead.core.model.events import Cause
 from fairlead.core.model.lifecycle import State, Step
+from fairlead.core.model.specs import TAG_START_TIME
 
 RUNNING = State.RUNNING
 CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Cause.PLACEHOLDER_REPLACED})
@@ -53,6 +54,7 @@ def restore(partition: Partition, ask: Ask, node: Node) -> None:
     quota_clocks.forced(partition, app.queue)
     partition.nodes.suspects[node] = None
     settle_on(partition, ask, node)
+    ask.allocated_ms = min(partition.now_ms, creation_ms(ask.spec.tags.get(TAG_START_TIME), partition.now_ms))
     ask.started_seq = 0
     if app.pending_count:
         app.queue.touch_app(app)

@@ -20,6 +20,8 @@ PRIORITY_MAX = 2**31 - 1
 
 TAG_REQUIRED_NODE = "yunikorn.apache.org/requiredNode"
 TAG_CREATION_TIME = "creationTime"
+TAG_START_TIME = "startTime"
+"""Of what is reported as running: since when it does, in Unix seconds."""
 TAG_APP_CREATION_TIME = "yunikorn.apache.org/creationTime"
 TAG_FOREIGN = "foreign"
 TAG_STATE_AWARE_DISABLE = "application.stateaware.disable"

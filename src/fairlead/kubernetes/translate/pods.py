@@ -13,7 +13,14 @@ from enum import Enum
 from functools import lru_cache
 
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_FOREIGN, TAG_REQUIRED_NODE, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import (
+    TAG_CREATION_TIME,
+    TAG_FOREIGN,
+    TAG_REQUIRED_NODE,
+    TAG_START_TIME,
+    ApplicationSpec,
+    AskSpec,
+)  # fmt: skip
 from fairlead.kubernetes.objects import Pod, PriorityClass
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import pod_needs
@@ -105,6 +112,9 @@ def ask_of(
     created = seconds(meta.creation_timestamp)
     if created is not None:
         tags[TAG_CREATION_TIME] = str(created)
+    began = seconds(pod.status.start_time) if spec.node_name else None
+    if began is not None:
+        tags[TAG_START_TIME] = str(began)
     required = required_node(pod)
     if required:
         tags[TAG_REQUIRED_NODE] = required
