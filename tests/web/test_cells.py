@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from fairlead.web.cells import node_card
+from fairlead.web.cells import ends, node_card
 from fairlead.web.colours import Colours
 from fairlead.wire.cluster import Node
 from fairlead.wire.occupancy import Occupant
@@ -31,6 +32,15 @@ def test_of_what_is_free_what_is_kept_is_striped(cpu: int, striped: int, free: i
     assert shown.count("cell promised") == striped
     assert shown.count('title="free"') == free
     assert shown.count('<a class="cell') + shown.count('class="cell q0"') == 3
+
+
+def test_what_stands_still_is_not_said_to_have_no_time_limit() -> None:
+    assert ends(JOB) == "no time limit"
+    assert ends(msgspec.structs.replace(JOB, state="suspended")) == "stands still"
+    card = node_card(
+        NODE, [msgspec.structs.replace(JOB, state="suspended")], [], Colours([]), lambda _: True, may_drain=False
+    )
+    assert "no time limit" not in card
 
 
 def test_for_whom_it_is_kept_is_said_and_what_it_waits_for() -> None:

@@ -30,7 +30,9 @@ def until(holder: RunningJob | None) -> str:
     """When it is over at the latest."""
     if holder is None:
         return ""
-    return "no limit" if holder.ends_at_ms is None else render.moment(holder.ends_at_ms)
+    if holder.ends_at_ms is None:
+        return "stands still" if holder.state == "suspended" else "no limit"
+    return render.moment(holder.ends_at_ms)
 
 
 def what(holder: RunningJob | None) -> str:

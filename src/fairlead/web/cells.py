@@ -112,9 +112,18 @@ def _kept(each: Kept, colours: Colours, *, with_node: bool) -> Html:
     )
 
 
+def ends(job: Occupant) -> Html | str:
+    """When it is over at the latest; of what stands still nobody knows."""
+    return span("ends ", moment(job.ends_at_ms, "in"), " at the latest") if job.ends_at_ms else _without_end(job)
+
+
+def _without_end(job: Occupant) -> str:
+    return "stands still" if job.state == "suspended" else "no time limit"
+
+
 def _said(job: Occupant) -> str:
     since = f", since {times.moment(job.started_at_ms)}" if job.started_at_ms else ""
-    until = f", until {times.moment(job.ends_at_ms)} at the latest" if job.ends_at_ms else ", without a time limit"
+    until = f", until {times.moment(job.ends_at_ms)} at the latest" if job.ends_at_ms else f", {_without_end(job)}"
     return f"{job.key} {job.name} of {job.user} in {short_queue(job.queue)}{since}{until}"
 
 
@@ -177,7 +186,6 @@ def _bar(name: str, most: int | float, jobs: Sequence[Occupant], colours: Colour
 
 
 def _row(job: Occupant, colours: Colours, visible: bool) -> Html:
-    ends = span("ends ", moment(job.ends_at_ms, "in"), " at the latest") if job.ends_at_ms else "no time limit"
     gpus = f" · GPU {', '.join(map(str, job.gpus))}" if job.gpus else ""
     return element(
         "li",
@@ -186,7 +194,7 @@ def _row(job: Occupant, colours: Colours, visible: bool) -> Html:
             f"{job.user} · {amounts(job.resources)}{gpus} · since ",
             moment(job.started_at_ms, "since"),
             " · ",
-            ends,
+            ends(job),
             class_="quiet small",
         ),
         data_k=job.key,

@@ -12,6 +12,7 @@ from functools import partial
 from fastapi import Request
 
 from fairlead.client.errors import ClientError
+from fairlead.web.cells import ends
 from fairlead.web.colours import Colours, colours_of, trees_of
 from fairlead.web.forecasts import line_forecast
 from fairlead.web.frame import Page, table
@@ -153,13 +154,12 @@ def _runs(sees: Callable[[str], bool], trees: list[Queue], found: list[Occupant]
         return joined(_use(trees), p("Nothing runs.", class_="empty"))
     rows = []
     for each in found:
-        ends = span("ends ", moment(each.ends_at_ms, "in"), " at the latest") if each.ends_at_ms else "no time limit"
         rows.append(
             element(
                 "li",
                 div(job_link(each.key, each.name, visible=sees(each.user)), " ", colours.chip(each.queue)),
                 div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
-                div("since ", moment(each.started_at_ms, "since"), " · ", ends, class_="quiet small"),
+                div("since ", moment(each.started_at_ms, "since"), " · ", ends(each), class_="quiet small"),
                 data_k=each.key,
             )
         )

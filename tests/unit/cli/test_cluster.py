@@ -116,3 +116,14 @@ def test_draining_posts_to_the_node(service: Any, run: Callable[..., Any], what:
     result = run(what, "gpu-1")
     assert result.exit_code == 0
     assert "gpu-1 takes" in result.stdout
+
+
+def test_what_stands_still_is_not_said_to_have_no_limit(service: Any, run: Callable[..., Any]) -> None:
+    """Its time limit stands still too, so that nobody knows when it ends."""
+    job = {"key": "1", "user": "ann", "name": "x", "queue": "root.a", "started_at_ms": 1, "ends_at_ms": None}
+    job |= {"node": "n", "resources": {"cpu": 1}, "gpus": []}
+    rows = [job | {"state": "running"}, job | {"key": "2", "state": "suspended"}]
+    service.on("GET", "/occupants", {"occupants": rows, "next": None, "total": 2})
+    lines = run("nodes", "--jobs").stdout.splitlines()
+    assert lines[1].endswith("no limit")
+    assert lines[2].endswith("stands still")
