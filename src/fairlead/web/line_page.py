@@ -152,16 +152,15 @@ def _runs(sees: Callable[[str], bool], trees: list[Queue], found: list[Occupant]
         return _use(trees)
     if not found:
         return joined(_use(trees), p("Nothing runs.", class_="empty"))
-    rows = []
-    for each in found:
-        rows.append(
-            element(
-                "li",
-                div(job_link(each.key, each.name, visible=sees(each.user)), " ", colours.chip(each.queue)),
-                div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
-                div("since ", moment(each.started_at_ms, "since"), " · ", ends(each), class_="quiet small"),
-                data_k=each.key,
-            )
+    rows = [
+        element(
+            "li",
+            div(job_link(each.key, each.name, visible=sees(each.user)), " ", colours.chip(each.queue)),
+            div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
+            div("since ", moment(each.started_at_ms, "since"), " · ", ends(each), class_="quiet small"),
+            data_k=each.key,
         )
+        for each in found
+    ]
     more = a("All on the page Now", href="/now") if len(found) >= RUNNING else None
     return joined(_use(trees), element("ul", rows, class_="runs"), more)
