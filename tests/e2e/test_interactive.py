@@ -161,6 +161,18 @@ def test_who_sits_there_comes_to_the_terminal_of_the_next_attempt(service: Servi
     assert person.leaves_with() == 9
 
 
+def test_who_is_killed_there_leaves_the_terminal_as_it_was(service: Service) -> None:
+    """It is that of a shell, which goes on."""
+    person = service.person("run", "--pty", "--", "sh", "-c", "echo there; sleep 60")
+    person.sees(b"there")
+    other_end = os.open(f"/proc/{person.pid}/fd/0", os.O_RDONLY | os.O_NOCTTY)
+    assert not termios.tcgetattr(other_end)[3] & termios.ICANON
+    os.kill(person.pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(person.pid, 0)[1]) == 128 + signal.SIGTERM
+    assert termios.tcgetattr(other_end)[3] & termios.ICANON
+    os.close(other_end)
+
+
 def test_it_survives_the_service(service: Service) -> None:
     """Killed at any moment: the shell is the same one, and who sits there goes on when there is a service again."""
     person = service.person("run", "--pty", "--", *SHELL)

@@ -210,13 +210,19 @@ def _raw() -> Iterator[None]:
     if source is None or not os.isatty(source):
         yield
         return
-    before = termios.tcgetattr(source)
+    before, ended = termios.tcgetattr(source), signal.signal(signal.SIGTERM, _leave)
     try:
         tty.setraw(source, termios.TCSADRAIN)  # What was typed ahead is kept.
         yield
     finally:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTERM, ended)
         print(file=sys.stderr)
+
+
+def _leave(number: int, _frame: Any) -> None:
+    """Killed by somebody else; this terminal is used on."""
+    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager
