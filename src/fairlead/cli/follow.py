@@ -68,7 +68,7 @@ def logs(
     stderr: bool,
     tail: int | None,
     attempt: int | None,
-) -> None:
+) -> app.Status:
     """Print what jobs wrote.
 
     Standard output to standard output, standard error to standard error; of several jobs, and of several parts of an
@@ -90,10 +90,10 @@ def logs(
     if arrays and follow:
         call = partial(follow_parts.follow_parts, client, known[0], names)
         all_at_once(client, [call], Interrupt(()), is_read=is_read)
-    else:
-        alone = len(known) == 1 and not arrays
-        known = [part for key in known for part in (follow_parts.begun(client, key) if key in arrays else [key])]
-        _print_logs(client, known, names, tail, attempt, alone=alone, follow=follow)
+        return None
+    alone = len(known) == 1 and not arrays
+    known = [part for key in known for part in (follow_parts.begun(client, key) if key in arrays else [key])]
+    return _print_logs(client, known, names, tail, attempt, alone=alone, follow=follow)
 
 
 def _print_logs(
@@ -105,23 +105,26 @@ def _print_logs(
     *,
     alone: bool,
     follow: bool,
-) -> None:
+) -> app.Status:
     """What these jobs wrote so far, and with `follow` what they go on to write; `alone`: without the key before it."""
-    sources = []
+    sources: list[Source] = []
+    status: app.Status = None
     for key in keys:
         begin = attempt or (int(client.job(key).attempts or 1) if follow else None)
         for name in names:
             out = target(name) if alone else Prefixed(key, target(name))
-            offset = _print_so_far(client, key, name, out, tail, begin)
+            try:
+                offset = _print_so_far(client, key, name, out, tail, begin)
+            except Refused as problem:
+                if alone:
+                    raise
+                app.complain(f"{key}: {problem.message}")
+                status = app.REFUSED
+                continue
             if not follow:
                 write(out, b"")  # Where it goes on, a line that is half written is ended by what comes.
             sources.append(Source(key, name, out, offset, begin or 1))
-        job = client.job(key)
-        if job.stdout == job.stderr and job.own_files and names == ["stderr"]:
-            app.complain(f"{key} writes its standard error to {job.stdout}, with its standard output")
-        if job.state == "waiting" and attempt is None:
-            sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
-            app.complain(f"{key} waits: {sentence}")
+        _say_what_there_is_not(client.job(key), names, attempt)
     if follow and attempt is not None:
         for source in sources:
             for chunk in client.follow(source.key, source.stream, offset=source.offset, attempt=attempt):
@@ -132,6 +135,16 @@ def _print_logs(
         finally:
             for source in sources:
                 write(source.out, b"")
+    return status
+
+
+def _say_what_there_is_not(job: JobDetails, names: Sequence[str], attempt: int | None) -> None:
+    """Why nothing of it may be shown."""
+    if job.stdout == job.stderr and job.own_files and names == ["stderr"]:
+        app.complain(f"{job.key} writes its standard error to {job.stdout}, with its standard output")
+    if job.state == "waiting" and attempt is None:
+        sentence = (job.reason.sentence if job.reason else "") or "it has not been looked at yet"
+        app.complain(f"{job.key} waits: {sentence}")
 
 
 @app.command("wait", examples=_WAIT_EXAMPLES)

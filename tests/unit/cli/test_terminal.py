@@ -84,3 +84,17 @@ def test_logs_of_several(service: Any, run: Callable[..., Any], answer: Callable
         service.on("GET", f"/jobs/{key}/logs", wrote)
     assert run("logs", "1", "2").stdout == "1: from 1\n2: from 2\n"
     assert run("logs", "--attempt", "1", "1", "2").exit_code == 2
+
+
+def test_of_several_one_that_cannot_be_read_keeps_none_of_the_others(
+    service: Any, run: Callable[..., Any], answer: Callable[..., Any], refuse: Callable[..., Any]
+) -> None:
+    """It is said, and the status is that of a refusal."""
+    for key in ("1", "2"):
+        service.add(key, "succeeded", exit_code=0)
+    service.on("GET", "/jobs/1/logs", refuse(404, "/dev/null is no plain file", "not-found"))
+    service.on("GET", "/jobs/2/logs", lambda asked: answer(200, raw=b"x\n" if asked.query["offset"] == "0" else b""))
+    for more in ((), ("-f",)):
+        result = run("logs", "--stdout", *more, "1", "2")
+        assert (result.exit_code, result.stdout) == (4, "2: x\n")
+        assert "1: /dev/null is no plain file" in result.stderr
