@@ -53,9 +53,12 @@ def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator
 
 
 def drains(ask: Ask, around: Sequence[Place]) -> list[Lever]:
-    """Drained nodes that would take it, those that lack least first."""
-    drained = [p.node for p in around if p.closed == DRAINING and p.node.fits_total(ask.items)]
-    return [together(Part(What.DRAIN, node.id, 0, 1)) for node in drained]
+    """Drained nodes that would take it, those that lack least first; where all are too small that which lacks least, for
+    less of it might start there.
+    """
+    drained = [p.node for p in around if p.closed == DRAINING]
+    large_enough = [node for node in drained if node.fits_total(ask.items)]
+    return [together(Part(What.DRAIN, node.id, 0, 1)) for node in large_enough or drained[:1]]
 
 
 def described(ask: Ask, around: Sequence[Place]) -> Iterator[Lever]:

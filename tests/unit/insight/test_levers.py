@@ -366,6 +366,17 @@ def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
     assert found["time"] == "runs if nothing happened for 1m 5s (a window begins or ends then)"
 
 
+def test_what_is_too_large_for_a_drained_node_is_told_both() -> None:
+    """Nothing was said, since neither helps alone."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(DrainNode("node-1"), 0)
+    there.submit("late", "root.a", amounts={GPU: 3})
+    found = there.changes("late")
+    assert found["smaller-request+drain"] == (
+        "runs if it needed no more than gpu 2 (now gpu 3) and node node-1 were not drained"
+    )
+
+
 def test_of_several_windows_the_longest_time_limit_that_helps_is_named() -> None:
     """Where they name different nodes; that of the first one was tried alone, and nothing said, since more would do."""
     there = lab({GPU: 1}, {GPU: 1})
