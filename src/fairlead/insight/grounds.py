@@ -53,8 +53,8 @@ def grounds(partition: Partition, ask: Ask, around: Sequence[Place]) -> Iterator
 
 
 def drains(ask: Ask, around: Sequence[Place]) -> list[Lever]:
-    """Drained nodes that would take it, those that lack least first; where all are too small that which lacks least, for
-    less of it might start there.
+    """Drained nodes that would take it, those that lack least first; where all are too small the one that lacks least,
+    for less of it might start there.
     """
     drained = [p.node for p in around if p.closed == DRAINING]
     large_enough = [node for node in drained if node.fits_total(ask.items)]
