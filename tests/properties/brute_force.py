@@ -142,9 +142,9 @@ def _stated(scheduler: Scheduler, state: State, name: Name, ask: Ask, found: Way
         for at, part in enumerate(parts):
             rest = (*parts[:at], *parts[at + 1 :])
             less = (*parts[:at], part.less(), *parts[at + 1 :]) if part.is_counted else None
-            if (less is not None and starts_with(scheduler, state, name, less)) or (
-                rest and starts_with(scheduler, state, name, rest)
-            ):
+            # What the checks of queue files refuse (a limit above its queue's maximum) is no smaller change.
+            tried = [each for each in (less, rest) if each and not_refused(scheduler, each)]
+            if any(starts_with(scheduler, state, name, each) for each in tried):
                 tally.smaller.append(said)
 
 
