@@ -149,14 +149,16 @@ class PlainSimulator(Room):
         return False
 
     def _lets_another_go_on(self, work: Work) -> bool:
-        """Whether it is a placeholder, and another gang has begun that is not below it and can have more now."""
+        """Whether it is a placeholder, and a gang of another queue has begun, is not below it and can have more now."""
         begun = {w.gang for w in self.running if w.is_holder}
 
         def place(each: Work) -> tuple[int, bool, int, int]:
             gang = each.gang
             return (-each.task.priority, gang not in begun, gang.job.at_ms, gang.number)
 
-        others = (w for w in self.waiting if w.is_holder and w.gang in begun and w.gang is not work.gang)
+        others = (
+            w for w in self.waiting if w.is_holder and w.gang in begun and w.gang.job.queue != work.gang.job.queue
+        )
         before = [w for w in others if w.gang.waits_for is None and not w.kept_on and place(w) < place(work)]
         return work.is_holder and any(self._room_for(other) for other in before)
 

@@ -16,11 +16,15 @@ from fairlead.policy.place.fitting import may_fit_still, node_for
 
 
 def lets_another_go_on(partition: Partition, lines: Lines, ask: Ask) -> bool:
-    """Whether this placeholder, which could be placed now, waits until another gang has taken what it can."""
-    mine = _place(ask.app, ask)
+    """Whether this placeholder, which could be placed now, waits until a gang of another queue has taken what it can.
+    In a single queue its own order counts.
+    """
+    mine, leaf = _place(ask.app, ask), ask.app.queue
     for name in partition.root.allocating_accepted:
         other = partition.applications[name]
-        if other is not ask.app and any(_goes_before(partition, lines, batch, mine) for batch in _in_line(other)):
+        # What it had may have been stopped.
+        has_begun = other.placeholder_count > 0 and other.queue is not leaf
+        if has_begun and any(_goes_before(partition, lines, batch, mine) for batch in _in_line(other)):
             return True
     return False
 

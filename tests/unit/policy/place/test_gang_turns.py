@@ -8,7 +8,7 @@ import pytest
 from invariants.books import check_books
 from small_clusters import RULES, application, ask, cluster, cores, guaranteed, restarted, started, stopped, submit
 
-from fairlead.core.model.events import AddNode
+from fairlead.core.model.events import AddNode, Release
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -80,6 +80,18 @@ def test_one_that_can_take_no_more_keeps_nobody_back(rule: str) -> None:
     check_books(s)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_one_that_lost_what_it_had_has_not_begun(rule: str) -> None:
+    """It has its place among those that may run still, and that is all."""
+    s = cluster(nodes={"n1": 1}, rule=rule)
+    gang(s, "b", 2)
+    s.schedule(0)
+    s.handle(Release("b", "b0"), 1)
+    ask(s, "b", "again", 1, 1, task_group="t", placeholder=True)
+    gang(s, "a", 2, 1)
+    assert started(s.schedule(1)) == ["a0@n1"]
+
+
 def test_what_is_within_a_guarantee_goes_first() -> None:
     """By `both`, whatever has begun."""
     s = cluster(QueueSpec(name="a"), guaranteed("b", 4), nodes={"n1": 2}, rule="both")
@@ -91,11 +103,17 @@ def test_what_is_within_a_guarantee_goes_first() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_in_a_single_queue_it_comes_to_an_end(rule: str) -> None:
-    """The order of the queue is theirs, too."""
-    s = cluster(QueueSpec(name="a", properties={"application.sort.policy": "fifo"}), nodes={"n1": 3}, rule=rule)
-    gang(s, "one", 4, queue="root.a")
-    gang(s, "two", 2, queue="root.a")
-    assert started(s.schedule(0)) == ["one0@n1", "one1@n1", "one2@n1"]
-    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(3))), 1)
-    assert started(s.schedule(1)) == ["one3@n2", "two0@n2", "two1@n2"]
+def test_in_a_single_queue_its_own_order_counts(rule: str) -> None:
+    """The first waits for none that came later, whatever that has; nothing weaker is placed instead."""
+    s = cluster(nodes={"n1": 3}, rule=rule)
+    submit(s, "runs", 2, priority=9)
+    gang(s, "one", 2, queue="root.a", priority=5)
+    gang(s, "two", 2, queue="root.a", priority=5)
+    assert started(s.schedule(0)) == ["runs@n1", "one0@n1"]
+    s.handle(Release("one", "one0"), 1)
+    s.handle(Release("one", "one1"), 1)
+    assert started(s.schedule(1)) == ["two0@n1"]
+    ask(s, "one", "again", 1, 2, task_group="t", placeholder=True, priority=5)
+    submit(s, "weaker", 1, 2, queue="root.b")
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(1))), 2)
+    assert started(s.schedule(2)) == ["again@n2"]
