@@ -320,9 +320,10 @@ def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_ag
         cluster.now += 1
     made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
     assert len(made) == 6
-    for placeholder in made:
+    acts = []
+    for placeholder in sorted(made, key=lambda act: act.name.rpartition("-")[2]):  # In turns.
         pod(placeholder.application, placeholder.name, **{identity.PLACEHOLDER: "true"})
-    acts = cluster.acts()
+        acts += cluster.acts()
     deleted = [a.pod.name for a in acts if isinstance(a, DeletePod)]
     assert len(deleted) == 2
     assert all("young" in name for name in deleted)

@@ -44,7 +44,7 @@ def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: 
 def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> None:
     """The queue's maximum, the end of what runs, and another queue."""
     runs, waits = full
-    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true").json["verdict"]
+    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true&seconds=60").json["verdict"]
     by_dimension = {change["dimension"]: change for change in verdict["changes"]}
     assert by_dimension["queue-max"]["parts"][0] | {"who": "", "text": ""} == {
         "what": "queue-max",
@@ -62,7 +62,7 @@ def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> No
 def test_why_names_nobody_whom_the_asker_may_not_see(served: Any, full: Any) -> None:
     """Bob learns that somebody holds it, not who."""
     runs, waits = full
-    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true", who="bob").json["verdict"]
+    verdict = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true&seconds=60", who="bob").json["verdict"]
     assert (verdict["holders"], verdict["hidden_holders"]) == ([], 1)
     assert "cancel" not in [change["dimension"] for change in verdict["changes"]]
     assert f"{runs} of alice" not in verdict["paragraph"]
