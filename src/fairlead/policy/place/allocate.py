@@ -21,7 +21,7 @@ from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.order.keys import batch_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.fitting import may_fit_still, node_for
-from fairlead.policy.place.gang_turns import lets_another_go_on
+from fairlead.policy.place.gang_turns import GangTurns
 from fairlead.policy.place.reserved import (
     clear_for,
     first_seeker,
@@ -55,12 +55,13 @@ Act = tuple[tuple[object, ...], bool, Ask]
 class Walk:
     """The walks down the tree of one partition, one for each placement."""
 
-    __slots__ = ("_let_go_on", "attempts", "lines", "partition")
+    __slots__ = ("_gangs", "_let_go_on", "attempts", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self.attempts = Attempts()
         """What this walk did to make room by guarantee."""
+        self._gangs = GangTurns(partition, lines)
         self._let_go_on: tuple[Ask, Node] | None = None
         """The first placeholder of this run that let another gang go on, and where it would have started."""
 
@@ -69,7 +70,8 @@ class Walk:
         partition = self.partition
         if self.attempts.left or self.attempts.put_off:
             self.attempts.begin()
-        self._let_go_on = None
+        if self._let_go_on is not None:
+            self._gangs, self._let_go_on = GangTurns(partition, self.lines), None
         if partition.nodes.fitting or self.lines.may_offer(partition.root):
             outcome = self.below(partition.root)
             if outcome is None and self._let_go_on is not None:
@@ -116,7 +118,7 @@ class Walk:
                     return MOVED
                 if first is not None and not may_fit_still(first):
                     continue
-            if first is None:
+            if first is None or self._gangs.is_known_to_wait(first.head):
                 return None
             node = node_for(partition, first)
             if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
@@ -127,7 +129,7 @@ class Walk:
             # What comes before it has its turn before this one takes its node from what that is set aside for.
             if partition.idle.running and reclaim_before(partition, self.lines, first.head):
                 return MOVED
-            if first.head.spec.placeholder and lets_another_go_on(partition, self.lines, first.head):
+            if self._gangs.lets_another_go_on(first.head):
                 self._let_go_on = self._let_go_on or (first.head, node)
                 return None
             return self._place(first.head, node)

@@ -31,7 +31,7 @@ from fairlead.policy.order.keys import child_entry
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import MOVED, Outcome
 from fairlead.policy.place.fitting import node_for
-from fairlead.policy.place.gang_turns import lets_another_go_on
+from fairlead.policy.place.gang_turns import GangTurns
 from fairlead.policy.place.nominated import place_for, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import make_room_before
@@ -47,10 +47,11 @@ of that part among its siblings, the priority of the ask as it counts there, and
 class Turns:
     """The turns of one run."""
 
-    __slots__ = ("_let_go_on", "lines", "partition")
+    __slots__ = ("_gangs", "_let_go_on", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
+        self._gangs = GangTurns(partition, lines)
         self._let_go_on: dict[Queue, tuple[Ask, Node]] = {}
         """By leaf a placeholder that let another gang go on, and where it would have started."""
 
@@ -90,7 +91,7 @@ class Turns:
 
     def _lets_go_on(self, ask: Ask, node: Node) -> bool:
         """Whether a placeholder lets another gang go on; its leaf has no other turn before that."""
-        if not (ask.spec.placeholder and lets_another_go_on(self.partition, self.lines, ask)):
+        if not self._gangs.lets_another_go_on(ask):
             return False
         self._let_go_on[ask.app.queue] = ask, node
         return True
@@ -131,7 +132,7 @@ class Turns:
             return None
         if queue.is_leaf:
             batch = lines.first_owed(queue) if owed else lines.first_that_may_fit(queue)
-            if batch is None:
+            if batch is None or self._gangs.is_known_to_wait(batch.head):
                 return None
             return owed_by(queue, batch.head.items) if owed else NOT_OWED, (), batch.head.priority, batch
         if owed and FEW * len(queue.owed_below) < len(queue.children):
