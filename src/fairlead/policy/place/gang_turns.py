@@ -34,11 +34,12 @@ class GangTurns:
             return False
         if self.is_known_to_wait(ask):
             return True
+        mine = _place(ask)
         for name in self.partition.root.allocating_accepted:
             app = self.partition.applications[name]
             # What it had may have been stopped.
             for batch in _in_line(app) if app.placeholder_count and app.queue is not ask.app.queue else ():
-                if _place(batch.head) < _place(ask) and self._can_be_placed(batch):
+                if _place(batch.head) < mine and self._can_be_placed(batch):
                     self._going_on = batch
                     return True
         return False

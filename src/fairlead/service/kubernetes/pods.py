@@ -243,7 +243,7 @@ class ClusterMoment:
         return queue
 
     def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:
-        """Learned from pods that ended, with the begins of those that ran before this process put right."""
+        """Learned from pods that ended."""
         future = Future(self, self._learned)
         return future, future.kind_of
 
@@ -272,14 +272,10 @@ class Future(Runtimes):
     """Run times of the pods of one cluster."""
 
     def __init__(self, moment: ClusterMoment, learned: Runtimes) -> None:
-        """Put the begins of pods right that ran before this process did."""
+        """What was `learned`, of the pods that this moment has."""
         super().__init__()
         self._samples, self.ends = learned._samples, learned.ends
         self._pods = moment.informer.pod_store.by_uid
-        for known in our_pods(moment.informer):
-            _, ask = moment.entry_of(known)
-            if ask is not None and ask.allocated_ms is not None and known.since_ms:
-                ask.allocated_ms = min(ask.allocated_ms, known.since_ms)
 
     def kind_of(self, ask: Ask) -> PodKind:
         """User, application and queue; and whether it never ends."""

@@ -117,3 +117,20 @@ def test_in_a_single_queue_its_own_order_counts(rule: str) -> None:
     submit(s, "weaker", 1, 2, queue="root.b")
     s.handle(AddNode(NodeSpec(id="n2", capacity=cores(1))), 2)
     assert started(s.schedule(2)) == ["again@n2"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_where_each_lets_the_other_go_on_the_first_in_order_is_placed(rule: str) -> None:
+    """In both queues one that has lost what it had stands before one that has begun: none waits for ever."""
+    s = cluster(nodes={"n1": 4}, rule=rule)
+    for name, queue in (("b", "root.a"), ("c", "root.b"), ("e", "root.a"), ("f", "root.b")):
+        application(s, name, queue, placeholder_ask=cores(9))
+        ask(s, name, f"{name}0", task_group="t", placeholder=True)
+    assert len(started(s.schedule(0))) == 4
+    for name in "bcef":
+        ask(s, name, f"{name}1", 1, 1, task_group="t", placeholder=True)
+    for name in "bc":
+        s.handle(Release(name, f"{name}0"), 1)
+    decided = s.schedule(1)
+    assert (started(decided), stopped(decided)) == (["b1@n1", "e1@n1"], [])
+    check_books(s)
