@@ -53,7 +53,7 @@ class Watcher:
         self._touched: set[str] = set()
         self._told: deque[str] = deque()
         self._rung = threading.Event()
-        self._stopped = False
+        self._stopped = threading.Event()
 
     def look(self) -> tuple[View, list[str]]:
         """The view now, and a line for each change since the last look. Raises `ClientError` if the service is away."""
@@ -114,7 +114,7 @@ class Watcher:
 
     def stop(self) -> None:
         """Listen no longer."""
-        self._stopped = True
+        self._stopped.set()
         self._rung.set()
 
     def wait(self, timeout_s: float) -> bool:
@@ -122,14 +122,14 @@ class Watcher:
         return self._rung.wait(timeout_s)
 
     def _listen(self) -> None:
-        while not self._stopped:
+        while not self._stopped.is_set():
             try:
                 for event in self.client.events(timeout_s=_SILENCE_S, opened=self._rung.set):
                     key = event.data.get("key") if isinstance(event.data, dict) else None
                     if key and isinstance(key, str):  # What is declared for all, a priority class say, has none.
                         self._touched.add(key)
                     self._rung.set()
-                    if self._stopped:
+                    if self._stopped.is_set():
                         return
             except ClientError:
                 pass

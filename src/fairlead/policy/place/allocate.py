@@ -71,7 +71,7 @@ class Walk:
         if self.attempts.left or self.attempts.put_off:
             self.attempts.begin()
         if self._let_go_on is not None:
-            self._gangs, self._let_go_on = GangTurns(partition, self.lines), None
+            self._forget_gangs()
         if partition.nodes.fitting or self.lines.may_offer(partition.root):
             outcome = self.below(partition.root)
             if outcome is None and self._let_go_on is not None:
@@ -83,6 +83,9 @@ class Walk:
         if partition.idle.running and reclaim_before(partition, self.lines, None):
             return MOVED
         return MOVED if self.attempts.put_off else None
+
+    def _forget_gangs(self) -> None:
+        self._gangs, self._let_go_on = GangTurns(self.partition, self.lines), None
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
