@@ -174,3 +174,16 @@ def test_pieces_come_out_however_they_are_cut() -> None:
     assert frames.Pieces().feed(sent) == wanted
     assert [each for i in range(len(sent)) for each in pieces.feed(sent[i : i + 1])] == wanted
     assert frames.read_size(b"\0\3\xff\xff") == (3, 0xFFFF)
+
+
+def test_a_shell_is_hung_up(bench: Bench) -> None:
+    """It ignores SIGTERM where somebody types, and took the whole grace; what heeds SIGTERM has its grace still."""
+    bench.start("a", "/bin/bash", "--norc", terminal=True, grace_ms=60_000)
+    with seated(bench) as seat:
+        seat.type(b"sh -c 'trap \"sleep 0.3; echo saved; exit\" TERM; echo re''ady; while :; do sleep 0.1; done'\n")
+        seat.sees(b"ready")
+        begun = time.monotonic()
+        bench.machine.stop(bench.key("a"), 60_000)
+        seat.sees(b"saved")
+    assert bench.end("a").stopped
+    assert time.monotonic() - begun < 20

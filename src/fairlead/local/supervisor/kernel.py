@@ -37,6 +37,8 @@ class Process(NamedTuple):
     started_ticks: int
     """Since the machine was booted."""
     memory: int
+    ignored: int
+    """The signals that it ignores, a bit each: 1 is that of signal 1."""
 
 
 def prctl(option: int, value: int) -> bool:
@@ -69,7 +71,7 @@ def process(pid: int) -> Process | None:
         return None
     # The name stands in brackets and may itself hold brackets and blanks.
     fields = text[text.rfind(b")") + 2 :].split()
-    if len(fields) < 22:
+    if len(fields) < 31:
         return None
     return Process(
         pid=pid,
@@ -80,6 +82,7 @@ def process(pid: int) -> Process | None:
         reaped_ticks=int(fields[13]) + int(fields[14]),
         started_ticks=int(fields[19]),
         memory=int(fields[21]) * PAGE,
+        ignored=int(fields[30]),
     )
 
 

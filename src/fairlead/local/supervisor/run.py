@@ -192,7 +192,7 @@ class Supervision:
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
         self.resume()
         if not self.asked:
-            tree.ask_to_end(self.me, self.plan)
+            tree.ask_to_end(self.me, self.plan, terminal=self.spec["run"]["terminal"])
             self.asked = True
 
     def kill(self) -> None:

@@ -33,9 +33,15 @@ def below(supervisor: int) -> list[int]:
     return [each.pid for each in kernel.descendants(supervisor) if each.state not in "ZX"]
 
 
-def ask_to_end(supervisor: int, plan: cgroups.Plan) -> None:
-    """SIGTERM to every process of the tree; those that are suspended are woken, so that they can obey."""
+def ask_to_end(supervisor: int, plan: cgroups.Plan, *, terminal: bool) -> None:
+    """SIGTERM to every process of the tree; those that are suspended are woken, so that they can obey.
+
+    At a terminal SIGHUP to what ignores that, as an interactive shell does, which ends when its terminal is gone.
+    """
     tell(supervisor, plan, signal.SIGTERM)
+    if terminal:
+        bit = 1 << (signal.SIGTERM - 1)
+        send((each.pid for each in kernel.descendants(supervisor) if each.ignored & bit), signal.SIGHUP)
     tell(supervisor, plan, signal.SIGCONT)
 
 
