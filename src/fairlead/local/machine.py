@@ -173,7 +173,7 @@ class Machine:
         with self._lock:
             if not directory.is_dir() or runs.ended_of(key, directory) is not None:
                 return
-            run_files.write(str(directory), run_files.COURSE, {"time_limit_ms": time_limit_ms, "suspended": suspended})
+            runs.wish_to_go_on(directory, time_limit_ms, suspended=suspended)
             live = self._live.get(key)
             if live is not None:
                 live.wake()

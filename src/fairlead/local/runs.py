@@ -274,3 +274,11 @@ def wish_to_end(directory: Path, grace_ms: int) -> None:
             return
         run_files.take_back(place, run_files.STOP)
     run_files.write_reserved(place, run_files.STOP, {"grace_ms": grace_ms, "at_ms": run_files.now_ms()})
+
+
+def wish_to_go_on(directory: Path, time_limit_ms: int | None, *, suspended: bool) -> None:
+    """Write how a run is to go on instead of what was said before. It has its room on the disk, too. Raises OSError."""
+    place = str(directory)
+    if run_files.exists(place, run_files.COURSE):
+        run_files.take_back(place, run_files.COURSE)
+    run_files.write_reserved(place, run_files.COURSE, {"time_limit_ms": time_limit_ms, "suspended": suspended})

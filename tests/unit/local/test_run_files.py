@@ -79,7 +79,7 @@ def test_the_result_goes_into_the_reserved_room(tmp_path: Path) -> None:
     assert room.stat().st_size == run_files.RESERVED_BYTES[run_files.RESULT]
     run_files.write_reserved(str(tmp_path), run_files.RESULT, {"exit_code": 3})
     assert run_files.read(str(tmp_path), run_files.RESULT) == {"exit_code": 3}
-    assert sorted(each.name for each in tmp_path.iterdir()) == [run_files.RESULT, "stop.reserved"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["course.reserved", run_files.RESULT, "stop.reserved"]
     assert (tmp_path / run_files.RESULT).stat().st_ino == inode
 
 
@@ -92,7 +92,20 @@ def test_a_stop_gives_its_room_to_the_next(tmp_path: Path) -> None:
         assert run_files.read(str(tmp_path), run_files.STOP) == {"grace_ms": grace_ms, "at_ms": 1}
         assert (tmp_path / run_files.STOP).stat().st_ino == inode
         run_files.take_back(str(tmp_path), run_files.STOP)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["result.reserved", "stop.reserved"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        f"{each}.reserved" for each in ("course", "result", "stop")
+    ]
+
+
+def test_how_it_goes_on_gives_its_room_to_the_next(tmp_path: Path) -> None:
+    """A full disk keeps no job running that is called suspended, nor with a time limit that it has no more."""
+    run_files.reserve(str(tmp_path))
+    inode = (tmp_path / "course.reserved").stat().st_ino
+    for suspended in (True, False, True):
+        runs.wish_to_go_on(tmp_path, 900, suspended=suspended)
+        assert run_files.read(str(tmp_path), run_files.COURSE) == {"time_limit_ms": 900, "suspended": suspended}
+        assert (tmp_path / run_files.COURSE).stat().st_ino == inode
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["course", "result.reserved", "stop.reserved"]
 
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])

@@ -34,8 +34,9 @@ TERMINAL = "terminal"
 FORGOTTEN = "forgotten"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
-RESERVED_BYTES = {RESULT: 32_768, STOP: 4_096}
-"""Room that is taken for these before the job begins: a full disk can neither swallow its end nor keep it running."""
+RESERVED_BYTES = {RESULT: 32_768, STOP: 4_096, COURSE: 4_096}
+"""Room that is taken for these before the job begins: a full disk can neither swallow its end nor keep it running,
+nor let it run on while it is called suspended."""
 
 Record = dict[str, Any]
 
