@@ -22,6 +22,8 @@ class Account:
     gids: tuple[int, ...] = ()
     """Every group, the primary one first."""
     home: str = "/"
+    is_known: bool = True
+    """False: nobody registered it, or that cannot be found out now."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ def by_uid(uid: int) -> Account:
         entry = pwd.getpwuid(uid)
     except KeyError:
         _require_descriptor()
-        return Account(f"uid-{uid}", uid, uid, (uid,))
+        return Account(f"uid-{uid}", uid, uid, (uid,), is_known=False)
     found = _account(entry)
     if len(found.gids) == 1:
         _require_descriptor()

@@ -62,7 +62,7 @@ class Announcing:
             sentence=sentence(job, due) if array is None else array_sentence(array, due),
             facts=facts(job, due) if array is None else facts(job, due) | array_facts(array, due),
             uid=account.uid,
-            gids=account.gids or (account.gid,),
+            gids=account.gids if account.name == job.spec.user else (),
             as_user=self._as_user,
             cwd=job.spec.cwd,
         )

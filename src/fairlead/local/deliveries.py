@@ -52,6 +52,7 @@ class Delivery:
     facts: Mapping[str, Any]
     uid: int
     gids: tuple[int, ...] = ()
+    """None: the account is not the one that it was."""
     as_user: bool = False
     """Whether the service is root and becomes the user for it."""
     cwd: str = "/"
@@ -110,7 +111,7 @@ class Deliveries:
     def _work(self) -> None:
         while (delivery := self._next()) is not None:
             try:
-                wrong = self._by_webhook(delivery) if delivery.kind == "url" else self._by_run(delivery)
+                wrong = self._deliver(delivery)
             except Exception as fault:
                 log.error("message %s could not be sent: %s", delivery.run, fault, exc_info=fault)
                 wrong = f"a fault in the service: {fault}"
@@ -130,6 +131,11 @@ class Deliveries:
             if mine:
                 self._waiting[uid] = mine  # Behind the others.
             return found
+
+    def _deliver(self, delivery: Delivery) -> str | None:
+        if delivery.as_user and not delivery.gids:
+            return "its user is not there any more"
+        return self._by_webhook(delivery) if delivery.kind == "url" else self._by_run(delivery)
 
     def _by_run(self, delivery: Delivery) -> str | None:
         """What went wrong, or nothing; None: the service ends before it is over."""

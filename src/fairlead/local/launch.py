@@ -6,6 +6,7 @@ the job sees only the small environment that is made here, never that of the ser
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import resource
@@ -64,10 +65,16 @@ def check(run: RunSpec) -> None:
 
 
 def with_groups(run: RunSpec) -> RunSpec:
-    """The same with the groups of its user as they are now. Raises OSError if they cannot be looked up."""
+    """The same with the groups of its user as they are now.
+
+    Raises OSError if they cannot be looked up, or nobody has that number now; `Refused` if somebody else has it.
+    """
     if run.uid is None or run.groups is not None:
         return run
     who = accounts.by_uid(run.uid)
+    if who.name != run.user:
+        said = f"it is {run.user}'s, and user {run.uid} is {who.name} now"
+        raise Refused(said) if who.is_known else BlockingIOError(errno.EAGAIN, said)
     return replace(run, gid=who.gid, groups=who.gids)
 
 

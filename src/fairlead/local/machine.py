@@ -112,8 +112,8 @@ class Machine:
                 return known
             if self._disk is not None:
                 self._disk.require_room()
-            run = launch.with_groups(run)
             try:
+                run = launch.with_groups(run)
                 launch.check(run)
                 share = self._share(run)
                 bounds = {"most_vcore": self._found_vcore, "processes": self._processes}

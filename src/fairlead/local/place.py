@@ -171,6 +171,7 @@ class LocalPlace:
             env=env,
             cwd=spec.cwd,
             uid=spec.uid if self._as_submitter else None,
+            user=spec.user,
             groups=None if self._as_submitter else (),
             vcore=amounts["vcore"],
             memory=amounts["memory"],

@@ -31,6 +31,8 @@ class RunSpec:
     cwd: str = "/"
     uid: int | None = None
     """Run as this user (only when the service is root); None: as the service itself."""
+    user: str = ""
+    """Where `groups` is None: whose it is. The number may be another one's by the time that it is executed."""
     gid: int | None = None
     groups: tuple[int, ...] | None = ()
     """None: it has the groups that the user has when it is executed, and `gid` is the primary one of them."""

@@ -69,6 +69,15 @@ def test_a_command_is_run(sender: Sender, tmp_path: Path) -> None:
     sender.bench.until(lambda: not (sender.bench.directory / run).exists())
 
 
+def test_nothing_is_sent_as_whoever_got_the_number_of_its_user(sender: Sender, tmp_path: Path) -> None:
+    """The account was removed meanwhile: its command is not for another one to execute."""
+    facts = {"key": "7", "state": "failed"}
+    gone = Delivery(run="a", to=f"touch {tmp_path}/told", kind="command", sentence="", facts=facts, uid=1, as_user=True)
+    sender.deliveries.send(gone)
+    assert sender.result("a") == "its user is not there any more"
+    assert not (tmp_path / "told").exists()
+
+
 def test_messages_wait_where_no_thread_is_to_be_had(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     """And are sent when there is one again, however many had to wait."""
 

@@ -93,7 +93,7 @@ def test_nobody_is_taken_for_unknown() -> None:
 def test_work_runs_with_the_groups_of_its_user(bench: Bench) -> None:
     """They are looked up when it is executed: where that cannot be, it is tried again, and not run without them."""
     who = next(each for each in pwd.getpwall() if each.pw_uid not in SYNTHESIZED and each.pw_gid != each.pw_uid)
-    as_user: dict[str, Any] = {"uid": who.pw_uid, "groups": None}
+    as_user: dict[str, Any] = {"uid": who.pw_uid, "user": who.pw_name, "groups": None}
     with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
         bench.machine.start(bench.spec("a", "/usr/bin/id", "-g", **as_user))
     assert bench.run("a", "/usr/bin/id", "-g", **as_user).exit_code == 0

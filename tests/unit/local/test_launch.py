@@ -1,0 +1,37 @@
+"""Whom a run is executed as."""
+
+from __future__ import annotations
+
+import pwd
+
+import pytest
+
+from fairlead.local import launch
+from fairlead.local.runs import RunSpec
+
+NOBODY = 54_321
+"""A number that no account has."""
+
+
+def run_of(user: str, uid: int) -> RunSpec:
+    return RunSpec(key="1-1", command=("true",), uid=uid, user=user, groups=None)
+
+
+def test_its_groups_are_those_that_its_user_has_now() -> None:
+    """Also of one that nobody registered, which is named after its number."""
+    root = pwd.getpwuid(0)
+    made = launch.with_groups(run_of(root.pw_name, 0))
+    assert (made.gid, (made.groups or ())[0]) == (root.pw_gid, root.pw_gid)
+    assert launch.with_groups(run_of(f"uid-{NOBODY}", NOBODY)).groups == (NOBODY,)
+
+
+def test_nothing_runs_as_whoever_got_the_number_of_its_user() -> None:
+    """The account was removed while it waited, and another one has its number: what it wrote is not for that one."""
+    with pytest.raises(launch.Refused, match="it is ann's, and user 0 is root now"):
+        launch.with_groups(run_of("ann", 0))
+
+
+def test_whose_user_is_not_to_be_found_is_tried_again() -> None:
+    """What knows the accounts may just be away; its home and groups would be wrong meanwhile."""
+    with pytest.raises(BlockingIOError, match=f"it is ann's, and user {NOBODY} is uid-{NOBODY} now"):
+        launch.with_groups(run_of("ann", NOBODY))
