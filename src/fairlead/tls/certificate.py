@@ -77,12 +77,15 @@ class Certificate:
         return [sentence for sentence in found if sentence]
 
     async def watch(self, look_s: float = LOOK_S) -> None:
-        """Read it anew whenever its files change, until cancelled."""
+        """Read it anew whenever its files change, and while they cannot be used, until cancelled.
+
+        What is wrong may pass without a change of the files: their modes, or a time that has not begun.
+        """
         before = self._read_as
         while True:
             await asyncio.sleep(look_s)
             now = self._looks()
-            if now == before != self._read_as:
+            if now == before and (now != self._read_as or self._refused):
                 self._read_as = now
                 await asyncio.to_thread(self._renew)
             before = now
@@ -91,8 +94,9 @@ class Certificate:
         try:
             self._pair = read_pair(self.cert, self.key)
         except CertificateError as problem:
-            self._refused = f"the new certificate is not used, the one before it is: {problem}"
-            log.warning("%s", self._refused)
+            before, self._refused = self._refused, f"the new certificate is not used, the one before it is: {problem}"
+            if self._refused != before:
+                log.warning("%s", self._refused)
         else:
             self._refused = ""
             log.info("the certificate is %s of %s now", ", ".join(self._pair.names) or "without a name", self.cert)

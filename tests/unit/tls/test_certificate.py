@@ -124,6 +124,24 @@ async def test_it_is_read_anew_when_its_files_change(tmp_path: Path) -> None:
         await watching
 
 
+async def test_one_whose_time_begins_is_taken_then(tmp_path: Path) -> None:
+    """Nothing changes in its files at that moment; nor do they look otherwise when it may be read at last."""
+    made = make_certificate(tmp_path, "a", "one.example")
+    found = Certificate(made.cert, made.key)
+    watching = asyncio.create_task(found.watch(0.01))
+    replace(made, make_certificate(tmp_path, "b", "two.example", begins_in_days=3 / 86_400))
+    async with asyncio.timeout(60):
+        while not found.problems():
+            await asyncio.sleep(0.01)
+        assert "has not begun" in found.problems()[0]
+        while found.host("") != "two.example":
+            await asyncio.sleep(0.01)
+    assert found.problems() == []
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
 async def test_files_that_go_away_while_they_are_read_do_not_end_the_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
