@@ -72,6 +72,11 @@ class Array:
         return not self.live and self.is_whole
 
 
+def _over_at_ms(job: Job) -> int:
+    """From when on an ended job is kept. Its end is by the machine's clock, which may have been set back by months."""
+    return max(job.ended_at_ms or 0, job.allocated_at_ms or job.submitted_at_ms)
+
+
 class Arrays(dict[str, Array]):
     """By key. What is no part of an array is passed over."""
 
@@ -109,7 +114,7 @@ class Arrays(dict[str, Array]):
             return [job]
         array.live -= 1
         self.ran(job)
-        array.ended_at_ms = max(array.ended_at_ms, job.ended_at_ms or 0)
+        array.ended_at_ms = max(array.ended_at_ms, _over_at_ms(job))
         return list(array.parts.values()) if array.is_over else []
 
     def break_off(self, key: str) -> list[Job]:
@@ -122,7 +127,7 @@ class Arrays(dict[str, Array]):
         """When an ended job, or the last part of its array, ended; None: others of the array have not."""
         array = self.get(job.application)
         if array is None:
-            return job.ended_at_ms or 0
+            return _over_at_ms(job)
         return array.ended_at_ms if array.is_over else None
 
     def whole(self, keys: Iterable[str]) -> list[str]:

@@ -345,7 +345,7 @@ class Jobs:
         over = self.arrays.end(job)
         job.announce("end", ended_well(over))
         for each in over:
-            self.ended.add(ended_at_ms, each.key)
+            self.ended.add(self.arrays.over_at_ms(each) or 0, each.key)
         if len(self.ended) > self.keep_ended:
             self._drop(self.ended.beyond(self.keep_ended))
 

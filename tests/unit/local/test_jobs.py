@@ -216,6 +216,19 @@ def test_the_oldest_ended_jobs_leave_the_book() -> None:
     assert jobs.submissions.find(1000, "r5") == ("d", ("5",))
 
 
+def test_what_ended_by_a_clock_that_was_set_back_is_kept_as_long_as_all_else() -> None:
+    """By the service's time, which goes on: a job that had just ended was gone with its output at the next look."""
+    day_ms = 86_400_000
+    now_ms = 100 * day_ms
+    jobs = Jobs()
+    jobs.apply(JobSubmitted(job=spec("1")), now_ms)
+    jobs.follow([Allocated("1", "1", "n1")], now_ms)
+    jobs.apply(end("1", exit_code=0, started_at_ms=40 * day_ms, ended_at_ms=40 * day_ms + 1000), now_ms + 1000)
+    for each in (jobs, Jobs.load(jobs.dump())):
+        assert each.cleanable(now_ms - 30 * day_ms, None) == []
+        assert each.cleanable(now_ms + 1000, None) == ["1"]
+
+
 def test_a_long_history_keeps_its_beginning_and_its_end() -> None:
     """The middle is dropped."""
     jobs = book()
