@@ -5,7 +5,8 @@ name, identity and version of each. Invariant: after `Synced` everything told so
 the server had; nothing that was deleted while nobody watched is forgotten.
 
 The rules it follows: 1. the whole state comes by pages, which a server gives in half the time of a watch with initial
-events; 2. a line is decoded by its type first; 3. nothing of a line is kept; 4. a version that is too old, said by
+events; 2. a line is decoded by its type first; 3. nothing of a line is kept, and an object that cannot be read keeps no
+other one from being told; 4. a version that is too old, said by
 status or in a line, and a watch that closes at once without a word, mean: list again, compare, and tell what is
 missing; 5. a watch is given up when the server was silent for longer than it said it would be; 6. after every failure
 it waits, longer each time and never in step with others.
@@ -26,6 +27,7 @@ import msgspec
 
 from fairlead.kubernetes import client as api
 from fairlead.kubernetes.kinds import Kind
+from fairlead.kubernetes.objects import Thing
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -99,6 +101,8 @@ class Reflector:
         """How often everything was listed."""
         self.failures = 0
         """Failures since the last success."""
+        self.unread: dict[tuple[str, str], str] = {}
+        """Objects that cannot be read, by namespace and name, and why; what was told of them before still counts."""
         self._client = client
         self._sink = sink
         self._filter = {"fieldSelector": fields} if fields else {}
@@ -109,6 +113,7 @@ class Reflector:
         self._version: str | None = None
         self._line = msgspec.json.Decoder(api.WatchLine)
         self._object = msgspec.json.Decoder(read_as or kind.type)
+        self._bare = msgspec.json.Decoder(Thing)
         self._bookmark = msgspec.json.Decoder(api.Bookmark)
 
     async def run(self) -> None:
@@ -146,8 +151,8 @@ class Reflector:
         async with aclosing(self._pages()) as pages:
             async for page in pages:
                 for raw in page.items or ():
-                    thing = self._object.decode(raw)
-                    found[_key(thing)] = self._there(thing)
+                    thing, flaw = self._read(raw)
+                    found[_key(thing)] = self._there(thing, flaw)
                 version = page.metadata.resource_version or ""
         self._version = version or "0"
         self._finish_list(found)
@@ -202,7 +207,7 @@ class Reflector:
             return
         if said.type == "ERROR":
             raise _spoken(said.object)
-        thing = self._object.decode(said.object)
+        thing, flaw = self._read(said.object)
         if said.type == "DELETED":
             key, known = _key(thing), self._known.get(_key(thing))
             # A late word about an earlier object of that name says nothing about the one that is there now.
@@ -210,10 +215,17 @@ class Reflector:
                 self._gone(key)
             self._bury(thing)
         elif (thing.metadata.uid or "") not in self._graves:
-            self._there(thing, listed=False)
+            self._there(thing, flaw, listed=False)
         version = thing.metadata.resource_version
         if version and not is_older(version, self._version or ""):
             self._version = version
+
+    def _read(self, raw: msgspec.Raw) -> tuple[Any, str]:
+        """An object; of one that cannot be read the metadata, and why."""
+        try:
+            return self._object.decode(raw), ""
+        except msgspec.MsgspecError as e:
+            return self._bare.decode(raw), str(e)
 
     def _bury(self, thing: Any) -> None:
         if thing.metadata.uid:
@@ -221,11 +233,11 @@ class Reflector:
             if len(self._graves) > GRAVES:
                 del self._graves[next(iter(self._graves))]
 
-    def _there(self, thing: Any, *, listed: bool = True) -> Seen:
+    def _there(self, thing: Any, flaw: str, *, listed: bool = True) -> Seen:
         """An object is there: told unless this very version was told before.
 
         A list is the truth, also when its versions are older (a server that was set back); in a watch an older version
-        is a late word and is passed over.
+        is a late word and is passed over. `flaw`: why it cannot be read.
         """
         key, meta = _key(thing), thing.metadata
         seen = (meta.uid or "", meta.resource_version or "")
@@ -241,11 +253,17 @@ class Reflector:
             elif known[1] == seen[1]:
                 return known
         self._known[key] = seen
-        self._sink(Changed(self.kind, thing))
+        if flaw:
+            log.warning("%s: %s cannot be read and is passed over: %s", self.kind.plural, "/".join(key), flaw)
+            self.unread[key] = flaw
+        else:
+            self.unread.pop(key, None)
+            self._sink(Changed(self.kind, thing))
         return seen
 
     def _gone(self, key: tuple[str, str]) -> None:
         known = self._known.pop(key, None)
+        self.unread.pop(key, None)
         if known is not None:
             self._sink(Deleted(self.kind, key[0], key[1], known[0]))
 

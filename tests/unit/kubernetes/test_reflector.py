@@ -204,6 +204,39 @@ def test_whatever_happens_the_state_is_right_in_the_end(seed: int) -> None:
     assert told(server, script).state == names(server)
 
 
+def test_an_object_that_cannot_be_read_keeps_no_other_one_from_being_told() -> None:
+    """In a list and in a watch; what was told of it before counts on, and its end is told."""
+    server = FakeServer()
+    odd = {**pod("odd"), "spec": {"containers": "none"}}
+    server.put("pods", odd)
+    server.put("pods", pod("a"))
+
+    async def script(server: FakeServer, watcher: Reflector) -> None:
+        await asyncio.sleep(5)
+        assert (seen_names(watcher), list(watcher.unread)) == (["a"], [("default", "odd")])
+        server.put("pods", {**pod("a"), "spec": {"priority": "high"}})
+        server.put("pods", pod("b"))
+        await asyncio.sleep(5)
+        assert seen_names(watcher) == ["a", "b"]
+        assert sorted(name for _, name in watcher.unread) == ["a", "odd"]
+        assert "priority" in watcher.unread["default", "a"]
+        server.put("pods", pod("odd"))
+        server.remove("pods", "a", "default")
+        await asyncio.sleep(5)
+        assert (seen_names(watcher), watcher.unread) == (["b", "odd"], {})
+        server.put("pods", odd)
+        server.remove("pods", "odd", "default")
+        server.put("pods", odd)
+        await asyncio.sleep(5)
+        assert (seen_names(watcher), list(watcher.unread)) == (["b"], [("default", "odd")])
+        assert watcher.failures == 0
+
+    def seen_names(watcher: Reflector) -> list[str]:
+        return sorted(watcher._sink.state)  # type: ignore[attr-defined]
+
+    assert sorted(told(server, script).state) == ["b"]
+
+
 async def test_what_was_deleted_and_is_listed_again_is_followed() -> None:
     """The server was set back to before the deletion: the object has its identity of before, and changes are told."""
 

@@ -248,3 +248,16 @@ async def test_operations_are_called_as_on_a_machine() -> None:
         found = [operation["operationId"] for verbs in paths.values() for operation in verbs.values()]
         assert len(set(found)) == len(found)
         assert {"listJobs", "getJob", "explainJob", "forecastJob", "listQueues", "getInfo", "whatIf"} <= set(found)
+
+
+async def test_an_object_that_cannot_be_read_is_a_problem_and_no_other_one_waits_for_it() -> None:
+    """Also when it is there at the start: all other pods are scheduled meanwhile."""
+    server = FakeServer()
+    server.put("pods", {"metadata": {"name": "odd", "namespace": "shop"}, "spec": {"containers": "none"}})
+    async with serving(server=server) as service:
+        service.pod("first", "3")
+        await service.until(lambda: service.node_of("first"), "a place")
+        (problem,) = (await service.get("/api/v1/info"))["problems"]
+        assert problem.startswith("shop/odd of pods cannot be read, and what was known of it counts: ")
+        server.remove("pods", "odd", "shop")
+        await service.until(lambda: not service.place.problems(), "its end")
