@@ -20,7 +20,7 @@ from fairlead.config.load import file_text
 from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.client import ApiError, Client, Unreachable
+from fairlead.kubernetes.client import ApiError, Client, ServerFault, TooManyRequests, Unreachable
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.objects import ConfigMap
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
@@ -35,6 +35,8 @@ DEFAULT_QUEUES = resources.files("fairlead.kubernetes").joinpath("queues.yaml").
 """A queue for each namespace, made when it is first used; preemption by Kubernetes' rules."""
 KEY = "queues.yaml"
 """The name of the queue file in a ConfigMap."""
+FIRST_S = 1.0
+"""Between two tries to read what to begin with."""
 FILE_S = 5.0
 """How often a queue file is looked at."""
 SERVED_S = 30.0
@@ -67,24 +69,41 @@ class QueueFile:
         self._due: asyncio.TimerHandle | None = None
 
     async def first(self) -> ClusterSpec:
-        """What to begin with. Raises `ConfigurationError` for a file that cannot be used, and what `Client` raises."""
+        """What to begin with; a server that fails, or has too much to do, is asked again.
+
+        Raises `ConfigurationError` for a file that cannot be used, and what else `Client` raises.
+        """
+        while True:
+            try:
+                await self._read()
+            except (ServerFault, TooManyRequests, Unreachable) as problem:
+                log.warning("%s is not known yet: %s", self.source, problem)
+                after = None if isinstance(problem, Unreachable) else problem.retry_after_s
+                await asyncio.sleep(max(FIRST_S, after or 0.0))
+            else:
+                break
+        spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
+        self._newest, self._checksum = self._text, spec.checksum
+        return spec
+
+    async def _read(self) -> None:
+        """The file, and the queues that are objects."""
         if self._map_name:
             self._text = _text_of(await self._client.get(kinds.CONFIG_MAPS, self._map_name, self._map_namespace))
         elif self._path is not None:
             self._text = file_text(self._path)
-        if await self._has_objects():
-            query: dict[str, str] = {"limit": "500"}
-            while True:
-                page = await self._client.page(kinds.QUEUES, "", query)
-                for raw in page.items or ():
-                    queue = msgspec.json.decode(raw, type=QueueObject)
-                    self.objects[queue.metadata.name] = queue
-                if not page.metadata.continue_:
-                    break
-                query["continue"] = page.metadata.continue_
-        spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
-        self._newest, self._checksum = self._text, spec.checksum
-        return spec
+        self.objects.clear()
+        if not await self._has_objects():
+            return
+        query: dict[str, str] = {"limit": "500"}
+        while True:
+            page = await self._client.page(kinds.QUEUES, "", query)
+            for raw in page.items or ():
+                queue = msgspec.json.decode(raw, type=QueueObject)
+                self.objects[queue.metadata.name] = queue
+            if not page.metadata.continue_:
+                return
+            query["continue"] = page.metadata.continue_
 
     async def watch(self, control_loop: ControlLoop) -> None:
         """Offer every change to the control loop until cancelled, or until something fails that is not foreseen."""

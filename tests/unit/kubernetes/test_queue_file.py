@@ -104,6 +104,33 @@ def test_a_server_that_does_not_say_what_it_has_keeps_no_change_of_the_file_from
     served(during, faults=faults)
 
 
+@pytest.mark.parametrize("path", ["/configmaps/", "/apis", "/queues"])
+@pytest.mark.parametrize("fault", [Fault(lost="before"), Fault(status=503), Fault(status=429, retry_after=7)])
+def test_a_server_that_fails_for_a_moment_does_not_end_what_begins(path: str, fault: Fault) -> None:
+    """Whoever begins to lead often does so while the server has its troubles."""
+
+    class Failing(Faults):
+        times = 3
+
+        def for_request(self, method: str, asked: str) -> Fault:
+            if path not in asked or not self.times:
+                return Fault()
+            self.times -= 1
+            return fault
+
+    async def course() -> None:
+        server = FakeServer(Failing())
+        server.extensions.append(QUEUES.group_version)
+        server.put("configmaps", config_map(FILE))
+        server.put("queues", an_object("team"))
+        began = asyncio.get_running_loop().time()
+        spec = await QueueFile(Client(server), "fairlead/queues").first()
+        assert [queue.name for queue in spec.partitions[0].root.queues] == ["lab", "team"]
+        assert asyncio.get_running_loop().time() - began >= 3 * (fault.retry_after or queue_file.FIRST_S)
+
+    run_virtually(course())
+
+
 def test_a_file_that_cannot_be_read_for_a_while_is_taken_when_it_can(tmp_path: Path) -> None:
     """That it cannot be read is said, and changes nothing."""
     path = tmp_path / "queues.yaml"
