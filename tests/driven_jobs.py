@@ -40,7 +40,8 @@ class Jobs(Cluster):
         meta = {"name": name, "namespace": "default", "uid": f"j-{name}", "labels": {"fairlead.io/queue": queue}}
         meta |= {"annotations": more.pop("notes", {})}
         spec = {"suspend": suspend, "parallelism": parallelism, "template": template(cpu, **more.pop("template", {}))}
-        self.put(JOBS, {"metadata": meta, "spec": spec, "status": more.pop("status", {})})
+        status = more.pop("status", {})
+        self.put(JOBS, {"metadata": meta, "spec": {**spec, **more}, "status": status})
 
     def member(self, job: str, number: int, cpu: str = "2", node: str = "", priority: int = 0) -> None:
         self.pod(f"{job}-{number}", cpu, priority, node, ownerReferences=owned(job))

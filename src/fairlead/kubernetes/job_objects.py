@@ -30,6 +30,8 @@ class JobStatus(Part, frozen=True):
 
     conditions: list[Condition] | None = None
     succeeded: int | None = None
+    failed_indexes: Text = None
+    """Of an indexed job: `1,3-5` will never succeed, and get no further pod."""
 
 
 class Job(Thing, frozen=True):
@@ -61,10 +63,18 @@ class JobSetSpec(Part, frozen=True):
     replicated_jobs: list[ReplicatedJob] | None = None
 
 
+class ReplicatedJobStatus(Part, frozen=True):
+    """How far the equal jobs of one name have come."""
+
+    name: str = ""
+    succeeded: int = 0
+
+
 class JobSetStatus(Part, frozen=True):
     """How far a set has come."""
 
     conditions: list[Condition] | None = None
+    replicated_jobs_status: list[ReplicatedJobStatus] | None = None
 
 
 class JobSet(Thing, frozen=True):

@@ -324,6 +324,27 @@ def test_the_jobs_of_a_set_start_together() -> None:
     assert sorted(binds(cluster.acts())) == ["d", "w-0", "w-1"]
 
 
+def test_indexes_that_have_failed_for_good_need_no_room() -> None:
+    """Of ten indexes two have succeeded and four failed: four pods come, and four is what it starts with."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train", 10, "1", completions=10, status={"succeeded": 2, "failedIndexes": "1,3-5"})
+    acts = cluster.acts()
+    assert records(acts, "Admitted") == ["there is room for 4 of its pods on n1"]
+    assert suspensions(acts) == {"train": False}
+
+
+def test_jobs_of_a_set_that_have_succeeded_need_no_room() -> None:
+    """It lost its room when one of its jobs was over already."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    jobs = [{"name": n, "replicas": 2, "template": {"spec": {"template": template("1")}}} for n in ("early", "late")]
+    meta = {"name": "set", "namespace": "default", "uid": "s-set", "labels": {"fairlead.io/queue": "root.default"}}
+    status = {"replicatedJobsStatus": [{"name": "early", "succeeded": 2}, {"name": "late", "succeeded": 0}]}
+    cluster.put(JOB_SETS, {"metadata": meta, "spec": {"suspend": True, "replicatedJobs": jobs}, "status": status})
+    assert suspensions(cluster.acts()) == {"set": False}
+
+
 def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     """The stand-in that was there looks for another place, and the job still starts as a whole."""
     cluster = Jobs(QUEUES)

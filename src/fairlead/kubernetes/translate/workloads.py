@@ -146,16 +146,24 @@ def _is_over(conditions: list[Condition] | None) -> bool:
 def _pod_sets(thing: Job | JobSet) -> Iterator[PodSet]:
     meta = thing.metadata
     if isinstance(thing, Job):
-        left = thing.spec.completions
-        count = _parallelism(thing.spec, left - (thing.status.succeeded or 0) if left is not None else None)
+        done, left = (thing.status.succeeded or 0) + _indexes(thing.status.failed_indexes), thing.spec.completions
+        count = _parallelism(thing.spec, left - done if left is not None else None)
         least = identity.whole((meta.annotations or {}).get(LEAST, ""))
         count = min(count, max(least, 1)) if least is not None else count
         yield PodSet(meta.name, _template(meta, thing.spec), count)
         return
+    over = {status.name: status.succeeded for status in thing.status.replicated_jobs_status or ()}
     for jobs in thing.spec.replicated_jobs or ():
         spec = jobs.template.spec
-        replicas = 1 if jobs.replicas is None else jobs.replicas
+        replicas = max((1 if jobs.replicas is None else jobs.replicas) - over.get(jobs.name, 0), 0)
         yield PodSet(jobs.name, _template(meta, spec), replicas * _parallelism(spec, spec.completions))
+
+
+def _indexes(text: str | None) -> int:
+    """How many indexes there are in `1,3-5`."""
+    ends = (part.partition("-") for part in (text or "").split(","))
+    spans = ((identity.whole(first), identity.whole(last or first)) for first, _, last in ends)
+    return sum(last - first + 1 for first, last in spans if first is not None and last is not None)
 
 
 def _parallelism(spec: JobSpec, left: int | None) -> int:
