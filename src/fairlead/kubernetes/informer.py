@@ -96,6 +96,7 @@ class Informer:
             elif change.kind is kinds.NAMESPACES:
                 yield from self._reread()
             elif change.kind is kinds.PRIORITY_CLASSES:
+                yield from self.reader.reclassed()
                 yield from self.workloads.reclassed()
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:

@@ -18,7 +18,7 @@ from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.constraints import ConstraintError
 from fairlead.kubernetes.translate.identity import IdentityError
-from fairlead.kubernetes.translate.pods import ask_of, foreign_ask
+from fairlead.kubernetes.translate.pods import ask_of, foreign_ask, protection
 
 if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
@@ -71,7 +71,7 @@ class PodReader:
         spec, partition = known.spec, self._informer.partition
         if spec.resources != before.resources:
             yield AddAsks((self.ask(known),), partition)
-        if (spec.labels, spec.where, spec.images) != (before.labels, before.where, before.images):
+        if _description(spec) != _description(before):
             yield self.described(known)
         # What waits in a gang is as it was when it came.
         may_change = known.books is Books.PLACED or (known.books is Books.WAITING and not spec.task_group)
@@ -84,7 +84,18 @@ class PodReader:
         ask, partition = self.ask(known), self._informer.partition
         if known.foreign:
             return AddAsks((ask,), partition)
-        return LabelAsk(known.application, known.name.uid, ask.labels, ask.where, partition, ask.images)
+        said = ask.labels, ask.where, partition, ask.images, ask.allow_preempt_self, ask.min_runtime_ms
+        return LabelAsk(known.application, known.name.uid, *said)
+
+    def reclassed(self) -> Iterator[Event]:
+        """Priority classes are others than before: the events for pods in the books that they protect otherwise."""
+        classes, pods = self._informer.around.classes, self._informer.pod_store.by_uid
+        for known in [k for k in pods.values() if not (k.foreign or k.name.stands_for)]:
+            spec, said = known.spec, protection(known.willing, known.priority_class, classes)
+            if (spec.allow_preempt_self, spec.min_runtime_ms) != said:
+                known.spec = replace(spec, allow_preempt_self=said[0], min_runtime_ms=said[1])
+                if known.books is not Books.OUT:
+                    yield self.described(known)
 
     def why_no_volumes(self, known: KnownPod) -> str:
         """What is wrong with its volume claims, as a sentence; empty: nothing that keeps it out of the books."""
@@ -102,3 +113,8 @@ class PodReader:
         if known.obstacle is not None:
             self._informer.tell(known.name, *known.obstacle)
         return known.obstacle is None
+
+
+def _description(spec: AskSpec) -> tuple[object, ...]:
+    """What of an ask in the books is described anew when it changes."""
+    return spec.labels, spec.where, spec.images, spec.allow_preempt_self, spec.min_runtime_ms

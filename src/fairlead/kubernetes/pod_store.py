@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from sys import intern
 
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
-from fairlead.kubernetes.translate.identity import pod_group_of
+from fairlead.kubernetes.translate.identity import pod_group_of, preemption_word
 from fairlead.kubernetes.translate.pods import (
     PodClaim,
     claims_of,
@@ -95,6 +96,9 @@ class KnownPod:
     """The pod group that it says it belongs to."""
     pod: Pod | None = None
     """Its latest version, where what that means depends on the labels of namespaces."""
+    priority_class: str = ""
+    willing: str | None = None
+    """Its own word on whether it may be a victim; None: its class decides."""
     since_ms: int = 0
     """When its node began with it, as the API server has it; 0: not yet, or nobody said."""
 
@@ -109,6 +113,7 @@ class KnownPod:
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"
+        self.priority_class, self.willing = intern(pod.spec.priority_class_name or ""), preemption_word(pod)
         self.since_ms = (seconds(status.start_time) or 0) * 1000
 
     def only_uses_room(self) -> None:

@@ -8,6 +8,8 @@ from driven_cluster import PRIORITY, Cluster, binds
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes.acts import EvictPod
+from fairlead.kubernetes.kinds import PRIORITY_CLASSES
+from fairlead.kubernetes.reflector import Deleted
 
 MINUTE = 60_000
 
@@ -55,3 +57,44 @@ def test_what_ran_before_this_process_is_as_old_as_its_node_says(began: str | No
     cluster.pod("low", node="n1", status={"startTime": began})
     cluster.pod("high", priority=9)
     assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == (["low"] if goes else [])
+
+
+def _evicted(cluster: Cluster) -> list[str]:
+    return [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)]
+
+
+def _classed(cluster: Cluster, **notes: str) -> None:
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "low", "uid": "c", "annotations": notes}, "value": 0})
+
+
+LOW = {"priorityClassName": "low"}
+
+
+def test_pods_are_protected_by_a_class_that_comes_after_them() -> None:
+    """Classes and pods are watched apart; one whose word changes, or that goes, counts as it is now."""
+    cluster = Cluster()
+    cluster.node("n1", "1")
+    cluster.pod("low", node="n1", spec=LOW)
+    _classed(cluster, **{"fairlead.io/min-runtime": "10m"})
+    cluster.pod("high", priority=9)
+    assert _evicted(cluster) == []
+    _classed(cluster, **{"fairlead.io/min-runtime": "20m"})
+    cluster.now = 15 * MINUTE
+    assert _evicted(cluster) == []
+    cluster.driver.take(Deleted(PRIORITY_CLASSES, "", "low", "c"), cluster.now)
+    assert _evicted(cluster) == ["low"]
+
+
+@pytest.mark.parametrize("who", ["class", "pod"])
+def test_pods_that_are_no_good_victims_since_they_came_are_spared_where_there_is_a_choice(who: str) -> None:
+    """Of two alike the newer one goes, unless its class or it itself says meanwhile that it had rather not."""
+    cluster = Cluster()
+    cluster.node("n1", "2")
+    cluster.pod("old", node="n1")
+    cluster.pod("new", node="n1", spec=LOW)
+    if who == "class":
+        _classed(cluster, **{"yunikorn.apache.org/allow-preemption": "false"})
+    else:
+        cluster.pod("new", node="n1", spec=LOW, annotations={"yunikorn.apache.org/allow-preemption": "false"})
+    cluster.pod("high", priority=9)
+    assert _evicted(cluster) == ["old"]

@@ -1,4 +1,4 @@
-"""An ask or an allocation changes in place: its size, or its labels, constraints and images.
+"""An ask or an allocation changes in place: its size, or its labels, constraints, images and protection.
 
 Decides what follows in the books of its node, its queues, its limits, its quotas and budgets, and for what runs beside
 it or waits. Never refuses: what runs may go over any limit by it. Never stops what may not be where it is any more:
@@ -8,7 +8,6 @@ what waits with other labels keeps its place in line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from fairlead.core.acts import quota_clocks, shapes, waiting_asks
@@ -16,7 +15,6 @@ from fairlead.core.books import idle_work
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.usage_history import Consumption
-from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.resources import add_to, negative
 from fairlead.core.model.specs import AskSpec
 
@@ -54,11 +52,9 @@ def resize(partition: Partition, ask: Ask, spec: AskSpec) -> None:
     partition.nodes.gained(ask.node)
 
 
-def relabel(
-    partition: Partition, ask: Ask, labels: Mapping[str, str], where: Constraints, images: tuple[str, ...]
-) -> None:
-    """`ask` has these labels and constraints from now on, and runs these images."""
-    old, spec = ask.spec, replace(ask.spec, labels=labels, where=where, images=images)
+def relabel(partition: Partition, ask: Ask, spec: AskSpec) -> None:
+    """`ask` has the labels, constraints, images and protection of `spec` from now on, which is else as it was."""
+    old = ask.spec
     shapes.meet(partition, spec.where)
     partition.admission.leave(ask)
     if ask.node is not None:

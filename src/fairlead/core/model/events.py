@@ -204,6 +204,10 @@ class LabelAsk(_OfAsk):
     partition: str = DEFAULT_PARTITION
     images: tuple[str, ...] = ()
     """These as well."""
+    allow_preempt_self: bool | None = None
+    """And this; None: it stays."""
+    min_runtime_ms: int | None = None
+    """And this; None: it stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,12 +253,15 @@ def parameters(text: str) -> Mapping[str, str]:
     return {key: value for key, sign, value in pairs if sign}
 
 
-def preempt_self(pod: Pod, class_annotations: Mapping[str, str] | None) -> bool:
-    """Whether the pod may be taken as a victim: by its own word, else by that of its priority class."""
-    for notes in (pod.metadata.annotations or {}, class_annotations or {}):
-        if ALLOW_PREEMPTION in notes:
-            return notes[ALLOW_PREEMPTION] != "false"
-    return True
+def preempt_self(word: str | None, class_annotations: Mapping[str, str] | None) -> bool:
+    """Whether a pod may be taken as a victim: by its own `preemption_word`, else by that of its priority class."""
+    said = (class_annotations or {}).get(ALLOW_PREEMPTION) if word is None else word
+    return said != "false"
+
+
+def preemption_word(pod: Pod) -> str | None:
+    """What the pod itself says of that; None: nothing."""
+    return (pod.metadata.annotations or {}).get(ALLOW_PREEMPTION)
 
 
 def timeout_ms(words: Mapping[str, str]) -> int:

@@ -24,7 +24,8 @@ from fairlead.core.model.specs import (
 from fairlead.kubernetes.objects import Pod, PriorityClass
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.amounts import pod_needs
-from fairlead.kubernetes.translate.cluster import min_runtime_ms, tags_of
+from fairlead.kubernetes.translate.cluster import min_runtime_ms as min_runtime_of
+from fairlead.kubernetes.translate.cluster import tags_of
 from fairlead.kubernetes.translate.constraints import (
     CLAIM,
     LEAVING,
@@ -119,7 +120,7 @@ def ask_of(
     if required:
         tags[TAG_REQUIRED_NODE] = required
     grace, deadline_s = spec.termination_grace_period_seconds, identity.deadline_s(pod)
-    named = classes.get(spec.priority_class_name or "")
+    willing, min_runtime_ms = protection(identity.preemption_word(pod), spec.priority_class_name or "", classes)
     return AskSpec(
         application=identity.application_id(pod),
         key=meta.uid or "",
@@ -131,16 +132,26 @@ def ask_of(
         task_group=group,
         placeholder=identity.is_placeholder(pod) and bool(group),
         originator=identity.is_originator(pod),
-        allow_preempt_self=identity.preempt_self(pod, named.metadata.annotations if named is not None else None),
+        allow_preempt_self=willing,
         allow_preempt_other=spec.preemption_policy != "Never",
         grace_ms=(GRACE_S if grace is None else max(grace, 0)) * 1000,
         time_limit_ms=deadline_s * 1000 if deadline_s else None,
         labels=pod_labels(pod),
         where=pod_constraints(pod, namespaces_of),
         images=pod_images(pod) if images else (),
-        min_runtime_ms=(min_runtime_ms(named) or 0) if named is not None else 0,
+        min_runtime_ms=min_runtime_ms,
         idle=identity.is_idle(pod),
     )
+
+
+def protection(word: str | None, class_name: str, classes: Mapping[str, PriorityClass]) -> tuple[bool, int]:
+    """Whether a pod with this word of its own and this class is as good a victim as others, and for how many
+    milliseconds it runs before it is one at all.
+    """
+    named = classes.get(class_name)
+    if named is None:
+        return identity.preempt_self(word, None), 0
+    return identity.preempt_self(word, named.metadata.annotations), min_runtime_of(named) or 0
 
 
 def foreign_ask(pod: Pod, namespaces_of: NamespacesOf) -> AskSpec:

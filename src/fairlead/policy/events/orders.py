@@ -161,15 +161,25 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
 def label_ask(partition: Partition, event: LabelAsk) -> None:
     """An ask that waits, runs or is held is described anew. Unknown ones are passed over: it may have ended."""
     known = partition.find_ask(event.application, event.key) or partition.held_asks.get(event.application, event.key)
-    said = (event.labels, event.where, event.images)
-    if known is None or (known.spec.labels, known.spec.where, known.spec.images) == said:
+    if known is None:
+        return
+    willing, least_ms = event.allow_preempt_self, event.min_runtime_ms
+    spec = replace(
+        known.spec,
+        labels=event.labels,
+        where=event.where,
+        images=event.images,
+        allow_preempt_self=known.spec.allow_preempt_self if willing is None else willing,
+        min_runtime_ms=known.spec.min_runtime_ms if least_ms is None else least_ms,
+    )
+    if spec == known.spec:
         return
     if bad := flaw(event.where):
         partition.out.append(AskRejected(event.application, event.key, Refused(bad), partition.name))
     elif isinstance(known, Ask):
-        relabel(partition, known, *said)
+        relabel(partition, known, spec)
     else:
-        known.spec = replace(known.spec, labels=event.labels, where=event.where, images=event.images)
+        known.spec = spec
         partition.held_asks.version += 1
 
 

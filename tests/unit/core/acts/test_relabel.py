@@ -88,3 +88,16 @@ def test_what_makes_no_sense_is_refused_and_the_unknown_passed_over() -> None:
         ("a", "ports: '80' is not protocol/ip/port, such as TCP/0.0.0.0/8080")
     ]
     assert c.run() == (["a@n1"], [])
+
+
+def test_what_runs_is_protected_otherwise_from_now_on() -> None:
+    """For longer, and no longer; what the event does not say stays as it was."""
+    c = PriorityCluster()
+    c.fill("low", 4)
+    c.handle(LabelAsk("low", "low", min_runtime_ms=10_000, allow_preempt_self=False))
+    c.submit("high", 4, priority=9)
+    assert c.run() == ([], [])
+    relabel(c, "low", "web")
+    assert c.run() == ([], [])
+    c.handle(LabelAsk("low", "low", min_runtime_ms=0))
+    assert c.run() == ([], ["low"])
