@@ -21,8 +21,9 @@ from properties.policies import world as policy_world
 from properties.worlds import LEAVES, WORLDS, world
 
 from fairlead.config import errors_of
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, Decision, Evict
-from fairlead.core.model.events import Event, Release
+from fairlead.core.model.events import Event, Release, SetAtOnce, SetConditions
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.insight.changes import current_spec, edited, events_of, renamed, until_ms
 from fairlead.insight.explain import explain
@@ -191,6 +192,44 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
                 assert not starts_with(scheduler, state, name, without), said
 
 
+def each_change_of_what_is_held_holds(courses: Iterable[Course | Mixed]) -> int:
+    """The same for one ask of each state that is put on hold; how many changes also make room for it."""
+    also = 0
+    for course in courses:
+        scheduler, chance = course.scheduler, random.Random(course.number)
+        names = waiting(scheduler)
+        if not names:
+            continue
+        name = chance.choice(names)
+        hold = Conditions(held_by="ann")
+        scheduler.handle(SetConditions(name[1], name[2], hold), scheduler.cluster.now_ms)
+        if chance.random() < 0.3:
+            scheduler.handle(SetAtOnce(name[1], 1), scheduler.cluster.now_ms)
+        state = scheduler.dump()
+        found = ways(scheduler, name, fork=False)
+        assert scheduler.dump() == state
+        for change in found.changes if found.never is None else ():
+            parts = tuple(map(counted, change.parts))
+            also += any(part.what not in (What.CONDITION, What.AT_ONCE) for part in parts)
+            assert starts_once_in_line(state, name, parts), (course.number, change.sentence)
+            for at, part in enumerate(parts):
+                rest, less = [*parts[:at], *parts[at + 1 :]], [part.less()] if part.is_counted else []
+                assert not starts_once_in_line(state, name, [*less, *rest]), (course.number, change.sentence, part)
+                assert not starts_once_in_line(state, name, rest), (course.number, change.sentence, part)
+    return also
+
+
+def starts_once_in_line(state: dict[str, object], name: Name, parts: Sequence[Part]) -> bool:
+    """What brings it into line happens first."""
+    scheduler = Scheduler.load(state)
+    enters = [part for part in parts if part.what in (What.CONDITION, What.AT_ONCE)]
+    for event in events_of(scheduler, name, enters):
+        scheduler.handle(event, scheduler.cluster.now_ms)
+    rest = tuple(part for part in parts if part not in enters)
+    is_in_line = name[2] in scheduler.cluster.partitions[PART].applications[name[1]].asks
+    return is_in_line and starts_with(scheduler, scheduler.dump(), name, rest)
+
+
 def others(scheduler: Scheduler, name: Name) -> list[Event]:
     """The end of all but this ask and what waits or keeps room of its gangs: also of what is held, or of others."""
     part = scheduler.cluster.partitions[PART]
@@ -302,6 +341,14 @@ def test_a_stated_change_starts_the_ask_and_one_unit_less_does_not(steps: int, k
     tally = each_stated_change_holds(states(kind, range(many)), Tally(), 2)
     print(f"\n{kind}: " + "\n".join(tally.lines()))
     assert tally.changes.total() > many // 2
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stated_change_starts_what_is_held_and_one_unit_less_does_not(steps: int, kind: str) -> None:
+    """On some random states, one held ask of each."""
+    many = max(steps // 1_250, 10)
+    assert each_change_of_what_is_held_holds(states(kind, range(20_000, 20_000 + many))) > 0
 
 
 @pytest.mark.timeout(600)

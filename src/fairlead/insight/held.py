@@ -1,8 +1,8 @@
 """Held: what would start an ask that is not in line yet.
 
-Decides what is tried: that its conditions are gone, that more of its application may be at once, and that time goes on.
-Never tries what would make room for it: that is asked once it is in line. Invariant: a change is only called the
-asker's when whoever asks may give the order.
+Decides what is tried: that its conditions are gone, that more of its application may be at once, and that time goes on;
+and what brings it into line where that alone gives it no room (`unblock` searches on from there). Never tries itself
+what would make room for it. Invariant: a change is only called the asker's when whoever asks may give the order.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.insight.advice import Asker, By
+from msgspec import structs
+
+from fairlead.insight.advice import Asker, By, price
+from fairlead.insight.changes import events_of
 from fairlead.insight.levers import Lever, together
-from fairlead.insight.parts import AFTER, BEGIN, HOLD, Part, What
+from fairlead.insight.parts import AFTER, BEGIN, HOLD, Part, What, acts, clauses
 from fairlead.insight.search import Effort, Trials
+from fairlead.insight.trial import copy_of
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
@@ -44,8 +48,41 @@ class Held(Trials):
     def _changes(self) -> Iterator[Way]:
         yield from self.each([self._levers()])
         yield from self.in_time()
-        if not self.found:
-            self.is_complete = False
+
+    def in_line(self) -> tuple[Scheduler, tuple[Part, ...]] | None:
+        """A copy on which it is in line, and what it took, the least of it; None: nothing of this kind does that."""
+        copy, parts = copy_of(self.scheduler), tuple(self._conditions())
+        app = copy.cluster.partitions[self.name[0]].applications[self.name[1]]
+        held = copy.cluster.partitions[self.name[0]].held_asks
+        self._bring_about(copy, parts)
+        at_once = most = app.spec.at_once
+        if at_once:
+            most += len(held.of(app.id))
+        while held.get(*self.name[1:]) is not None and app.spec.at_once < most:
+            more = Part(What.AT_ONCE, app.id, at_once, app.spec.at_once + 1)
+            self._bring_about(copy, (more,))
+        if self.name[2] not in app.asks:
+            return None
+        if app.spec.at_once > at_once:
+            parts += (Part(What.AT_ONCE, app.id, at_once, app.spec.at_once),)
+        return copy, parts
+
+    def also(self, enters: tuple[Part, ...], change: Way) -> Way:
+        """What starts it once it is in line, together with what brings it there."""
+        runs, _, clause = change.sentence.partition(" if ")
+        return structs.replace(
+            change,
+            dimension="+".join(dict.fromkeys([*(part.what for part in enters), *change.dimension.split("+")])),
+            sentence=f"{runs} if {' and '.join([*clauses(enters), clause])}",
+            action=" and ".join([*acts(enters), change.action]),
+            parts=[*(part.shown() for part in enters), *change.parts],
+            by=max(self.by(enters), By(change.by), key=list(By).index),
+            price=max(price(enters), change.price),
+        )
+
+    def _bring_about(self, copy: Scheduler, parts: tuple[Part, ...]) -> None:
+        for event in events_of(copy, self.name, parts):
+            copy.handle(event, copy.cluster.now_ms)
 
     def _levers(self) -> Iterator[Lever]:
         conditions = list(self._conditions())

@@ -16,9 +16,10 @@ from msgspec import structs, to_builtins
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Release, SetConditions
 from fairlead.core.model.matching import all_of, matches
-from fairlead.insight.advice import Asker, owner_of, ranked
+from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
+from fairlead.insight.parts import AFTER, HOLD, acts
 from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from fairlead.insight.trial import Name, Start
     from fairlead.scheduler import Scheduler
     from fairlead.wire.questions import Way
+
+
+@dataclass(frozen=True, slots=True)
+class Enters:
+    """How an ask that is not in line comes there: whose that is to do, and what it is."""
+
+    by: By
+    action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Ways:
     """What keeps it from running even when nothing else runs or waits; None: nothing does."""
     waits: bool = False
     """It starts when enough of what is before it and of what runs has ended: no change is needed but time."""
+    first: Enters | None = None
+    """What has to be done first so that it is in line; None: it is, or comes there by itself."""
 
 
 def ways(
@@ -69,9 +80,7 @@ def ways(
     app = partition.applications[name[1]]
     ask, asker = app.asks.get(name[2]), asker or owner_of(partition, app)
     if ask is None and partition.held_asks.get(name[1], name[2]) is not None:
-        held = Held(scheduler, partition, name, asker, effort, fork)
-        by_itself = held.run()
-        return Ways(by_itself, tuple(ranked(held.found)), held.is_complete, effort.spent)
+        return _of_held(Held(scheduler, partition, name, asker, effort, fork))
     if ask is None or not ask.pending:
         raise KeyError(name)
     search = Search(scheduler, partition, ask, name, asker, effort, fork)
@@ -90,6 +99,26 @@ def ways(
         found, finished = _once_alone(scheduler, name, asker, effort)
         is_complete = is_complete and finished
     return Ways(None, tuple(ranked(found)), is_complete, effort.spent, never=alone, waits=alone is None)
+
+
+def _of_held(held: Held) -> Ways:
+    """What starts an ask that is not in line; where no room is left for it, what would once it is there."""
+    by_itself, effort = held.run(), held.effort
+    alone = Ways(by_itself, tuple(ranked(held.found)), held.is_complete, effort.spent)
+    entered = held.in_line() if by_itself is None and not held.found else None
+    if entered is None:
+        return alone
+    copy, enters = entered
+    found = ways(copy, held.name, effort, asker=held.asker, fork=held.fork)
+    if found.by_itself is not None:  # There was no time to find it out.
+        return alone
+    waits_for_others = any(part.text in (HOLD, AFTER) for part in enters)
+    return replace(
+        found,
+        changes=tuple(ranked(held.also(enters, change) for change in found.changes)),
+        is_complete=found.is_complete and alone.is_complete,
+        first=Enters(held.by(enters), " and ".join(acts(enters))) if waits_for_others else None,
+    )
 
 
 COMPANY = 12

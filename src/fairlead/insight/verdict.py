@@ -161,13 +161,13 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         yield f"It can never run as it is: even if nothing else ran, {_of_it(verdict.never.sentence)}."
         yield from map(_told_to_do, found.changes[:1])
         return
-    first = found.changes[0] if found.changes else None
+    first, enters = found.changes[0] if found.changes else None, found.first
     if first is not None and first.by == By.ASKER and not first.stops:
         yield _told_to_do(first)
         return
     if found.waits:
-        until = _until(verdict, now_ms, room)
-        yield f"Wait: it starts when enough of what runs and comes before it has ended{until}."
+        until = f"when enough of what runs and comes before it has ended{_until(verdict, now_ms, room)}"
+        yield f"{_CAN[enters.by]} {enters.action}; it starts {until}." if enters else f"Wait: it starts {until}."
     if first is not None:
         yield _told_to_do(first, sooner=found.waits)
 

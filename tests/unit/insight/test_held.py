@@ -56,12 +56,36 @@ def test_so_many_parts_at_once_that_it_is_among_them() -> None:
     assert found.advice == ["You can let x have 4 parts at once (now 1); it starts then."]
 
 
-def test_where_it_would_have_no_room_in_line_it_is_not_said_that_nothing_helps() -> None:
-    """What makes room is not tried before it is there."""
+def test_where_it_has_no_room_in_line_what_would_start_it_there_is_found_too() -> None:
     lab = Lab(spec(leaf("a")), {GPU: 1})
     array(lab)
     found = explain(lab.scheduler, "x", "x.3", changes=Effort(), fork=False)
-    assert (found.changes, found.changes_complete) == ([], False)
+    assert found.advice[0] == "Wait: it starts when enough of what runs and comes before it has ended."
+    assert found.advice[1].endswith(
+        "an administrator can let x have 4 parts at once (now 1) and add 3 more nodes like node-1."
+    )
+    assert found.changes_complete
+
+
+@pytest.mark.parametrize(("who", "by"), [("ann", "You"), ("root", "An administrator of the queue")])
+def test_what_is_released_where_there_is_no_room_waits_for_it(who: str, by: str) -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("first", "root.a", user="bob")
+    lab.scheduler.schedule(0)
+    lab.submit("late", "root.a", conditions=Conditions(held_by=who))
+    found = explain(lab.scheduler, "late", "late", changes=Effort(), fork=False)
+    assert found.advice == [
+        f"{by} can release it; it starts when enough of what runs and comes before it has ended.",
+        "Sooner: an administrator can release it and add one more node like node-1.",
+    ]
+
+
+def test_what_is_held_and_larger_than_every_node_can_never_run() -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("late", "root.a", amounts={GPU: 2}, conditions=Conditions(held_by="ann"))
+    found = explain(lab.scheduler, "late", "late", changes=Effort(), fork=False)
+    assert found.never is not None
+    assert found.advice[1] == "You can release it and ask for gpu 1 at most (now gpu 2); it starts then."
 
 
 def test_a_back_off_is_nothing_that_one_takes_away() -> None:

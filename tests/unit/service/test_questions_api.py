@@ -69,6 +69,19 @@ def test_why_names_nobody_whom_the_asker_may_not_see(served: Any, full: Any) -> 
     assert served.call("GET", f"/api/v1/jobs/{runs}/why", who="bob").status == 404
 
 
+def test_why_with_changes_says_what_would_start_what_is_on_hold(served: Any, full: Any) -> None:
+    """Also where it would have no room yet: released it waits for it."""
+    del full
+    said = {}
+    for queue in ("root.batch", "root.small"):
+        held = served.submit("true", queue=queue, resources={"cpu": 1}, who="bob", hold=True)
+        said[queue] = served.call("GET", f"/api/v1/jobs/{held}/why?changes=true&seconds=60", who="bob").json["verdict"]
+        served.call("POST", f"/api/v1/jobs/{held}/cancel", {})
+    assert said["root.batch"]["advice"] == ["You can release it; it starts then."]
+    assert said["root.small"]["changes"][0]["dimension"] == "condition+queue"
+    assert said["root.small"]["advice"][0].startswith("You can release it and move it to root.")
+
+
 def test_whatif_of_a_cancellation_starts_who_waits_and_changes_nothing(served: Any, full: Any) -> None:
     """What is asked does not happen."""
     runs, waits = full

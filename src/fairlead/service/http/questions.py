@@ -31,7 +31,7 @@ from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import Pages, api, pages
-from fairlead.service.place import CallerOf, JobFilter, Moment, Place, PlaceOf, ask_of
+from fairlead.service.place import CallerOf, JobFilter, Moment, Place, PlaceOf
 from fairlead.wire import questions as wire
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 
@@ -110,11 +110,9 @@ async def explain_job(
         shown = moment.why(key)
         if not moment.knows(key):
             return shown
-        partition, application, ask_key = name = moment.name(key)
-        ask, until = ask_of(moment, name), time.monotonic() + seconds
-        effort = (
-            Effort(is_over=lambda: time.monotonic() > until) if changes and ask is not None and ask.pending else None
-        )
+        partition, application, ask_key = moment.name(key)
+        until = time.monotonic() + seconds
+        effort = Effort(is_over=lambda: time.monotonic() > until) if changes else None
         found = explain(
             moment.scheduler,
             application,
