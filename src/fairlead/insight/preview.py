@@ -31,6 +31,7 @@ from fairlead.core.model.decisions import (
     QueueChanged,
 )
 from fairlead.core.model.events import Configure
+from fairlead.core.model.lifecycle import State
 from fairlead.core.model.plain import TAG, to_plain
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import ClusterSpec
@@ -91,7 +92,9 @@ def preview_of(
         would_wait_for_else=_jobs([job for part in both for job in _other_reasons(before, after, part, name)]),
         would_start=starts,
         would_be_stopped=stopped,
-        would_fail=_jobs([name(a.id, a.user) for part in removed for a in old_parts[part].applications.values()]),
+        would_fail=_jobs(
+            [name(a.id, a.user) for part in removed for a in old_parts[part].applications.values() if _live(a)]
+        ),
     )
     return replace(found, empty=replace(found, empty=True) == ConfigDifference())
 
@@ -126,13 +129,18 @@ def _queue_diffs(old: Partition, new: Partition, decisions: Iterable[Decision]) 
     said = {d.queue: d.change for d in decisions if isinstance(d, QueueChanged) and d.partition == new.name}
     for queue in new.root.walk():
         was = old.root.find(queue.path)
-        count = sum(len(below.applications) for below in queue.walk())
+        count = sum(_live(app) for below in queue.walk() for app in below.applications.values())
         kind = said.get(queue.path, "changed")
         if kind == "draining" and not _keeps(queue):
             kind = "removed"
         changes = list(_changes(old, was, new, queue))
         if kind != "changed" or changes:
             yield QueueDifference(new.name, queue.path, kind, count, changes)
+
+
+def _live(app: Application) -> bool:
+    """Whether it has something to do yet: for a while the books keep what has ended."""
+    return app.state is not State.COMPLETING
 
 
 def _keeps(queue: Queue) -> bool:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from fairlead.config import load_text
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.preview import preview_of
@@ -51,6 +51,16 @@ def test_the_same_file_changes_nothing() -> None:
     """Whatever runs and waits."""
     s = busy(leaf("a", "5m"), wait=4)
     assert preview(s, spec(leaf("a", "5m"))).empty
+
+
+def test_what_has_just_ended_is_not_counted() -> None:
+    """The books keep its application for half a minute."""
+    s = busy(leaf("a"), run=1)
+    assert [q.jobs for q in preview(s, spec(leaf("b"))).queues if q.queue == "root.a"] == [1]
+    s.handle(Release("x", "r0"), 1_000)
+    assert "x" in s.cluster.partitions["default"].applications
+    assert [q.jobs for q in preview(s, spec(leaf("b"))).queues if q.queue == "root.a"] == [0]
+    assert preview(s, spec(leaf("a"), name="other")).would_fail.count == 0
 
 
 def test_it_changes_nothing_itself() -> None:
