@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 from pathlib import Path
 from random import Random
@@ -160,8 +160,8 @@ class Tuning:
         """From neighbour to better neighbour: one setting one value further, until none is better."""
         left = self.plan.tries
         while best is not None and left > 0:
-            around = [each for values in _neighbours(best.choice) if (each := self._candidate(values)) is not None]
-            around = around[:left]
+            new = (each for values in _neighbours(best.choice) if (each := self._candidate(values)) is not None)
+            around = list(islice(new, left))
             if not around:
                 break
             left -= len(around)

@@ -191,6 +191,16 @@ def test_neighbours_find_what_was_not_drawn(trial: Trial, tmp_path: Path) -> Non
     assert int(value) < 40
 
 
+def test_only_what_was_simulated_is_counted(trial: Trial, tmp_path: Path) -> None:
+    """Of two neighbours one may be tried: two files in all."""
+    world = World()
+    found = search(world, trial, tmp_path, tries=1)
+    assert found.tried == 2
+    assert [about for about in world.tried if "neighbours" in about] == [
+        "neighbours of the best: 1 file, 8 hours of work"
+    ]
+
+
 def test_what_breaks_a_condition_is_not_recommended(trial: Trial, tmp_path: Path) -> None:
     """Below 30 batch waits ten times as long; so 30 is the best."""
     found = search(World(batch_limit=30), trial, tmp_path)
