@@ -21,7 +21,7 @@ from fairlead.sim.jobs import Job, Task
 if TYPE_CHECKING:
     from fairlead.core.model.reason import Reason
     from fairlead.scheduler import Scheduler
-    from fairlead.virtual_time import Recorder
+    from fairlead.virtual_time import Due, Recorder
 
 
 ENDED = frozenset({"Completed", "Failing", "Failed", "Expired", "Removed", "Rejected"})
@@ -62,7 +62,7 @@ class Reasons(dict[str, int]):
 class Attempt:
     """A task that waits or runs."""
 
-    __slots__ = ("ask", "node", "over", "row", "run", "start_ms", "stopping", "task", "tries")
+    __slots__ = ("ask", "due", "node", "row", "run", "start_ms", "stopping", "task", "tries")
 
     def __init__(self, task: Task, row: int) -> None:
         self.task = task
@@ -74,8 +74,8 @@ class Attempt:
         self.start_ms = 0
         self.stopping: Cause | None = None
         """It was told to stop and does so when its grace is over."""
-        self.over = False
-        """This run has ended: whatever was to come of it does not."""
+        self.due: list[Due] = []
+        """What is to come of this run (its end, and that of its grace), unless it ends before."""
 
     @property
     def id(self) -> tuple[str, str]:

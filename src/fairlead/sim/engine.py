@@ -216,8 +216,6 @@ class Engine(VirtualTime):
 
     def _end(self, attempt: Attempt) -> None:
         """A run ends by itself."""
-        if attempt.over:
-            return
         code = 143 if attempt.cut_off else attempt.task.exit_code
         how = End.CUT_OFF if attempt.cut_off else End.FAILED if code else End.FINISHED
         id_ = self._leave(attempt, how)
@@ -229,14 +227,13 @@ class Engine(VirtualTime):
         """It runs no longer."""
         del self.running[attempt.id]
         self._still.ends()
-        attempt.over = True
+        for due in attempt.due:
+            due.call_off()
         self.columns.end_run(attempt.run, self.now_ms, how)
         return attempt.id
 
     def _stopped(self, attempt: Attempt, cause: Cause) -> None:
-        """What was told to stop has stopped, unless it ended by itself before."""
-        if attempt.over:
-            return
+        """What was told to stop has stopped."""
         id_ = self._leave(attempt, End.EVICTED)
         self.handle(Release(*id_, cause))
         self._again(id_, attempt)
@@ -323,7 +320,7 @@ class Engine(VirtualTime):
         attempt.stopping = order.cause
         grace_ms = attempt.ask.grace_ms or 0
         if grace_ms:
-            self.later(self.now_ms + grace_ms, partial(self._stopped, attempt, order.cause))
+            attempt.due.append(self.later(self.now_ms + grace_ms, partial(self._stopped, attempt, order.cause)))
         else:
             self._stopped(attempt, order.cause)
 
@@ -350,7 +347,7 @@ class Engine(VirtualTime):
         now_ms = self.now_ms
         attempt.node, attempt.start_ms = d.node, now_ms
         attempt.run = self.columns.add_run(attempt.row, d.node, now_ms)
-        self.later(now_ms + attempt.run_ms, partial(self._end, attempt))
+        attempt.due.append(self.later(now_ms + attempt.run_ms, partial(self._end, attempt)))
 
     def _released(self, d: Released) -> None:
         attempt = self.running.get((d.application, d.key))

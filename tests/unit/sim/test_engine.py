@@ -187,6 +187,14 @@ def test_work_is_given_up_if_nobody_submits_it_again() -> None:
     assert fates(engine.columns) == {"low": Fate.GIVEN_UP, "high": Fate.COMPLETED}
 
 
+def test_what_was_to_come_of_work_that_has_ended_does_not_keep_it_going() -> None:
+    """Neither the end that it would have had, nor that of its grace."""
+    given_up = simulated(job("low", runs_s=1_000), job("high", at_s=50, priority=5), queues=BY_PRIORITY, resubmit=False)
+    assert given_up.columns.end_ms == 60_000
+    ended = simulated(job("low", runs_s=60, grace_ms=500_000), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
+    assert ended.columns.end_ms == 70_000
+
+
 def test_stopping_takes_the_grace_that_the_work_has() -> None:
     """What preempts it starts only then."""
     engine = simulated(job("low", runs_s=100, grace_ms=7000), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
