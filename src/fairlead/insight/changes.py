@@ -53,13 +53,14 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
     events: list[Event] = []
     if any(part.what in IN_THE_FILE for part in parts):
         events.append(Configure(edited(current_spec(scheduler), partition, parts)))
+    # What is released takes its turn before more of its application may be at once.
+    events += _without_conditions(book, name, parts)
     for part in parts:
         make = _EVENTS.get(part.what)
         if make is not None:
             events += make(scheduler, name, part)
     events += _wider_quotas(scheduler, parts)
     events += _at_nodes(book, parts)
-    events += _without_conditions(book, name, parts)
     smaller = {part.resource: part.value for part in parts if part.what is What.SMALLER}
     if smaller:
         spec = book.applications[application].asks[key].spec

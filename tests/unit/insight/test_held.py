@@ -6,7 +6,7 @@ import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.core.model.conditions import Awaited, Conditions, Dependency
-from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, SetConditions, SetPriority
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, RetrySpec
 from fairlead.insight.explain import explain
@@ -78,6 +78,16 @@ def test_what_is_released_where_there_is_no_room_waits_for_it(who: str, by: str)
         f"{by} can release it; it starts when enough of what runs and comes before it has ended.",
         "Sooner: an administrator can release it and add one more node like node-1.",
     ]
+
+
+def test_what_is_released_first_takes_its_turn_before_those_that_wait_for_theirs() -> None:
+    """Of what is said together the first is done first: else one more at once would be the turn of another part."""
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    array(lab)
+    lab.scheduler.handle(SetConditions("x", "x.1", Conditions(held_by="ann")), 0)
+    lab.scheduler.handle(SetPriority("x", "x.1", 5), 0)
+    found = explain(lab.scheduler, "x", "x.1", changes=Effort(), fork=False)
+    assert found.advice == ["You can release it and let x have 2 parts at once (now 1); it starts then."]
 
 
 def test_what_is_held_and_larger_than_every_node_can_never_run() -> None:
