@@ -79,12 +79,12 @@ def kinds(jobs: Jobs) -> Callable[[Ask], Kind]:
 
 
 def learned(jobs: Iterable[Job]) -> Runtimes:
-    """Run times of what ended by itself."""
+    """Run times of what ended by itself, without the time that it stood still."""
     runtimes = Runtimes()
     for job in jobs:
         if job.state in (State.SUCCEEDED, State.FAILED) and job.started_at_ms and job.ended_at_ms:
             kind = Kind(job.spec.user, job.spec.name, job.queue).of(requests.ask_of(job.spec, None))
-            runtimes.learn(kind, job.ended_at_ms - job.started_at_ms)
+            runtimes.learn(kind, job.ended_at_ms - job.started_at_ms - job.suspended_ms)
     return runtimes
 
 
