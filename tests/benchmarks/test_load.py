@@ -51,6 +51,7 @@ def test_a_route_that_made_others_wait_is_flooded_twice_more(
     assert figures.count(" ms") == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [["abc"], ["0"], ["-1"], ["nan"], ["1", "no such route"]])
 def test_what_measures_nothing_is_an_error(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

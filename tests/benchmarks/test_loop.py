@@ -40,6 +40,7 @@ def test_the_longest_piece_is_found_and_named() -> None:
     assert pieces.taken()[0] < 15, "what was taken counts no more"
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 def test_records_are_written_beside_the_loop(capsys: pytest.CaptureFixture[str]) -> None:
     """A long list of them kept it."""

@@ -137,6 +137,7 @@ def calls_counted(counter: list[int]) -> Iterator[None]:
         sys.setprofile(before)
 
 
+@pytest.mark.thorough
 def test_the_work_for_an_event_does_not_grow() -> None:
     """While what waits and runs stays as much, an event late in a long run takes as many calls as an early one."""
     engine, counter, edges = steady(2_000), [0], [(0, 0)]

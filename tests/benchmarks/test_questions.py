@@ -36,6 +36,7 @@ def test_work_comes_and_goes_in_each_turn() -> None:
     assert going.scheduler.why(app, key) is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(60)
 def test_every_row_says_what_was_measured_and_whether_it_is_within() -> None:
     """Two questions under two rules, each with its numbers."""

@@ -11,6 +11,7 @@ from benchmarks.retention import run
 from fairlead.service.retention import Retention
 
 
+@pytest.mark.thorough
 def test_jobs_run_and_what_is_old_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them has its records; no more stay than may, in the list and on the disk, also after a restart."""
     monkeypatch.setattr(module, "LOOK_EVERY", 200)

@@ -11,6 +11,7 @@ from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, run_trial
 
 
+@pytest.mark.thorough
 def test_the_log_has_gangs_and_is_got_through(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     scale.write_log(log, 300)

@@ -78,6 +78,7 @@ def service(nursery: Nursery, disk: Path) -> Service:
     return Service(nursery, disk)
 
 
+@pytest.mark.thorough
 def test_a_read_only_disk_is_said(service: Service, disk: Path) -> None:
     """Whether there is a state on it or not; nothing is lost, and it starts when the disk can be written again."""
     remount(disk, "ro")

@@ -280,6 +280,7 @@ def test_the_configuration_is_shown_and_a_bad_one_refused(bench: Bench, tmp_path
     assert f"{bad}:8:9: " in done.stderr
 
 
+@pytest.mark.thorough
 def test_waiting_survives_a_service_that_is_killed(bench: Bench) -> None:
     """Work goes on, its output arrives once, its exit status is right."""
     script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; exit 5"
@@ -300,6 +301,7 @@ def test_waiting_survives_a_service_that_is_killed(bench: Bench) -> None:
     assert "Trying for" in err
 
 
+@pytest.mark.thorough
 def test_the_journal_is_verified_and_replayed_while_the_service_lives(bench: Bench) -> None:
     """All decisions are as recorded."""
     state = str(bench.directory / "state")
@@ -318,6 +320,7 @@ def test_doctor_finds_the_service(bench: Bench) -> None:
     assert "memory limit" in findings
 
 
+@pytest.mark.thorough
 def test_a_second_service_on_the_same_state_is_refused_in_a_sentence(bench: Bench) -> None:
     """Status 1."""
     done = bench.run(
@@ -371,6 +374,7 @@ def processes_that_write_below(directory: Path) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """Not even when it is stopped in the middle; and it can be started again at once."""
     port = free_port()
@@ -430,6 +434,7 @@ def test_what_matches_nothing_is_said(bench: Bench) -> None:
     assert f"{done.stdout.strip()} cancelled\n" in stopped.stdout
 
 
+@pytest.mark.thorough
 def test_an_administrator_or_bound_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """Before anything is made."""
 

@@ -178,6 +178,7 @@ def test_a_changed_file_is_put_in_force_and_a_bad_one_is_not(service: Service) -
     assert (service.state(), "root.extra" in service.queues()) == ("in-force", False)
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_being_written_is_not_read(service: Service) -> None:
     """Half of it would be a valid file with fewer queues; an empty one is no reset."""
     service.start()
@@ -195,6 +196,7 @@ def test_a_file_that_is_being_written_is_not_read(service: Service) -> None:
     assert "root.last" in service.queues()
 
 
+@pytest.mark.thorough
 def test_the_way_back_is_open_after_restarts(service: Service) -> None:
     """After a crash and after a stop; the file does not undo it, a changed file counts again."""
     service.start()

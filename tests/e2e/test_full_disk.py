@@ -108,6 +108,7 @@ def empty(disk: Path) -> None:
             each.unlink()
 
 
+@pytest.mark.thorough
 def test_cancels_and_ends_work_on_a_full_disk(service: Service) -> None:
     """Nothing is taken in, and the reason is said; it all goes on when there is room."""
     polite = service.submit("sleep", "3600")

@@ -19,6 +19,7 @@ from fairlead.client import Address, Client
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.thorough
 def test_what_the_unit_starts_says_when_it_is_ready_and_leaves_jobs_alone(tmp_path: Path) -> None:
     options = [
         "--state",

@@ -26,6 +26,7 @@ more nodes where two are too few and four let others come first, one of several 
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kind", "number"), in_portions([(kind, number) for kind, found in FOUND.items() for number in found], 3)

@@ -54,6 +54,7 @@ def test_forgetting_changes_no_decision(pytestconfig: pytest.Config) -> None:
     assert started > 30 * courses
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(14_400)
 @pytest.mark.parametrize("rule", rules_of_configuration())
 def test_the_laws_of_rank_hold_in_a_crowd(rule: str) -> None:
@@ -64,6 +65,7 @@ def test_the_laws_of_rank_hold_in_a_crowd(rule: str) -> None:
         assert course.counts["Allocated"] > 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", in_portions(ONCE_DIFFERENT, 4))
 def test_what_differed_once_does_so_no_more(number: int) -> None:
     assert TwoMemories(number).take() == ""

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants.books import check_books
@@ -92,6 +93,7 @@ def over_capacity(engine: Engine) -> list[tuple[int, str]]:
     return wrong
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(jobs(), faults(), st.sampled_from(["guarantee", "priority"]), st.booleans())
 def test_every_task_has_one_fate_and_no_node_is_overfull(

@@ -8,7 +8,8 @@ from simulation import service, world
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [1, 4])
 def test_a_service_keeps_its_promises(seed: int) -> None:
     """Whatever is killed, refused, or told late. In course 1 nominated asks had another order after a restart."""
     counts, failures = service.run(seed, 1500, each=1500)

@@ -35,6 +35,7 @@ def failures(*names: str) -> list[str]:
     return ended.stdout.split("\n")[:-1] if ended.stdout.strip() else []
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_each_module_can_be_the_first() -> None:
     paths = [path for room in ("core/acts", "policy") for path in sorted((SOURCE / room).rglob("*.py"))]

@@ -91,6 +91,7 @@ def long_line(waiting: int, rule: str) -> PriorityCluster:
     return c
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["guarantee", "priority"])
 def test_the_front_of_a_long_line_touches_no_more_than_that_of_a_short_one(
     rule: str, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ def test_one_or_two_ends_are_no_experience() -> None:
         assert drawn[40] < MINUTE, "and what was seen counts too"
 
 
+@pytest.mark.thorough
 def test_draws_of_one_future_share_what_they_take_for_usual() -> None:
     """Few ends may mislead: the means of futures differ by more than by chance; with many they agree."""
 

@@ -86,6 +86,7 @@ def check_history(journal: Journal, at_least: int) -> None:
         assert recovery.snapshot.state == b"state %d" % after
 
 
+@pytest.mark.thorough
 def test_kill_9_at_random_moments_loses_nothing_confirmed(path: Path) -> None:
     """The same journal is killed thirty times; each time all that was confirmed is there, in order, and nothing odd."""
     for seed in range(RUNS):

@@ -88,6 +88,7 @@ def many_jobs_a_few_a_turn(service: Service, count: int) -> int:
     return counted(service, enter)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "work",
     [
@@ -120,6 +121,7 @@ def hold_of_what_begins_later(service: Service, count: int) -> int:
     return parts_of(service, lambda jobs, turn, each: hold(jobs, turn, ANN, each), key)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("work", [another_priority, another_time_to_begin, hold_of_what_begins_later])
 def test_a_change_of_each_held_part_is_linear(service: Service, work: Work) -> None:
     """An order for each of N parts that are not in line."""

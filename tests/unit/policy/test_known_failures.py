@@ -225,6 +225,7 @@ print([(e.key, e.node, e.on_behalf_of) for e in c.evictions()])
 """
 
 
+@pytest.mark.thorough
 def test_the_same_victims_whatever_the_hashes_are() -> None:
     """kueue#6763: with equal candidates the hash decided, differently each time, until far too many were stopped."""
     seen = []

@@ -167,6 +167,7 @@ def test_a_part_that_waits_for_its_turn_says_how_many_run(served: Any) -> None:
     assert reason["values"] == {"application": key, "running": 1, "in_line": 0, "at_once": 1}
 
 
+@pytest.mark.thorough
 def test_a_forecast_knows_the_end_of_a_part_and_of_the_whole(served: Any) -> None:
     """What waits for a part starts before what waits for all of them, once it is known how long work lasts."""
     served.wait(served.submit("/bin/true"))

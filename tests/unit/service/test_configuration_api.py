@@ -252,6 +252,7 @@ def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -
 # -- on past work ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_file_is_tried_on_past_work_in_a_process_of_its_own(served: Any, base: dict[str, Any]) -> None:
     """Nothing changes by it; the rest of the service goes on meanwhile."""
     for _ in range(3):

@@ -24,6 +24,7 @@ def messages(served: Served, key: str, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.thorough
 def test_at_start_and_end(served: Served) -> None:
     """Each is noted in its history; a URL is shown without what may be secret in it."""
     served.place.state_dir.parent.chmod(0o711)

@@ -269,6 +269,7 @@ def test_a_stream_ends_with_its_token(served: Any, end: str) -> None:
     connection.close()
 
 
+@pytest.mark.thorough
 def test_a_session_ends_with_its_token(served: Any) -> None:
     """A browser that signed in with a token, and what it made of that: another session by a ticket."""
     made = served.call("POST", "/api/v1/tokens", {"name": "browser"}).json

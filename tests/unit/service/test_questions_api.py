@@ -91,6 +91,7 @@ def test_whatif_of_a_cancellation_starts_who_waits_and_changes_nothing(served: A
     assert (served.show(runs)["state"], served.show(waits)["state"]) == ("running", "waiting")
 
 
+@pytest.mark.thorough
 def test_whatif_with_a_forecast_ends_with_its_time(served: Any, full: Any) -> None:
     """In a millionth of a second nothing is seen, and nothing is made up; with ample time the start moves."""
     runs, waits = full
@@ -116,6 +117,7 @@ def test_whatif_of_a_submission_says_where_it_starts_or_why_it_waits(served: Any
     assert [each["reason"]["code"] for each in answer["waits"]] == ["queue-full"]
 
 
+@pytest.mark.thorough
 def test_whatif_of_a_submission_with_a_forecast_says_when_it_would_start(served: Any, full: Any) -> None:
     """What `when` says once it is submitted, give or take what is drawn; of an array each part."""
     draft = {"command": ["true"], "queue": "root.small", "resources": {"cpu": 1}, "time_limit_ms": 5_000}

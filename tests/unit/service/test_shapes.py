@@ -128,6 +128,7 @@ def machine_cases(served: Any, key: str) -> dict[str, tuple[str, Any]]:
     }
 
 
+@pytest.mark.thorough
 def test_every_answer_of_a_machine_is_what_is_declared(served: Any) -> None:
     """Each operation, in an order in which it can be done."""
     known = {name: rest for name, *rest in operations([*SHARED, *served.place.routers()]) if name not in RAW}

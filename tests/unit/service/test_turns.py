@@ -264,6 +264,7 @@ def until(what: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.thorough
 def test_passes_are_given_in_turns() -> None:
     """Of two at a time: bob's first is next but one, whatever alice has waiting; what was given up had its turn."""
 

@@ -129,6 +129,7 @@ def test_streams(served: Any, path: str) -> None:
         connection.close()
 
 
+@pytest.mark.thorough
 def test_questions_at_a_time(served: Any) -> None:
     """A user that asks much waits for its own answers alone."""
     body = {"submit": {"command": ["x"]}, "forecast": True, "seconds": 3.0}
@@ -152,6 +153,7 @@ def test_questions_at_a_time(served: Any) -> None:
     refused(next(a for a in answers if a.status == 429), "bob has 2 questions open, as many as a user may")
 
 
+@pytest.mark.thorough
 def test_processor_time_of_questions(served: Any) -> None:
     """What one user's took is counted, whoever waits for it; another one asks on."""
     body = {"submit": {"command": ["x"]}, "forecast": True}

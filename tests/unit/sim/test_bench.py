@@ -69,6 +69,7 @@ def test_a_row_is_the_median_of_its_rounds() -> None:
     assert "allocations/s" in row_text(row)
 
 
+@pytest.mark.thorough
 def test_one_benchmark_runs_alone() -> None:
     """As a line of text or as JSON."""
     out = io.StringIO()

@@ -251,6 +251,7 @@ def interrupted(calls: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_ctrl_c_reports_what_there_is() -> None:
     """Marked as partial, with its status."""
     plain = interrupted("run(Trial(name='x', source=s), as_json=True)")
@@ -259,6 +260,7 @@ def test_ctrl_c_reports_what_there_is() -> None:
     assert 0 < plain["totals"]["submitted"] < 2_000_000
 
 
+@pytest.mark.thorough
 def test_ctrl_c_stops_every_process_of_a_comparison() -> None:
     """Both hand over what they have."""
     plain = interrupted("compare([Trial(name=n, source=s) for n in 'xy'], as_json=True)")

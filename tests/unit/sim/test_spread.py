@@ -7,6 +7,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fairlead.sim.simulate import compare_draws
 from fairlead.sim.sources import Source
 from fairlead.sim.spread import compared, in_words
@@ -60,6 +62,7 @@ def test_what_another_draw_turns_around_is_no_difference() -> None:
     assert "2 draws are few: --seeds 10" in few
 
 
+@pytest.mark.thorough
 def test_draws_are_simulated_side_by_side(tmp_path: Path) -> None:
     """Each with its own work, the same under both files; the same seeds say the same."""
     (tmp_path / "a.yaml").write_text(FILE)

@@ -290,6 +290,7 @@ def two_cores(trial: Trial, folder: Path, hours: int) -> Trial:
     return Trial(name="b", queues=trial.queues, source=Source(workload=str(folder / "t.csv"), nodes="1x cpu=2"))
 
 
+@pytest.mark.thorough
 def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
     """A limit of one core lets web in."""
     tried = two_cores(trial, tmp_path, hours=18)
@@ -312,6 +313,7 @@ def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
     assert (found["best"], found["is_sure"]) == ({"root.batch max.vcore": "1"}, True)
 
 
+@pytest.mark.thorough
 def test_what_would_be_better_but_for_a_condition_is_said_with_it(trial: Trial, tmp_path: Path) -> None:
     """A limit of one core lets web in, and batch waits longer than it may."""
     tried = two_cores(trial, tmp_path, hours=6)

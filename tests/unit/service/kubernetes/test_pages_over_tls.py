@@ -17,6 +17,7 @@ from fairlead.service.http.sockets import Tcp
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 
+@pytest.mark.thorough
 async def test_the_pages_of_a_cluster_are_behind_tls_too(tmp_path: Path) -> None:
     """They ask over a Unix socket that nobody else may reach, and only as whoever looks."""
     made = make_certificate(tmp_path, "service", "localhost")

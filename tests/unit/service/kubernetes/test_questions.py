@@ -33,6 +33,7 @@ def _waiting(service: ClusterService) -> list[Any]:
     return [informer.pod_store.by_uid[uid] for uid in informer.waiting]
 
 
+@pytest.mark.thorough
 async def test_when_rests_on_what_alike_pods_took_and_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five that ended make an experience; the start that follows is held against what was said. Each is taken to have
     run for half a minute: as short as they ran, a busy machine makes the next one outlast all of them.
@@ -58,6 +59,7 @@ async def test_when_rests_on_what_alike_pods_took_and_is_scored(monkeypatch: pyt
         assert (await service.get("/api/v1/forecasts/score"))["open"] == 0
 
 
+@pytest.mark.thorough
 async def test_a_name_alone_is_one_in_the_namespace_default_whatever_is_asked_about_it() -> None:
     """Also for a pod that is called as what is asked."""
     async with serving() as service:
@@ -71,6 +73,7 @@ async def test_a_name_alone_is_one_in_the_namespace_default_whatever_is_asked_ab
         assert (await service.get("/api/v1/jobs/default/web/why"))["key"] == "default/web"
 
 
+@pytest.mark.thorough
 async def test_what_is_restarted_for_ever_never_ends() -> None:
     """So no start is in sight, and the answer says why; a deadline ends it all the same."""
     async with serving() as service:
