@@ -43,12 +43,22 @@ def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec, app: Appli
     obstacle = admission.quotas.obstacle(*wanted)
     if obstacle is None or app is None or not spec.task_group:
         return obstacle
-    group = [ask for ask in app.asks.values() if ask.spec.task_group == spec.task_group]
-    if spec.placeholder:
-        beside = [ask for ask in group if ask.pending and not ask.spec.placeholder]
-    else:
-        beside = [ask for ask in group if ask.spec.placeholder]
-    return admission.quotas.obstacle(*wanted, beside)
+    return admission.quotas.obstacle(*wanted, _doubled(app, spec))
+
+
+def _doubled(app: Application, spec: AskSpec) -> list[Ask]:
+    """What of its gang does not count beside the ask: what has the place that it takes, or will take its place, and in
+    the other groups as much of what has no node yet as there are placeholders.
+    """
+    groups: dict[str, tuple[list[Ask], list[Ask]]] = {spec.task_group: ([], [])}
+    for ask in app.asks.values():
+        if ask.spec.task_group and (ask.spec.placeholder or ask.node is None):
+            groups.setdefault(ask.spec.task_group, ([], []))[ask.spec.placeholder].append(ask)
+    coming, places = groups.pop(spec.task_group)
+    beside = list(coming if spec.placeholder else places)
+    for coming, places in groups.values():
+        beside += coming[: len(places)]
+    return beside
 
 
 class Trial:

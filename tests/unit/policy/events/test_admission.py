@@ -218,6 +218,23 @@ def test_placeholders_need_no_room_beside_the_work_that_waits_for_them() -> None
     assert isinstance(ask(s, "x", "place", placeholder=True, task_group="g"), reasons.QuotaExceeded)
 
 
+def test_a_gang_of_several_groups_needs_no_room_for_work_beside_its_placeholders() -> None:
+    members = [("driver", "d"), ("worker-1", "w"), ("worker-2", "w")]
+    for placeholders_first in (True, False):
+        s = cluster()
+        limit(s, "exact", "root.a", 3)
+        for placeholder in (placeholders_first, not placeholders_first):
+            for key, group in members:
+                name = f"{key}-place" if placeholder else key
+                assert ask(s, "x", name, placeholder=placeholder, task_group=group) is None
+        assert used(s, "exact") == 6
+        for group, placeholder in (("d", False), ("d", True), ("w", False), ("w", True), ("other", False)):
+            more = ask(s, "x", f"more-{group}-{placeholder}", placeholder=placeholder, task_group=group)
+            assert isinstance(more, reasons.QuotaExceeded)
+            assert more.used == {"vcore": 3}
+        check_books(s)
+
+
 def test_work_that_is_moved_counts_where_it_is() -> None:
     """Even above the quota there."""
     s = cluster()
