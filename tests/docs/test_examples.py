@@ -18,6 +18,7 @@ NOT_RECORDED = {
     "gangs-hold-each-other": "YuniKorn lets both wait until their time is over",
     "preemption-by-priority": "a rule that YuniKorn does not know",
     "quota-cancelled": "takes more than an hour; quota_preemption.jsonl has recordings with shorter delays",
+    "template-properties": "by priority, a rule that YuniKorn does not know",
     "quota-enforced": "takes a quarter of an hour; quota_preemption.jsonl has recordings with shorter delays",
 }
 """Examples without a recording, and why."""
