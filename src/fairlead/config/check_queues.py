@@ -20,6 +20,7 @@ from fairlead.core.model.properties import (
     JOB_TIME_MAX,
     KNOWN,
     RESOURCE_GROUP,
+    SORT_PRIORITY,
     unreadable,
 )
 from fairlead.core.model.quantities import format_quantity
@@ -96,6 +97,16 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                     f"{key[:60]} is no property that is acted on; it is kept and inherited"
                     f"{found.did_you_mean(key, KNOWN)}",
                 )
+
+
+def warn_ignored(found: Findings, queue: PlacedQueue) -> None:
+    """Warns of what a queue says that means nothing where rank decides (`preemption.rule` is `priority` or `both`)."""
+    if KNOWN[SORT_PRIORITY].read(queue.spec.properties.get(SORT_PRIORITY, "")) is False:
+        found.warn(
+            child_path(f"{queue.path}.properties", SORT_PRIORITY),
+            f"{SORT_PRIORITY}: disabled means something with preemption.rule guarantee only: by the other rules the "
+            "higher priority goes first, or it would have what went before it stopped",
+        )
 
 
 _DEFAULTS = {JOB_TIME_DEFAULT: JOB_TIME_MAX, JOB_MEMORY_DEFAULT: JOB_MEMORY_MAX}

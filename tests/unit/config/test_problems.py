@@ -50,6 +50,23 @@ def test_a_problem_reads_as_one_line_with_its_place() -> None:
     )
 
 
+def test_what_counts_by_guarantee_alone_is_said_to_mean_nothing_by_rank() -> None:
+    text = """
+partitions:
+  - name: default
+    preemption: {{rule: {rule}}}
+    queues:
+      - name: root
+        properties: {{application.sort.priority: Disabled}}
+        queues: [{{name: a, properties: {{application.sort.priority: enabled}}}}]
+"""
+    assert not check_text(text.format(rule="guarantee"))
+    for rule in ("priority", "both"):
+        (problem,) = check_text(text.format(rule=rule))
+        assert (problem.line, problem.severity) == (7, WARNING)
+        assert "means something with preemption.rule guarantee only" in problem.message
+
+
 def test_a_warning_says_so() -> None:
     """Its line has the word, and the file loads."""
     text = "partitions: [{queues: [{name: root, properties: {priority.offset: abc}}]}]"

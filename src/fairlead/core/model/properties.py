@@ -18,6 +18,7 @@ from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity
 from fairlead.core.model.resources import INT64_MAX
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN
 
+SORT_PRIORITY = "application.sort.priority"
 PRIORITY_POLICY = "priority.policy"
 PRIORITY_OFFSET = "priority.offset"
 PREEMPTION_POLICY = "preemption.policy"
@@ -133,9 +134,7 @@ class QueueProperties:
 
     sort_policy: str = _read("application.sort.policy", how=_SORT, default="fifo", leaf=True)
     """Order of the applications of a leaf, `fifo` or `fair`; the children of a parent are always `fair`."""
-    priority_sorting: bool = _read(
-        "application.sort.priority", how=_words({"enabled": True, "disabled": False}), default=True
-    )
+    priority_sorting: bool = _read(SORT_PRIORITY, how=_words({"enabled": True, "disabled": False}), default=True)
     """Whether priority comes first in that order."""
     priority_fence: bool = _read(PRIORITY_POLICY, how=_words({"default": False, "fence": True}), default=False)
     """Upwards the queue reports only its offset, whatever waits inside."""
