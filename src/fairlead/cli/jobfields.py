@@ -263,8 +263,10 @@ def exit_text(job: Job | JobDetails) -> str:
 
 
 def elapsed_ms(job: Job, now_ms: int) -> int:
-    """How long it has run, or waited if it never ran."""
-    return (job.ended_at_ms or now_ms) - (job.started_at_ms or job.submitted_at_ms)
+    """How long it has run, what it stood still not counted, or waited if it never ran."""
+    until_ms = job.suspended_at_ms or job.ended_at_ms or now_ms
+    # It may have been told to stand still before it began.
+    return max(until_ms - (job.started_at_ms or job.submitted_at_ms) - job.suspended_ms, 0)
 
 
 def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.cli.filters import LIVE_STATES, is_within
 from fairlead.cli.follow import how_it_ended
+from fairlead.cli.jobfields import elapsed_ms
 from fairlead.cli.render import amounts, duration, plain
 from fairlead.client.errors import ClientError, Refused
 from fairlead.client.sync import Client
@@ -154,8 +155,7 @@ def what_happened(row: Job) -> str:
         return "told to stop"
     if state == "suspended":
         return row.reason.sentence if row.reason else "suspended"
-    started, ended = row.started_at_ms, row.ended_at_ms
-    ran = f" after {duration(ended - started)}" if started and ended else ""
+    ran = f" after {duration(elapsed_ms(row, row.ended_at_ms))}" if row.started_at_ms and row.ended_at_ms else ""
     status = f" with exit status {row.exit_code}" if state == "failed" and row.exit_code is not None else ""
     told = how_it_ended(row)
     return f"{state}{ran}{status}" + (f": {told}" if told else "")

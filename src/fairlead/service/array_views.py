@@ -46,6 +46,8 @@ def row(jobs: Jobs, scheduler: Scheduler, key: str, meant: Meant) -> wire.Job:
         exit_code=None,
         started_at_ms=min(began, default=None),
         ended_at_ms=max(job.ended_at_ms or 0 for job in meant) if is_over else None,
+        suspended_at_ms=None,
+        suspended_ms=0,
         parts=counts(scheduler, array, meant),
     )
 

@@ -56,10 +56,12 @@ def _row(job: Job, scheduler: Scheduler) -> dict[str, Any]:
         "state": job.state.value,
         "node": job.node,
         "exit_code": job.exit_code,
+        "suspended_ms": job.suspended_ms,
         "reason": job_reason(job, scheduler),
         "submitted_at_ms": job.submitted_at_ms,
         "started_at_ms": job.started_at_ms,
         "ended_at_ms": job.ended_at_ms,
+        "suspended_at_ms": job.suspended_at_ms if job.suspended_by else None,
         "resources": with_cpu(job.spec.resources.as_dict()),
     }
 

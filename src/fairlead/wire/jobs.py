@@ -190,6 +190,8 @@ class Job(Shape, frozen=True, kw_only=True):
     ended_at_ms: int | None
     resources: Amounts
     parts: Annotated[arrays.Parts | None, said("Of an array; its state is that of its liveliest part.")] = None
+    suspended_at_ms: Annotated[int | None, said("Since when it stands still, or did when it was told to stop.")] = None
+    suspended_ms: Annotated[int, said("For how long it stood still before, since it started.")] = 0
 
 
 class SubmittedJob(Job, frozen=True, kw_only=True):

@@ -82,3 +82,11 @@ def test_an_interval_lists_again_until_ctrl_c(three: Any, run: Run, monkeypatch:
     assert result.stdout.splitlines()[1:4] == ["9", "1", "10"] == result.stdout.splitlines()[5:]
     pauses.clear()
     assert run("ls", "-i", "7", "-o", "name").stdout.split() == ["1", "9", "10"] * 2
+
+
+def test_the_time_that_a_job_stood_still_is_not_counted(service: Any, run: Run) -> None:
+    """Neither what is over nor what goes on."""
+    service.add("1", "suspended", started_at_ms=2000, suspended_at_ms=62_000)
+    service.add("2", "succeeded", started_at_ms=2000, ended_at_ms=122_000, suspended_ms=90_000)
+    service.add("3", "cancelled", started_at_ms=2000, ended_at_ms=999_000, suspended_at_ms=32_000, suspended_ms=10_000)
+    assert dict(listed(run, "--all", "--columns", "key,time", "--no-header")) == {"1": "1m", "2": "30s", "3": "20s"}

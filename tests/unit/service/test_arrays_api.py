@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -204,3 +205,17 @@ def test_room_and_priority_are_for_several_parts(served: Any) -> None:
     assert served.call("PATCH", f"/api/v1/jobs/{key}.2-3", {"priority": 4}).status == 200
     assert [served.show(f"{key}.{part}")["priority"] for part in (1, 2, 3)] == [0, 4, 4]
     order(served, key, "cancel")
+
+
+def test_when_a_job_stands_still_is_said_of_itself(served: Any) -> None:
+    """And for how long it did before; of an array nothing is said, since its parts differ."""
+    key = sleeping(served, "1-2")
+    order(served, f"{key}.1", "suspend")
+    shown = served.show(f"{key}.1")
+    assert shown["suspended_at_ms"] >= shown["submitted_at_ms"]
+    assert shown["suspended_ms"] == 0
+    assert served.show(key)["suspended_at_ms"] is None
+    time.sleep(0.05)
+    shown = order(served, f"{key}.1", "resume").json
+    assert (shown["suspended_at_ms"], shown["suspended_ms"] >= 50) == (None, True)
+    order(served, key, "cancel", now=True)
