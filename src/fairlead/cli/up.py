@@ -104,7 +104,7 @@ fairlead up --host 0.0.0.0 --tls-cert host.pem --tls-key host.key
     type=click.IntRange(0, 100_000),
     default=10_000,
     metavar="N",
-    help="So many ended jobs stay.",
+    help="So many ended jobs stay; an array with all its parts.",
 )
 @click.option(
     "--keep-journal",

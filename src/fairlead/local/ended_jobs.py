@@ -32,8 +32,15 @@ class EndedJobs:
         return [key for _, (_, _, key) in found if meant(key)]
 
     def beyond(self, most: int) -> list[str]:
-        """Those that are too many; the oldest end first."""
-        return [key for _, (_, _, key) in self._by_end[: max(0, len(self._by_end) - most)]]
+        """Those that are too many; the oldest end first. An array, which goes as a whole, stays with its last part.
+
+        So it does not go because it is large: that would be its end, before anybody has seen what came of it.
+        """
+        end = max(0, len(self._by_end) - most)
+        if 0 < end < len(self._by_end):
+            at_ms, (number, _, _) = self._by_end[end]
+            end = min(end, bisect_left(self._by_end, (at_ms, (number, -1, ""))))
+        return [key for _, (_, _, key) in self._by_end[:end]]
 
     def remove(self, keys: list[str]) -> None:
         """They have left the book."""

@@ -44,7 +44,7 @@ class Retention:
     jobs_ms: int = 30 * DAY_MS
     """Jobs that ended longer ago leave the book, with their output."""
     jobs: int = 10_000
-    """So many ended jobs stay at most."""
+    """So many ended jobs stay at most, and all parts of an array of which one is among them."""
     journal_ms: int = 30 * DAY_MS
     journal_bytes: int = 192 * 2**20
     """The older records go while the database is larger than that, without what is free in it."""
@@ -71,7 +71,7 @@ async def keep(place: MachinePlace, retention: Retention) -> None:
 def forget_old_jobs(turn: Turn, jobs: Jobs, retention: Retention) -> None:
     """Enter that what has to go leaves the book, if anything has to."""
     before_ms = turn.now_ms - retention.jobs_ms
-    if len(jobs.ended) > retention.jobs or jobs.cleanable(before_ms, None):
+    if jobs.ended.beyond(retention.jobs) or jobs.cleanable(before_ms, None):
         turn.note(JobsCleaned(before_ms=before_ms, most=retention.jobs))
 
 

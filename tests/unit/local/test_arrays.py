@@ -267,7 +267,7 @@ def test_what_was_broken_off_is_over_with_what_came(service: Service) -> None:
 
 
 def test_it_leaves_the_book_as_a_whole(service: Service) -> None:
-    """When all of it has ended, by the end of its last part."""
+    """When all of it has ended, by the end of its last part. It stays as long as one part does, however many it has."""
     submit(service, "1-2")
     jobs = service.place.jobs
     finish(service, "1.1")
@@ -279,7 +279,13 @@ def test_it_leaves_the_book_as_a_whole(service: Service) -> None:
     assert json.loads(json.dumps(again.dump())) == state
     assert (len(again.ended), list(again.arrays)) == (2, ["1"])
     service.do(lambda turn: turn.note(JobsCleaned(before_ms=0, most=1)))
-    assert (len(jobs), list(jobs.arrays), len(jobs.ended)) == (0, [], 0)
+    assert [job.key for job in jobs] == ["1.1", "1.2"]
+    after = service.submit()
+    service.end(f"{after}-1", exit_code=0)
+    service.do(lambda turn: turn.note(JobsCleaned(before_ms=0, most=2)))
+    assert [job.key for job in jobs] == ["1.1", "1.2", after]
+    service.do(lambda turn: turn.note(JobsCleaned(before_ms=0, most=1)))
+    assert ([job.key for job in jobs], list(jobs.arrays), len(jobs.ended)) == ([after], [], 1)
 
 
 def test_a_restart_knows_arrays(service: Service) -> None:
