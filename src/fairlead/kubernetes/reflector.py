@@ -5,11 +5,11 @@ name, identity and version of each. Invariant: after `Synced` everything told so
 the server had; nothing that was deleted while nobody watched is forgotten.
 
 The rules it follows: 1. the whole state comes by pages, which a server gives in half the time of a watch with initial
-events; 2. a line is decoded by its type first; 3. nothing of a line is kept, and an object that cannot be read keeps no
-other one from being told; 4. a version that is too old, said by
-status or in a line, and a watch that closes at once without a word, mean: list again, compare, and tell what is
-missing; 5. a watch is given up when the server was silent for longer than it said it would be; 6. after every failure
-it waits, longer each time and never in step with others.
+events; 2. a line is decoded by its type first; 3. nothing of a line is kept, and an object that cannot be read keeps
+no other one from being told; 4. a version that is too old, said by status or in a line, and a watch that closes at
+once without a word, mean: list again, compare, and tell what is missing; 5. a watch is given up when the server was
+silent for longer than it said it would be; 6. after every failure it waits, longer each time, never in step with
+others, and at least for as long as the server asks.
 """
 
 from __future__ import annotations
@@ -133,15 +133,16 @@ class Reflector:
                 self._version = None
                 await self._wait(str(e))
             except (api.ApiError, api.Unreachable, msgspec.MsgspecError) as e:
-                await self._wait(str(e) or type(e).__name__)
+                after = e.retry_after_s if isinstance(e, api.ApiError) else None
+                await self._wait(str(e) or type(e).__name__, after or 0.0)
 
-    async def _wait(self, why: str) -> None:
+    async def _wait(self, why: str, least: float = 0.0) -> None:
         self.failures += 1
         first, longest = WAIT_S
         most = min(longest, first * 2 ** min(self.failures - 1, 10))
         if self.failures in (1, 5) or self.failures % 20 == 0:
             log.warning("%s: %s (failure %d)", self.kind.plural, why, self.failures)
-        await asyncio.sleep(most * self._chance.uniform(0.5, 1.0))
+        await asyncio.sleep(max(most * self._chance.uniform(0.5, 1.0), least))
 
     # -- the whole state ------------------------------------------------------------------------------------------
 

@@ -159,6 +159,23 @@ def test_a_sick_server_is_not_hammered() -> None:
     assert server.requests < 60
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_asks_to_be_left_alone_is_left_alone(status: int) -> None:
+    """It has too much to do, or will be there again, and says for how long."""
+
+    class Busy(Faults):
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=status, retry_after=100)
+
+    server = FakeServer(Busy())
+
+    async def script(server: FakeServer, watcher: Reflector) -> None:
+        await asyncio.sleep(250)
+
+    told(server, script)
+    assert server.requests == 3
+
+
 def test_permanent_too_old_is_not_hammered() -> None:
     """A server that calls every version too old is asked ever more rarely, too."""
 
