@@ -302,7 +302,8 @@ def _options(name: str) -> list[str]:
         (
             "fairlead",
             ["create pods/binding", "patch pods/status", "delete pods", "create events.events.k8s.io", "list nodes",
-             "list storageclasses", "watch csinodes", "patch persistentvolumeclaims", "patch persistentvolumes"],
+             "list storageclasses", "watch csinodes", "patch persistentvolumeclaims", "patch persistentvolumes",
+             "list limitranges", "watch runtimeclasses"],
             ["get secrets", "patch pods", "update pods", "patch nodes", "update nodes", "delete nodes",
              "list configmaps", "create pods/exec", "create pods/eviction", "delete namespaces",
              "update priorityclasses", "list secrets", "delete leases", "impersonate users",

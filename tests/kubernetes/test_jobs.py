@@ -121,3 +121,27 @@ def test_a_pod_group_starts_together(cluster: Cluster, pod_groups: None, version
     assert not cluster.places()
     cluster.nodes(2, cpu="2")
     cluster.until_placed("a", "b", "c")
+
+
+def test_what_the_server_adds_to_pods_is_room_that_is_kept(jobs: Cluster) -> None:
+    """A request by a limit range, as the server completes that itself, and the overhead of a runtime class."""
+    usual = {
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "usual", "namespace": "default"},
+        "spec": {"limits": [{"type": "Container", "default": {"cpu": "2"}}]},
+    }  # fmt: skip
+    box = {
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "box"}, "handler": "box",
+        "overhead": {"podFixed": {"cpu": "1"}},
+    }  # fmt: skip
+    made = job("train", 2, "1")
+    made["spec"]["template"]["spec"] |= {"runtimeClassName": "box"}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
+    jobs.nodes(2, cpu="2")
+    jobs.apply(usual, box, made)
+    try:
+        running = jobs.schedule()
+        jobs.until(lambda: "needs cpu 3" in jobs.fairlead(running, "why", "job/train"), "why it waits")
+        jobs.nodes(4, cpu="3")
+        jobs.until(lambda: len(pods_of(jobs, "train")) == 2, "both of its pods")
+    finally:
+        jobs.plane.kubectl("delete", "limitrange/usual", "runtimeclass/box")

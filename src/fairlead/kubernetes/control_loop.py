@@ -110,7 +110,7 @@ log = logging.getLogger("fairlead.kubernetes")
 
 WATCHED = (
     kinds.CSI_NODES, kinds.NODES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES, kinds.BUDGETS, kinds.STORAGE_CLASSES,
-    kinds.VOLUMES, kinds.CLAIMS, *device_binder.WATCHED,
+    kinds.VOLUMES, kinds.CLAIMS, *device_binder.WATCHED, kinds.LIMIT_RANGES, kinds.RUNTIME_CLASSES,
     kinds.JOBS, kinds.JOB_SETS, kinds.POD_GROUPS, kinds.VOLCANO_GROUPS, kinds.PODS,
 )  # fmt: skip
 DISCOVER_S = 30.0

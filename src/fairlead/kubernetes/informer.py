@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, ApplicationSpec, AskSpec
-from fairlead.kubernetes import kinds
+from fairlead.kubernetes import kinds, workloads
 from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.devices import device_binder
@@ -30,7 +30,6 @@ from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.pods import Standing, application_of, standing
 from fairlead.kubernetes.volume_binder import VolumeBinder
-from fairlead.kubernetes.workloads import KINDS, Workloads
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -57,7 +56,7 @@ class Informer:
         self.reader = PodReader(self)
         self.gangs = Gangs()
         self.placeholders = Placeholders(self)
-        self.workloads = Workloads(self)
+        self.workloads = workloads.Workloads(self)
         self.acts: list[Act] = []
         """What is to be done, in order; whoever carries it out takes it away."""
         self.news: list[News] = []
@@ -85,7 +84,7 @@ class Informer:
             yield from self.volume_binder.take(change)
         elif change.kind in device_binder.WATCHED:
             yield from self.devices.take(change)
-        elif change.kind in KINDS:
+        elif change.kind in workloads.WATCHED:
             yield from self.workloads.take(change)
         else:
             yield from self.around.take(change)

@@ -5,7 +5,7 @@ Decides how they are read and what is left out. Never interprets a field; the in
 
 from __future__ import annotations
 
-from fairlead.kubernetes.objects import Condition, Metadata, Part, PodSpec, Text, Thing
+from fairlead.kubernetes.objects import Amounts, Condition, Labels, Metadata, Part, PodSpec, Text, Thing, Toleration
 
 
 class PodTemplate(Part, frozen=True):
@@ -97,3 +97,43 @@ class PodGroup(Thing, frozen=True):
     """Pods that start together, as the scheduler-plugins and Volcano declare them."""
 
     spec: PodGroupSpec = PodGroupSpec()
+
+
+class LimitRangeItem(Part, frozen=True):
+    """What containers, or others, of a namespace get that say nothing."""
+
+    type: str = ""
+    default_request: Amounts = None
+    """The server has filled in here what follows from its other fields."""
+
+
+class LimitRangeSpec(Part, frozen=True):
+    """All that a limit range says."""
+
+    limits: list[LimitRangeItem] | None = None
+
+
+class LimitRange(Thing, frozen=True):
+    """What pods of a namespace get that say nothing."""
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class Overhead(Part, frozen=True):
+    """What a pod needs beside its containers."""
+
+    pod_fixed: Amounts = None
+
+
+class RuntimeScheduling(Part, frozen=True):
+    """Where pods of a runtime may run."""
+
+    node_selector: Labels = None
+    tolerations: list[Toleration] | None = None
+
+
+class RuntimeClass(Thing, frozen=True):
+    """How pods are run, and what that costs."""
+
+    overhead: Overhead | None = None
+    scheduling: RuntimeScheduling | None = None

@@ -69,6 +69,8 @@ RESOURCE_CLAIMS = Kind(
 LEASES = Kind(Lease, "Lease", "coordination.k8s.io/v1", "leases", True)
 EVENTS = Kind(objects.Thing, "Event", "events.k8s.io/v1", "events", True)
 JOBS = Kind(job_objects.Job, "Job", "batch/v1", "jobs", True)
+LIMIT_RANGES = Kind(job_objects.LimitRange, "LimitRange", "v1", "limitranges", True)
+RUNTIME_CLASSES = Kind(job_objects.RuntimeClass, "RuntimeClass", "node.k8s.io/v1", "runtimeclasses", False)
 JOB_SETS = Kind(job_objects.JobSet, "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", True, optional=True)
 POD_GROUPS = Kind(job_objects.PodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", "podgroups", True, optional=True)
 VOLCANO_GROUPS = Kind(

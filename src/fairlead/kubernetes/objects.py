@@ -246,6 +246,7 @@ class PodSpec(Part, frozen=True):
     host_network: bool | None = None
     host_users: bool | None = None
     restart_policy: Text = None
+    runtime_class_name: Text = None
     volumes: list[PodVolume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     scheduling_group: Labels = None

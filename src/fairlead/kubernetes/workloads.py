@@ -17,6 +17,7 @@ from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import Cause, Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, ObjectName, Record, Suspend, preempted
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import Pod
@@ -27,11 +28,8 @@ from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.workloads import (
     JOB_SET_NAME,
     WorkloadSpec,
-    application_spec,
-    asks_of,
     limit_ms_of,
     part_of,
-    priority_of,
     workload_of,
 )
 from fairlead.kubernetes.workload_phase import Phase, Workload
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
 
 KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
+WATCHED = (*KINDS, *job_templates.WATCHED)
 GROUP_WAITS = "group-waits"
 """The code of a pod whose pod group is not complete."""
 
@@ -54,6 +53,7 @@ class Workloads:
 
     def __init__(self, informer: Informer) -> None:
         self._informer = informer
+        self._templates = job_templates.JobTemplates(informer)
         self.by_uid: dict[str, Workload] = {}
         self._by_name: dict[tuple[Kind, str, str], Workload] = {}
         self._by_application: dict[str, Workload] = {}
@@ -64,7 +64,10 @@ class Workloads:
 
     def take(self, change: Change) -> Iterator[Event]:
         """The events that follow from a change of a job or pod group."""
-        if isinstance(change, Deleted):
+        if change.kind in job_templates.WATCHED:
+            self._templates.take(change)
+            yield from self.reclassed()
+        elif isinstance(change, Deleted):
             yield from self._end(self.by_uid.get(change.uid))
         elif isinstance(change, Changed):
             spec = workload_of(change.object, change.kind, self._informer.scheduler_name)
@@ -148,11 +151,9 @@ class Workloads:
         elif spec.flaw:
             informer.acts.append(Record(spec.name, "NotAdmitted", spec.flaw, warning=True))
         elif spec.pod_sets and not members:
-            around = informer.around
-            notes = around.namespace_notes(spec.name.namespace)
             try:
-                application = application_spec(spec, spec.pod_sets[0].template, notes)
-                asks = list(asks_of(spec, around.namespaces_of, around.classes, self._informer.images))
+                application = self._templates.application(spec)
+                asks = [ask for ask, count in self._templates.asks(spec) for _ in range(count)]
             except UNREADABLE as e:
                 informer.acts.append(Record(spec.name, "NotAdmitted", str(e), warning=True))
                 return
@@ -298,12 +299,9 @@ class Workloads:
         yield from self._drop(known)
 
     def reclassed(self) -> Iterator[Event]:
-        """Priority classes are others than before: what waits with another priority than it has now does so anew."""
-        classes = self._informer.around.classes
+        """What completes templates is other than before: jobs that wait with what it made of them do so anew."""
         for known in [each for each in self.by_uid.values() if each.stand_ins and not each.begun]:
-            now = {pods.name: priority_of(pods.template, classes) for pods in known.spec.pod_sets}
-            asks = [stand_in.spec for stand_in in known.stand_ins.values()]
-            if any(now.get(ask.task_group, ask.priority) != ask.priority for ask in asks):
+            if self._templates.differ(known):
                 yield from self._drop(known)
                 yield from self._consider(known)
 

@@ -6,19 +6,18 @@ belongs. Never decides when one starts. Invariant: a job without our label is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import ObjectName
-from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, PodGroup
+from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
-from fairlead.kubernetes.objects import Condition, Metadata, Pod, PriorityClass
+from fairlead.kubernetes.objects import Condition, Container, Metadata, Needs, Pod, PriorityClass
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.constraints import NamespacesOf
-from fairlead.kubernetes.translate.pods import application_of, ask_of
+from fairlead.kubernetes.translate.pods import application_of
 
 QUEUE = "fairlead.io/queue"
 """On a job: it is started as a whole, in this queue."""
@@ -124,17 +123,6 @@ def application_spec(spec: WorkloadSpec, pod: Pod, namespace_notes: Mapping[str,
     return replace(application, id=spec.application, queue=spec.queue or application.queue)
 
 
-def asks_of(
-    spec: WorkloadSpec, namespaces_of: NamespacesOf, classes: Mapping[str, PriorityClass], images: bool = False
-) -> Iterator[AskSpec]:
-    """One ask for each pod of a job that must have room, without a key. Raises what `ask_of` does."""
-    for pods in spec.pod_sets:
-        ask = ask_of(_resolved(pods.template, classes), namespaces_of, classes, images)
-        ask = replace(ask, priority_resolved=True, task_group=pods.name)
-        for _ in range(pods.count):
-            yield ask
-
-
 def _queue(meta: Metadata) -> str:
     return (meta.labels or {}).get(QUEUE) or (meta.annotations or {}).get(QUEUE, "")
 
@@ -186,12 +174,7 @@ def _template(meta: Metadata, spec: JobSpec) -> Pod:
     return Pod(metadata=made, spec=msgspec.structs.replace(spec.template.spec, active_deadline_seconds=within))
 
 
-def priority_of(template: Pod, classes: Mapping[str, PriorityClass]) -> int:
-    """The priority of pods like this template."""
-    return _resolved(template, classes).spec.priority or 0
-
-
-def _resolved(template: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
+def with_class(template: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
     """With what its priority class, or else the global default, says, as the API server writes it on its pods."""
     spec = template.spec
     found = classes.get(spec.priority_class_name or "")
@@ -206,6 +189,41 @@ def _resolved(template: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
         preemption_policy=spec.preemption_policy or found.preemption_policy,
     )
     return msgspec.structs.replace(template, spec=resolved)
+
+
+def with_runtime(template: Pod, runtime: RuntimeClass | None) -> Pod:
+    """With what its runtime class adds: overhead, a node selector and tolerations."""
+    if runtime is None:
+        return template
+    spec, where = template.spec, runtime.scheduling or RuntimeScheduling()
+    completed = msgspec.structs.replace(
+        spec,
+        overhead=runtime.overhead.pod_fixed if runtime.overhead is not None else spec.overhead,
+        node_selector={**(spec.node_selector or {}), **(where.node_selector or {})},
+        tolerations=[*(spec.tolerations or ()), *(where.tolerations or ())],
+    )
+    return msgspec.structs.replace(template, spec=completed)
+
+
+def with_limits(template: Pod, ranges: Iterable[LimitRange]) -> Pod:
+    """With the requests of containers that limit ranges of the namespace set where a container says nothing."""
+    items = (item for found in ranges for item in found.spec.limits or () if item.type == "Container")
+    defaults: dict[str, str | int | float] = {}
+    for item in items:
+        defaults = {**(item.default_request or {}), **defaults}
+    if not defaults:
+        return template
+
+    def completed(container: Container) -> Container:
+        own = container.resources or Needs()
+        requests = {**defaults, **(own.limits or {}), **(own.requests or {})}
+        return msgspec.structs.replace(container, resources=Needs(requests=requests, limits=own.limits))
+
+    spec = template.spec
+    containers, first = ([completed(c) for c in some or ()] for some in (spec.containers, spec.init_containers))
+    return msgspec.structs.replace(
+        template, spec=msgspec.structs.replace(spec, containers=containers, init_containers=first)
+    )
 
 
 def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name: str) -> str:

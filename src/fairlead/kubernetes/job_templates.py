@@ -1,0 +1,79 @@
+"""Job templates: what pods ask for that a job will have, as the API server will complete them.
+
+Decides what limit ranges, runtime classes and priority classes add to a template. Never decides when a job starts.
+Invariant: what is read depends on what is known now; whoever changes that asks again whether it `differs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.kubernetes.kinds import LIMIT_RANGES, RUNTIME_CLASSES, Kind
+from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.pod_reader import UNREADABLE
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate.pods import ask_of
+from fairlead.kubernetes.translate.workloads import (
+    WorkloadSpec,
+    application_spec,
+    with_class,
+    with_limits,
+    with_runtime,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead.core.model.specs import ApplicationSpec, AskSpec
+    from fairlead.kubernetes.informer import Informer
+    from fairlead.kubernetes.workload_phase import Workload
+
+WATCHED = (LIMIT_RANGES, RUNTIME_CLASSES)
+
+
+class JobTemplates:
+    """Reads the templates of one informer's jobs."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+        self._known: dict[Kind, dict[tuple[str, str], Any]] = {kind: {} for kind in WATCHED}
+        """By namespace and name."""
+
+    def take(self, change: Change) -> None:
+        """A limit range or runtime class has changed."""
+        if isinstance(change, Changed):
+            meta = change.object.metadata
+            self._known[change.kind][meta.namespace or "", meta.name] = change.object
+        elif isinstance(change, Deleted):
+            self._known[change.kind].pop((change.namespace, change.name), None)
+
+    def application(self, spec: WorkloadSpec) -> ApplicationSpec:
+        """The application of a job. Raises `UNREADABLE`."""
+        notes = self._informer.around.namespace_notes(spec.name.namespace)
+        return application_spec(spec, spec.pod_sets[0].template, notes)
+
+    def asks(self, spec: WorkloadSpec) -> Iterator[tuple[AskSpec, int]]:
+        """What each pod of a job will ask for, without a key, and how many such pods it has. Raises `UNREADABLE`."""
+        around, images = self._informer.around, self._informer.images
+        for pods in spec.pod_sets:
+            ask = ask_of(self._completed(pods.template), around.namespaces_of, around.classes, images)
+            yield replace(ask, application=spec.application, priority_resolved=True, task_group=pods.name), pods.count
+
+    def _completed(self, template: Pod) -> Pod:
+        ranges, runtimes = (self._known[kind] for kind in WATCHED)
+        inside = [found for (space, _), found in sorted(ranges.items()) if space == template.metadata.namespace]
+        runtime = runtimes.get(("", template.spec.runtime_class_name or ""))
+        return with_limits(with_runtime(with_class(template, self._informer.around.classes), runtime), inside)
+
+    def differ(self, known: Workload) -> bool:
+        """Whether the pods of a job, whose room is reserved, would ask for something else by now."""
+        reserved = {each.spec.task_group: each.spec for each in known.stand_ins.values()}
+        try:
+            now = [ask for ask, _ in self.asks(known.spec)]
+        except UNREADABLE:
+            return True
+        return any(
+            replace(ask, key=old.key, placeholder=old.placeholder) != old
+            for ask, old in ((ask, reserved.get(ask.task_group, ask)) for ask in now)
+        )

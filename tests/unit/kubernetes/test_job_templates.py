@@ -1,0 +1,101 @@
+"""What the API server will add to the pods of a job counts while its room is reserved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from driven_jobs import QUEUES, Jobs, suspensions, template
+
+from fairlead.kubernetes.kinds import JOBS, LIMIT_RANGES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
+from fairlead.kubernetes.reflector import Deleted
+
+
+def job(cluster: Jobs, needs: dict[str, Any] | None = None, **spec: Any) -> None:
+    """One pod, of one container that starts and one that runs."""
+    made = template("1")
+    for container in (runs := {"name": "c"}, starts := {"name": "i"}):
+        container["resources"] = needs or {}
+    made["spec"] |= {"containers": [runs], "initContainers": [starts], **spec}
+    meta = {"name": "train", "namespace": "default", "uid": "j-train", "labels": {"fairlead.io/queue": "root.default"}}
+    cluster.put(JOBS, {"metadata": meta, "spec": {"suspend": True, "parallelism": 1, "template": made}})
+
+
+def limit_range(cluster: Jobs, cpu: str, namespace: str = "default", of: str = "Container") -> None:
+    meta = {"name": "usual", "namespace": namespace, "uid": "l"}
+    limits = [{"type": of, "default": {"cpu": "9"}, "defaultRequest": {"cpu": cpu}}]
+    cluster.put(LIMIT_RANGES, {"metadata": meta, "spec": {"limits": limits}})
+
+
+def needed(cluster: Jobs) -> int:
+    (ask,) = (a for app in cluster.driver.scheduler.cluster.partitions["default"].applications.values()
+              for a in app.asks.values())  # fmt: skip
+    return ask.spec.resources.as_dict().get("vcore", 0)
+
+
+@pytest.mark.parametrize(
+    ("needs", "vcore"),
+    [
+        ({}, 3_000),
+        ({"requests": {"memory": "1Gi"}}, 3_000),
+        ({"requests": {"cpu": "1"}}, 1_000),
+        ({"limits": {"cpu": "2"}}, 2_000),
+        ({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}, 1_000),
+    ],
+)
+def test_containers_that_say_nothing_get_what_the_namespace_says(needs: dict[str, Any], vcore: int) -> None:
+    """A container's own limit is its request before that."""
+    cluster = Jobs(QUEUES)
+    limit_range(cluster, "3")
+    limit_range(cluster, "7", namespace="other")
+    job(cluster, needs)
+    assert needed(cluster) == vcore
+
+
+def test_a_limit_range_of_whole_pods_or_claims_adds_nothing() -> None:
+    cluster = Jobs(QUEUES)
+    limit_range(cluster, "3", of="Pod")
+    job(cluster)
+    assert needed(cluster) == 0
+
+
+def test_what_a_runtime_costs_and_where_it_is_counts() -> None:
+    """Only a node with that runtime will do, which others are kept away from by a taint."""
+    cluster = Jobs(QUEUES)
+    room = {"allocatable": {"cpu": "2", "pods": "9"}}
+    taints = [{"key": "sandbox", "effect": "NoSchedule"}]
+    meta = {"name": "boxed", "uid": "u-boxed", "labels": {"runtime": "sandbox"}}
+    cluster.put(NODES, {"metadata": meta, "spec": {"taints": taints}, "status": room})
+    scheduling = {"nodeSelector": {"runtime": "sandbox"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]}
+    overhead = {"podFixed": {"cpu": "500m"}}
+    cluster.put(RUNTIME_CLASSES, {"metadata": {"name": "box"}, "overhead": overhead, "scheduling": scheduling})
+    cluster.node("plain", "8")
+    job(cluster, {"requests": {"cpu": "1"}}, runtimeClassName="box")
+    assert suspensions(cluster.acts()) == {"train": False}
+    assert (cluster.used("boxed"), cluster.used("plain")) == (1_500, 0)
+
+
+def test_what_changes_while_a_job_waits_counts_from_then_on() -> None:
+    """Both are watched apart from jobs, and people correct them."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    limit_range(cluster, "5")
+    job(cluster, runtimeClassName="box")
+    assert suspensions(cluster.acts()) == {}
+    limit_range(cluster, "4")
+    cluster.put(RUNTIME_CLASSES, {"metadata": {"name": "box"}, "overhead": {"podFixed": {"cpu": "1"}}})
+    assert suspensions(cluster.acts()) == {}
+    assert needed(cluster) == 5_000
+    cluster.driver.take(Deleted(RUNTIME_CLASSES, "", "box", "r"), cluster.now)
+    assert needed(cluster) == 4_000
+    assert suspensions(cluster.acts()) == {"train": False}
+
+
+def test_what_changes_nothing_leaves_a_job_where_it_stands() -> None:
+    """It does not give back what it has, nor its place in line."""
+    cluster = Jobs(QUEUES)
+    job(cluster, {"requests": {"cpu": "1"}})
+    before = list(cluster.driver.informer.waiting)
+    limit_range(cluster, "4")
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "other", "uid": "o"}, "value": 7})
+    assert list(cluster.driver.informer.waiting) == before
