@@ -54,6 +54,8 @@ MANY = 2_000
 SLOWED, LEAST_PART = 3, 0.3
 PART = 0.1
 """The part of all time that the service spends on forecasts of its own at most."""
+IN_A_TURN = 20
+"""Answers that are put right at a time (a millisecond each): whoever asks the service something waits for no more."""
 PATIENCE_S = 120.0
 """A process that is still at it then is ended."""
 STARTS_KEPT = 100_000
@@ -224,8 +226,10 @@ class Forecaster:
         if asked is not None:
             told: Forecast = await asyncio.to_thread(asked.answer)
             left = [name for name in sorted(told.about) if name in waits and self.card.is_due(name, told.made_ms)]
-            for expected in await asyncio.to_thread(lambda: list(map(told.expected, left))):
+            for number, expected in enumerate(await asyncio.to_thread(lambda: list(map(told.expected, left)))):
                 self.card.promise(told.made_ms, expected)
+                if number % IN_A_TURN == 0:
+                    await asyncio.sleep(0)
             self.score()
         await asyncio.to_thread(self.store, self.card.state())
 
