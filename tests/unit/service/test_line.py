@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from fairlead.insight.forecast import Forecast
+
 
 def test_others_are_in_line_without_their_reasons(served: Any) -> None:
     full = served.submit("/bin/sleep", "60", resources={"cpu": 4}, priority=50)
@@ -33,6 +37,20 @@ def test_others_are_in_line_without_their_reasons(served: Any) -> None:
     expected = served.call("GET", "/api/v1/line/forecast?limit=10&seconds=2", who="alice").json
     assert {each["key"] for each in expected["starts"]} >= {mine, theirs}
     for key in (full, mine, theirs):
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
+
+
+def test_work_to_come_is_expected_as_for_a_single_job(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line was told of starts in a future in which nothing comes."""
+
+    def played(*asked: Any) -> Forecast:
+        return Forecast(len(asked[5]) if len(asked) > 5 else 0, 1, {}, ())
+
+    monkeypatch.setattr("fairlead.service.http.line.played", played)
+    full = served.submit("/bin/sleep", "60", resources={"cpu": 4}, priority=50)
+    waits = served.submit("/bin/true", resources={"cpu": 4})
+    assert served.call("GET", "/api/v1/line/forecast").json["made_ms"] >= 2, "so many came"
+    for key in (waits, full):
         served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
 
 

@@ -113,7 +113,10 @@ async def forecast_line(
         keys = {(moment.partition, each.app.id, each.key): moment.called(each)[0] for each in first}
 
         def question() -> tuple[dict[Name, str], Forecast | None]:
-            return keys, played(scheduler, moment.future(), moment.partition, list(keys), seconds) if keys else None
+            if not keys:
+                return keys, None
+            future, arrivals = moment.future(), moment.arrivals()
+            return keys, played(scheduler, future, moment.partition, list(keys), seconds, arrivals)
 
         return question
 
