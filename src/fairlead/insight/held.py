@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from fairlead.core.model.conditions import NeverRuns, OnHold
 from fairlead.insight.advice import Asker, By, price
 from fairlead.insight.changes import events_of
 from fairlead.insight.levers import Lever, together
@@ -48,6 +49,12 @@ class Held(Trials):
     def _changes(self) -> Iterator[Way]:
         yield from self.each([self._levers()])
         yield from self.in_time()
+
+    @property
+    def comes_by_itself(self) -> bool:
+        """Whether it is in line one day though nobody does anything for it."""
+        held = self.partition.held_asks.get(*self.name[1:])
+        return held is None or not isinstance(held.reason(self.app, self.partition.now_ms), OnHold | NeverRuns)
 
     def in_line(self) -> tuple[Scheduler, tuple[Part, ...]] | None:
         """A copy on which it is in line, and what it took, the least of it; None: nothing of this kind does that."""

@@ -19,7 +19,7 @@ from fairlead.core.model.matching import all_of, matches
 from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
-from fairlead.insight.parts import AFTER, HOLD, acts
+from fairlead.insight.parts import acts
 from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 
@@ -105,19 +105,20 @@ def _of_held(held: Held) -> Ways:
     """What starts an ask that is not in line; where no room is left for it, what would once it is there."""
     by_itself, effort = held.run(), held.effort
     alone = Ways(by_itself, tuple(ranked(held.found)), held.is_complete, effort.spent)
-    entered = held.in_line() if by_itself is None and not held.found else None
-    if entered is None:
+    if by_itself is not None or held.found:
         return alone
+    entered = held.in_line()
+    if entered is None:
+        return replace(alone, is_complete=False)
     copy, enters = entered
     found = ways(copy, held.name, effort, asker=held.asker, fork=held.fork)
     if found.by_itself is not None:  # There was no time to find it out.
         return alone
-    waits_for_others = any(part.text in (HOLD, AFTER) for part in enters)
     return replace(
         found,
         changes=tuple(ranked(held.also(enters, change) for change in found.changes)),
         is_complete=found.is_complete and alone.is_complete,
-        first=Enters(held.by(enters), " and ".join(acts(enters))) if waits_for_others else None,
+        first=None if held.comes_by_itself else Enters(held.by(enters), " and ".join(acts(enters))),
     )
 
 

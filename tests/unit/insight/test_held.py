@@ -6,9 +6,9 @@ import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
 from fairlead.core.model.conditions import Awaited, Conditions, Dependency
-from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, SetConditions, SetPriority
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, RetrySpec
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, SetConditions, SetPriority, SetQuota
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QuotaSpec, RetrySpec
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
 
@@ -78,6 +78,26 @@ def test_what_is_released_where_there_is_no_room_waits_for_it(who: str, by: str)
         f"{by} can release it; it starts when enough of what runs and comes before it has ended.",
         "Sooner: an administrator can release it and add one more node like node-1.",
     ]
+
+
+def test_what_waits_for_other_work_comes_by_itself() -> None:
+    """Unless that can never end as it should."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.submit("first", "root.a")
+    for name, after in (("next", Dependency(application="first")), ("lost", LOST)):
+        lab.submit(name, "root.a", conditions=Conditions(after=(after,)))
+    said = [explain(lab.scheduler, name, name, changes=Effort(), fork=False).advice[0] for name in ("next", "lost")]
+    assert said[0].startswith("Wait: it starts when enough")
+    assert said[1].startswith("You can let it wait for no other work; it starts when enough")
+
+
+def test_of_what_a_quota_keeps_out_of_line_not_everything_is_tried() -> None:
+    lab = Lab(spec(leaf("a")), {GPU: 4})
+    lab.scheduler.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({GPU: 1}))), 0)
+    lab.submit("late", "root.a", conditions=Conditions(held_by="ann"))
+    lab.submit("first", "root.a")
+    found = explain(lab.scheduler, "late", "late", changes=Effort(), fork=False)
+    assert (found.changes, found.changes_complete) == ([], False)
 
 
 def test_what_is_released_first_takes_its_turn_before_those_that_wait_for_theirs() -> None:
