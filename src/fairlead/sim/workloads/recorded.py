@@ -5,8 +5,8 @@ Invariant: each ask that came by itself is one task; further attempts of it are 
 
 A task's run time is that of its last run. What ran when the record ends is taken to end then; what never ran is given
 the median of its user, else of all. What ran or waited already at the beginning comes at the beginning: what ran on its
-node and for the rest of its time. Asks that came for placeholders are a gang. What administrators did meanwhile is not
-repeated. The notes count whatever was not taken as it was.
+node and for the rest of its time. Asks that were changed come as they were in the end. Asks that came for placeholders
+are a gang. What administrators did meanwhile is not repeated. The notes count whatever was not taken as it was.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statistics import median_low
 from fairlead.core.model import events as e
 from fairlead.core.model import specs
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Allocated, Decision, Released, Retried
+from fairlead.core.model.decisions import Allocated, AskChanged, Decision, Released, Retried
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -46,7 +46,7 @@ HELD_MS = 2**62
 """When what is held until somebody says otherwise is in line."""
 ACTS: dict[type[Event], str] = {
     e.SetPriority: "priorities changed",
-    e.ChangeAsk: "asks changed",
+    e.SetAtOnce: "bounds of arrays changed",
     e.MoveApplication: "applications moved",
     e.ReserveAsk: "turns kept or given up",
     e.DrainNode: "nodes drained",
@@ -140,13 +140,18 @@ class Recorder:
             self._event(at_ms, event)
         for d in decisions:
             match d:
-                case Allocated() | Retried() | Released() if d.partition != specs.DEFAULT_PARTITION:
+                case Allocated() | AskChanged() | Retried() | Released() if d.partition != specs.DEFAULT_PARTITION:
                     # There may be work with the same names.
                     continue
                 case Allocated():
                     run = self._now.get((d.application, d.key))
                     if run is not None:
                         run.started_ms, run.node = at_ms, d.node
+                case AskChanged():
+                    # So also of what stands still, whose time limit stands still, too.
+                    run = self._now.get((d.application, d.key))
+                    if run is not None:
+                        run.ask = replace(run.ask, resources=d.resources, time_limit_ms=d.time_limit_ms)
                 case Retried():
                     run = self._now.pop((d.application, d.key), None)
                     if run is not None:

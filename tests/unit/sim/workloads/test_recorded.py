@@ -15,11 +15,13 @@ from fairlead.core.model.events import (
     AddAsks,
     AddNode,
     Cause,
+    ChangeAsk,
     Configure,
     DrainNode,
     Event,
     Release,
     RemoveNode,
+    SetAtOnce,
     SetConditions,
     SetPriority,
     SetPriorityClass,
@@ -185,6 +187,26 @@ def test_what_administrators_did_is_counted() -> None:
         "nodes removed 1, priorities changed 1, priority classes set 1"
     )
     assert past.jobs() == [(0, "one", 5)]
+
+
+def test_what_was_changed_comes_as_it_was_in_the_end() -> None:
+    """What stood still has not reached its time limit, which stood still as well; what waited has its new size."""
+    one, two = Resources({"vcore": 1000}), Resources({"vcore": 2000})
+    past = Past(cores=2).come(0, "one", time_limit_ms=10_000).say(5, ChangeAsk("one", "one", one))
+    past.say(105, ChangeAsk("one", "one", one, 110_000)).come(106, "two").come(107, "wide")
+    past.say(107, ChangeAsk("wide", "wide", two, 20_000)).end(108, "one").end(110, "two").end(120, "wide")
+    workload = recorded(past.moments, "past")
+    tasks = {task.ask.key: task for job in workload.jobs for task in job.tasks}
+    assert (tasks["one"].run_ms, tasks["one"].ask.time_limit_ms) == (108_000, 110_000)
+    assert (tasks["wide"].ask.resources, tasks["wide"].ask.time_limit_ms) == (two, 20_000)
+    assert workload.notes == []
+
+
+def test_that_bounds_of_arrays_were_changed_is_counted() -> None:
+    past = Past().come(0, "one").say(1, SetAtOnce("one", 2)).end(5, "one")
+    assert recorded(past.moments, "past").notes == [
+        "what administrators did is not repeated: bounds of arrays changed 1"
+    ]
 
 
 def test_what_is_held_comes_when_it_is_in_line() -> None:
