@@ -43,19 +43,25 @@ def tune(
         with TemporaryDirectory(prefix="fairlead-") as folder:
             shown = _Shown(err, processes)
             found = Tuning(trial, plan, base, Path(folder), shown.simulate).run()
-        if write and found.best is not None and found.is_sure and not found.broken:
-            Path(write).write_text(found.best.text, encoding="utf-8")
     except Interrupted:
         print("interrupted: nothing is recommended", file=err)
         return INTERRUPTED
     except (OSError, ValueError, TrialFailed) as e:
         print(f"cannot tune: {sentence(e)}", file=err)
         return 2
+    failed = ""
+    if write and found.best is not None and found.is_sure and not found.broken:
+        try:
+            Path(write).write_text(found.best.text, encoding="utf-8")
+        except OSError as e:  # What was found is not lost with the file.
+            failed, write = sentence(e), ""
     if as_json:
         print(msgspec.json.encode(_plain(found, plan)).decode(), file=out)
     else:
         print("\n".join(in_words(found, plan, trial.queues, write)), file=out)
-    return 0
+    if failed:
+        print(f"cannot write it down: {failed}", file=err)
+    return 2 if failed else 0
 
 
 class _Shown:

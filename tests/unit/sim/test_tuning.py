@@ -311,6 +311,10 @@ def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
     assert tune(tried, plan, plain, StringIO(), processes=1, as_json=True) == 0
     found = json.loads(plain.getvalue())
     assert (found["best"], found["is_sure"]) == ({"root.batch max.vcore": "1"}, True)
+    out, err = StringIO(), StringIO()
+    assert tune(tried, plan, out, err, processes=1, write=str(tmp_path / "gone" / "new.yaml")) == 2
+    assert "The change:" in out.getvalue(), "what was found is not lost with the file"
+    assert err.getvalue().splitlines()[-1].startswith("cannot write it down: ")
 
 
 @pytest.mark.thorough
