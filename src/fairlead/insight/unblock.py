@@ -19,7 +19,7 @@ from fairlead.core.model.matching import all_of, matches
 from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
-from fairlead.insight.parts import acts
+from fairlead.insight.parts import AFTER, HOLD, acts
 from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 
@@ -111,6 +111,8 @@ def _of_held(held: Held) -> Ways:
     if entered is None:
         return replace(alone, is_complete=False)
     copy, enters = entered
+    # Its turn, and its time, come by themselves.
+    first = () if held.comes_by_itself else tuple(part for part in enters if part.text in (HOLD, AFTER))
     found = ways(copy, held.name, effort, asker=held.asker, fork=held.fork)
     if found.by_itself is not None:  # There was no time to find it out.
         return alone
@@ -118,7 +120,7 @@ def _of_held(held: Held) -> Ways:
         found,
         changes=tuple(ranked(held.also(enters, change) for change in found.changes)),
         is_complete=found.is_complete and alone.is_complete,
-        first=None if held.comes_by_itself else Enters(held.by(enters), " and ".join(acts(enters))),
+        first=Enters(held.by(first), " and ".join(acts(first))) if first else None,
     )
 
 

@@ -91,6 +91,15 @@ def test_what_waits_for_other_work_comes_by_itself() -> None:
     assert said[1].startswith("You can let it wait for no other work; it starts when enough")
 
 
+def test_the_turn_of_a_part_that_is_on_hold_comes_by_itself_once_it_is_released() -> None:
+    """That more of its array may be at once is asked of nobody."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    array(lab)
+    lab.scheduler.handle(SetConditions("x", "x.3", Conditions(held_by="ann", begin_ms=DAY_MS)), 0)
+    found = explain(lab.scheduler, "x", "x.3", changes=Effort(), fork=False)
+    assert found.advice[0] == "You can release it; it starts when enough of what runs and comes before it has ended."
+
+
 def test_of_what_a_quota_keeps_out_of_line_not_everything_is_tried() -> None:
     lab = Lab(spec(leaf("a")), {GPU: 4})
     lab.scheduler.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({GPU: 1}))), 0)
