@@ -42,10 +42,11 @@ ALICE, BOB = 54_321, 54_322
 
 NAMES = {ALICE: "alice", BOB: "bob", 54_323: "carol"}
 """Accounts that this machine has not, and the service takes it to have."""
+BY_UID = accounts.by_uid
 
 
 def account_of(uid: int) -> accounts.Account:
-    return replace(accounts.by_uid(uid), name=NAMES[uid]) if uid in NAMES else accounts.by_uid(uid)
+    return replace(BY_UID(uid), name=NAMES[uid]) if uid in NAMES else BY_UID(uid)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -171,6 +172,9 @@ def served() -> Iterator[Served]:
     (directory / "queues.yaml").write_text(QUEUES)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory)
+        # Their jobs start as well: they are whom they were submitted by.
+        machine = stack.enter_context(pytest.MonkeyPatch.context())
+        machine.setattr(accounts, "by_uid", account_of)
         options = ServeOptions(
             config=directory / "queues.yaml",
             state_dir=directory / "state",
