@@ -23,6 +23,8 @@ ROW = {
     "submitted_at_ms",
     "started_at_ms",
     "ended_at_ms",
+    "suspended_at_ms",
+    "suspended_ms",
     "resources",
     "parts",
 }
