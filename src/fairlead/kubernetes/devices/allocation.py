@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from fairlead.kubernetes.device_objects import Configuration, DeviceClass, ResourceClaimSpec
 from fairlead.kubernetes.devices.allocator import Given
 from fairlead.kubernetes.devices.inventory import nodes_for
@@ -22,8 +24,11 @@ def allocation_of(
     results = []
     for each in given:
         driver, pool, device = each.device.key
-        admin = {"adminAccess": True} if each.option.admin else {}
-        results.append({"request": each.option.name, "driver": driver, "pool": pool, "device": device, **admin})
+        more: dict[str, Any] = {"adminAccess": True} if each.option.admin else {}
+        if each.option.tolerations:
+            # By these Kubernetes' controller of device taints knows that its pods may stay.
+            more["tolerations"] = msgspec.to_builtins(each.option.tolerations)
+        results.append({"request": each.option.name, "driver": driver, "pool": pool, "device": device, **more})
     config = [*_of_classes(given, classes), *_of_claim(given, spec.devices.config or ())]
     terms = nodes_for(each.device for each in given)
     return {

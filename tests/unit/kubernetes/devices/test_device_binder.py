@@ -172,6 +172,26 @@ def test_the_claim_has_its_device_before_the_pod_is_bound() -> None:
     run_virtually(main())
 
 
+def test_what_a_claim_tolerates_is_written_with_its_devices() -> None:
+    """Else Kubernetes' controller of device taints would delete its pod at once, and whatever is made in its place."""
+    tolerations = [{"key": "worn", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
+
+    async def main() -> None:
+        cluster = Cluster(nodes=1, each=0)
+        worn = device("d0", taints=[{"key": "worn", "effect": "NoExecute"}])
+        cluster.server.put("resourceslices", device_slice("n0", worn))
+        cluster.put(claim("one", request(tolerations=tolerations)))
+        cluster.pod("p", "one")
+        cluster.start()
+        await asyncio.sleep(3)
+        assert cluster.places("p") == ["n0"]
+        (result,) = cluster.status("one")["allocation"]["devices"]["results"]
+        assert result["tolerations"] == tolerations
+        await cluster.kill()
+
+    run_virtually(main())
+
+
 def test_who_finds_no_device_waits_in_line_and_says_so() -> None:
     """Until one is given back, or a slice brings more; the node's other room is no help."""
 
