@@ -155,14 +155,22 @@ class QueueFile:
             await asyncio.sleep(SERVED_S)
 
     async def _watch_objects(self, control_loop: ControlLoop) -> None:
+        there: dict[str, None] = {}
+
         def take(change: Change) -> None:
             if isinstance(change, Changed):
+                there[change.object.metadata.name] = None
                 known = self.objects.get(change.object.metadata.name)
                 self.objects[change.object.metadata.name] = change.object
                 if known is not None and known.spec == change.object.spec:
                     return
             elif isinstance(change, Deleted):
+                there.pop(change.name, None)
                 self.objects.pop(change.name, None)
+            elif gone := [name for name in self.objects if name not in there]:
+                # They went while nobody watched: before the first list, or after a fault.
+                for name in gone:
+                    del self.objects[name]
             else:
                 return
             if self._due is None:

@@ -131,6 +131,30 @@ def test_a_server_that_fails_for_a_moment_does_not_end_what_begins(path: str, fa
     run_virtually(course())
 
 
+def test_an_object_that_goes_while_nobody_watches_is_no_queue_any_more() -> None:
+    """Between what one begins with and the first list, or while what looks after the queues begins anew."""
+
+    async def course() -> None:
+        server, books = FakeServer(), Books()
+        server.extensions.append(QUEUES.group_version)
+        server.put("configmaps", config_map(FILE))
+        for name in ("stays", "team"):
+            server.put("queues", an_object(name))
+        file = QueueFile(Client(server), "fairlead/queues")
+        books.driver = Driver(await file.first())
+        assert books.queues == ["lab", "stays", "team"]
+        server.remove("queues", "team")
+        watching = asyncio.create_task(file.watch(books))  # type: ignore[arg-type]
+        await asyncio.sleep(2)
+        assert list(file.objects) == ["stays"]
+        books.driver.schedule(60_000)
+        assert books.queues == ["lab", "stays"]
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    run_virtually(course())
+
+
 def test_a_file_that_cannot_be_read_for_a_while_is_taken_when_it_can(tmp_path: Path) -> None:
     """That it cannot be read is said, and changes nothing."""
     path = tmp_path / "queues.yaml"
