@@ -9,6 +9,7 @@ import pytest
 from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.core.model.events import Event, RemoveBudget, SetBudget
+from fairlead.kubernetes.acts import EvictPod
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES, POD_GROUPS, PODS
 from fairlead.kubernetes.reflector import Changed, Deleted
@@ -52,6 +53,19 @@ def test_another_schedulers_pod_uses_its_node_also_when_that_has_returned(is_mis
     assert binds(cluster.acts()) == {}
     cluster.gone("theirs")
     assert binds(cluster.acts()) == {"mine": "n1"}
+
+
+def test_what_a_node_starts_by_itself_is_nobodys_victim_whatever_scheduler_it_names() -> None:
+    """A mirror pod that is deleted comes back at once, and what it shows runs on."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("static", "3", node="n1", annotations={"kubernetes.io/config.mirror": "x"})
+    cluster.pod("high", "2", priority=9)
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    assert not [act for act in acts if isinstance(act, EvictPod)]
+    cluster.pod("small", "1")
+    assert binds(cluster.acts()) == {"small": "n1"}
 
 
 def test_another_schedulers_pod_keeps_ours_away() -> None:

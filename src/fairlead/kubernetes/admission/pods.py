@@ -110,8 +110,6 @@ def truth(text: str) -> bool | None:
 
 
 DEFAULT_SCHEDULER = "default-scheduler"
-MIRROR = "kubernetes.io/config.mirror"
-"""Pods that a node made by itself; the API server only shows them."""
 TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "Deployment": ("spec", "template"),
@@ -173,7 +171,7 @@ def _as_pod(part: dict[str, Any] | None) -> Pod | None:
 
 def is_ours(pod: Pod, namespace: str, rules: AdmissionRules, notes: Mapping[str, str]) -> bool:
     """Whether the pod is, or is about to be, scheduled by us."""
-    if MIRROR in (pod.metadata.annotations or {}):
+    if identity.is_mirror(pod):
         return False
     named = pod.spec.scheduler_name or DEFAULT_SCHEDULER
     return named == rules.scheduler_name or (named == DEFAULT_SCHEDULER and rules.takes_part(namespace, notes))

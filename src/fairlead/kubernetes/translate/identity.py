@@ -39,6 +39,8 @@ ARRIVAL = "fairlead.io/arrival"
 """Addition, written by the scheduler: the version of the cluster at which it first saw the pod."""
 MEMBER_DEADLINE = "fairlead.io/member-deadline-seconds"
 """Addition, written by the scheduler on a placeholder: how long what takes its place runs at most."""
+MIRROR = "kubernetes.io/config.mirror"
+"""Kubernetes' word on a pod that a node made by itself; the API server only shows it."""
 NOBODY = "nobody"
 
 APP_ID_OLD_LABELS = ("applicationId", "spark-app-selector")
@@ -198,6 +200,11 @@ def task_group_name(pod: Pod) -> str:
 def is_placeholder(pod: Pod) -> bool:
     """Whether the pod only keeps room for a member of a gang."""
     return (pod.metadata.annotations or {}).get(PLACEHOLDER) == "true"
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether the pod only shows what a node has started by itself: to delete it ends nothing."""
+    return MIRROR in (pod.metadata.annotations or {})
 
 
 def deadline_s(pod: Pod) -> int | None:

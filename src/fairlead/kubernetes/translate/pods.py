@@ -73,7 +73,7 @@ def standing(pod: Pod, scheduler_name: str) -> Standing:
     spec, status = pod.spec, pod.status
     if status.phase in ("Succeeded", "Failed"):
         return Standing.OVER
-    if (spec.scheduler_name or "default-scheduler") != scheduler_name:
+    if (spec.scheduler_name or "default-scheduler") != scheduler_name or identity.is_mirror(pod):
         return Standing.FOREIGN if spec.node_name else Standing.ELSEWHERE
     if spec.scheduling_gates and not spec.node_name:
         return Standing.GATED
