@@ -125,7 +125,7 @@ class Binder:
         if isinstance(act, acts.Record):
             self.events.put(act, self._stamp())
             return
-        key = _subject(act)
+        key = _object(act).uid
         self._decided += isinstance(act, DECIDED)
         waiting = self._queues.get(key)
         if isinstance(act, acts.DropPlaceholder) and waiting is None:
@@ -215,7 +215,7 @@ class Binder:
                     self._report(Unsaid(act.pod.uid))
                 return
             if failures in (3, 10) or failures % 50 == 0:
-                log.warning("%s of %s: %s (try %d)", type(act).__name__, _subject(act), said, failures)
+                log.warning("%s of %s: %s (try %d)", type(act).__name__, _object(act), said, failures)
             first, longest = WAIT_S
             wait = min(longest, first * 2 ** min(failures - 1, 12)) * self._chance.uniform(0.5, 1.0)
             await asyncio.sleep(max(wait, after or 0.0))
@@ -237,11 +237,11 @@ class Binder:
             text = f"placeholder {act.name} of its gang is refused: {e.message}"
             self.do(acts.Record(act.owner, "FailedCreate", text, warning=True))
         lasting = acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend | acts.ReturnDevices
-        if isinstance(act, lasting):
+        if isinstance(act, lasting) and not isinstance(e, api.Invalid):
             # Rights and quotas may change; meanwhile somebody waits for this.
-            return not isinstance(e, api.Invalid)
+            return True
         self.failed += 1
-        log.warning("%s of %s was refused: %s", type(act).__name__, _subject(act), e)
+        log.warning("%s of %s was refused: %s", type(act).__name__, _object(act), e)
         return False
 
     def _probe_for(self, act: acts.CreatePlaceholder) -> str:
@@ -346,11 +346,10 @@ def _group(act: acts.CreatePlaceholder) -> tuple[str, str, str]:
     return act.namespace, act.application, act.group.name
 
 
-def _subject(act: acts.Act) -> str:
+def _object(act: acts.Act) -> acts.ObjectName:
+    """What an act is about; a placeholder that is not there yet goes by its name."""
     if isinstance(act, acts.CreatePlaceholder | acts.DropPlaceholder):
-        return f"{act.namespace}/{act.name}"
+        return acts.ObjectName(act.namespace, act.name, f"{act.namespace}/{act.name}")
     if isinstance(act, acts.SelectNode | acts.DeselectNode | acts.KeepVolume):
-        return act.claim.uid
-    if isinstance(act, acts.Suspend):
-        return act.job.uid
-    return act.pod.uid
+        return act.claim
+    return act.job if isinstance(act, acts.Suspend) else act.pod

@@ -15,7 +15,7 @@ from fairlead.kubernetes import acts, event_queue
 from fairlead.kubernetes.binder import Binder, Bound
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Answer, Request
-from fairlead.kubernetes.kinds import PODS
+from fairlead.kubernetes.kinds import JOBS, PODS
 from fairlead.kubernetes.translate.identity import TaskGroup
 
 TAKES_S = 0.1
@@ -222,3 +222,26 @@ def test_placeholders_that_are_refused_do_not_flood_the_server() -> None:
         await binder.stop()
 
     run_virtually(course())
+
+
+@pytest.mark.parametrize("of", ["pod", "job"])
+def test_what_the_server_will_never_do_is_said(of: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A webhook of others may deny it like that: a victim stays, or a job that has its room never goes on."""
+
+    class Denied(Faults):
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=422) if method in ("DELETE", "PATCH") else Fault()
+
+    async def course() -> None:
+        server = FakeServer(Denied())
+        name = acts.ObjectName("default", "it", "u", PODS if of == "pod" else JOBS)
+        binder = Binder(Client(server), lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
+        binder.do(acts.EvictPod(name, "n", None, "quota", "why") if of == "pod" else acts.Suspend(name, suspend=False))
+        await binder.settle()
+        assert binder.failed == 1
+
+    run_virtually(course())
+    said = caplog.messages[-1]
+    assert (
+        said == f"{'EvictPod' if of == 'pod' else 'Suspend'} of default/it was refused: 422 Fault: a fault of the test"
+    )
