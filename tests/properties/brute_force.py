@@ -125,12 +125,12 @@ def _compare(course: Course | Mixed, state: State, name: Name, tally: Tally) -> 
 def _stated(scheduler: Scheduler, state: State, name: Name, ask: Ask, found: Ways, where: str, tally: Tally) -> None:
     """Every change that is stated."""
     partition = scheduler.cluster.partitions[PART]
-    if any(not change.at_once for change in found.changes):
-        # These are about a state in which nothing else runs or waits.
-        scheduler = Scheduler.load(state)
-        happen_to(scheduler, others(scheduler, name))
-        state = scheduler.dump()
+    # Some are about a state in which nothing else runs or waits.
+    alone = Scheduler.load(state)
+    happen_to(alone, others(alone, name))
+    now, empty = (scheduler, state), (alone, alone.dump())
     for change in found.changes:
+        scheduler, state = now if change.at_once else empty
         tally.stated += 1
         parts, said = tuple(map(counted, change.parts)), f"{where}: {change.sentence}"
         if not starts_with(scheduler, state, name, parts):

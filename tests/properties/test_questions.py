@@ -170,13 +170,13 @@ def check_one(scheduler: Scheduler, state: dict[str, object], name: Name, tally:
     tally.by_itself += found.by_itself is not None
     tally.incomplete += not found.is_complete
     assert (name[1:] in happens(state, ()).placed) == (found.by_itself is not None), name
-    if any(not change.at_once for change in found.changes):
-        assert found.never is not None
-        # These are about a state in which nothing else runs or waits.
-        scheduler = Scheduler.load(state)
-        happen_to(scheduler, others(scheduler, name))
-        state = scheduler.dump()
+    # Some are about a state in which nothing else runs or waits.
+    alone = Scheduler.load(state)
+    happen_to(alone, others(alone, name))
+    now, empty = (scheduler, state), (alone, alone.dump())
     for change in found.changes:
+        assert change.at_once or found.never is not None
+        scheduler, state = now if change.at_once else empty
         tally.changes[change.dimension] += 1
         tally.smallest += change.smallest
         said = (name, change.sentence)

@@ -95,9 +95,11 @@ def ways(
             break
         with_it = on_a_copy(scheduler, lambda copy, beside=beside: left_alone(copy, name, beside), fork=fork)  # type: ignore[misc]
         alone = alone if with_it is not None else None
-    if alone is not None and not found:
-        found, finished = _once_alone(scheduler, name, asker, effort)
-        is_complete = is_complete and finished
+    if alone is not None and all(way.stops or way.by == By.NOBODY for way in found):
+        # That others would be stopped, too, is no advice to what could not run without them either.
+        more, finished = _once_alone(scheduler, name, asker, effort)
+        known = {way.dimension for way in found}
+        found, is_complete = found + [way for way in more if way.dimension not in known], is_complete and finished
     return Ways(None, tuple(ranked(found)), is_complete, effort.spent, never=alone, waits=alone is None)
 
 

@@ -135,6 +135,16 @@ def test_what_fits_nowhere_even_alone_has_advice_for_then() -> None:
     assert found.changes
 
 
+def test_what_is_too_large_is_told_to_ask_for_less_and_not_to_stop_others_besides() -> None:
+    """With all of the node it could run; that this is in use is for later."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("runs", "root.a", amounts={GPU: 2})
+    lab.submit("late", "root.a", amounts={GPU: 3})
+    found = asked(lab, "late")
+    assert found.advice[1:] == ["You can ask for gpu 2 at most (now gpu 3); it can run then."]
+    assert [change.dimension for change in found.changes or () if change.stops] == ["priority+smaller-request"]
+
+
 def test_what_parts_of_an_array_keep_waiting_that_have_yet_to_enter_is_not_told_that_it_never_runs() -> None:
     """Those that are held would enter one after the other where the others end: they are others, too."""
     lab = Lab(spec(leaf("a")), {GPU: 1})
