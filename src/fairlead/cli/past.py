@@ -19,6 +19,8 @@ from fairlead.places import journal_file
 from fairlead.wire.fields import with_cpu
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlead.core.model.specs import ClusterSpec
     from fairlead.insight.suppositions import Place
     from fairlead.insight.trial import Name
@@ -135,21 +137,23 @@ def _overview(scheduler: Scheduler) -> tuple[Any, list[str]]:
     counts = {
         "applications": sum(len(p.applications) for p in partitions),
         "running": sum(len(node.allocations) for p in partitions for node in p.nodes.nodes.values()),
-        "waiting": sum(a.pending_count for p in partitions for a in p.applications.values()),
+        "waiting": sum(a.pending_count for p in partitions for a in p.applications.values())
+        + sum(1 for p in partitions for _ in p.held_asks),
         "nodes": sum(len(p.nodes.nodes) for p in partitions),
     }
     return counts, [", ".join(f"{count} {what}" for what, count in counts.items())]
 
 
 def _asks(scheduler: Scheduler, key: str) -> list[Name]:
-    """All asks of this key, or of the job of this key."""
-    return [
-        (name, app.id, ask.key)
-        for name, partition in scheduler.cluster.partitions.items()
-        for app in partition.applications.values()
-        for ask in app.asks.values()
-        if ask.key.partition("#")[0] == key or app.id == key
-    ]
+    """All asks of this key, or of the job of this key, also those that are held."""
+    return [name for name in _every(scheduler) if name[2].partition("#")[0] == key or name[1] == key]
+
+
+def _every(scheduler: Scheduler) -> Iterator[Name]:
+    """Everything that runs, waits in line, or is held."""
+    for name, partition in scheduler.cluster.partitions.items():
+        yield from ((name, app.id, key) for app in partition.applications.values() for key in app.asks)
+        yield from ((name, app, held.spec.key) for app, held in partition.held_asks)
 
 
 def _one(scheduler: Scheduler, key: str) -> Name:
@@ -161,14 +165,12 @@ def _one(scheduler: Scheduler, key: str) -> Name:
 
 def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
     rows, lines = [], []
-    for name, partition in scheduler.cluster.partitions.items():
-        for app in partition.applications.values():
-            for ask in app.waiting_asks():
-                reason = scheduler.why(app.id, ask.key, name)
-                rows.append(
-                    {"key": ask.key, "application": app.id, "reason": with_cpu(reason.as_dict()) if reason else None}
-                )
-                lines.append(f"{ask.key} in {app.queue.path}: {reason.sentence() if reason else ''}")
+    for name, application, key in _every(scheduler):
+        reason = scheduler.why(application, key, name)
+        if reason is not None:
+            queue = scheduler.cluster.partitions[name].applications[application].queue.path
+            rows.append({"key": key, "application": application, "reason": with_cpu(reason.as_dict())})
+            lines.append(f"{key} in {queue}: {reason.sentence()}")
     return rows, lines or ["Nothing waited."]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
@@ -35,7 +36,7 @@ START_MS = 1_700_000_000_000
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs."""
+    """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs. Record 11: 3 is on hold."""
     scheduler = Scheduler()
     one = Resources({"gpu": 1})
     events: list[Event | None] = [
@@ -48,6 +49,8 @@ def state(tmp_path: Path) -> Path:
         None,
         Release("1", "1"),
         None,
+        AddApplication(ApplicationSpec(id="3", queue="root.a", user="ann")),
+        AddAsks((AskSpec(application="3", key="3", resources=one, conditions=Conditions(held_by="ann")),)),
     ]
     with Journal(tmp_path / "journal.db") as journal:
         for number, event in enumerate(events):
@@ -70,6 +73,17 @@ def test_why_then_is_not_why_now(run: Callable[..., Any], state: Path) -> None:
     assert run("journal", "at", "@9", "why", "2", "--path", str(state)).stdout.splitlines()[1] == (
         "2: running: runs on n1"
     )
+
+
+def test_what_was_on_hold_was_there(run: Callable[..., Any], state: Path) -> None:
+    def asked(*question: str) -> list[str]:
+        return list(run("journal", "at", "@11", *question, "--path", str(state)).stdout.splitlines()[1:])
+
+    said = "was put on hold by ann and waits until it is released"
+    assert asked("why", "3")[0] == f"3: waiting: {said}"
+    assert asked("why") == [f"3 in root.a: {said}"]
+    assert asked("whatif", "cancel", "3")[0].startswith("If 3 is cancelled")
+    assert asked() == ["2 applications, 1 running, 1 waiting, 1 nodes"]
 
 
 def test_what_would_have_started_it(run: Callable[..., Any], state: Path) -> None:
