@@ -188,6 +188,8 @@ class Source:
         self._only_for_recipes()
         if self.journal is None:
             raise SourceError(f"workload {self.workload!r} is a folder; journals cannot be read here")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise SourceError("--since must be earlier than --before")
         return self.journal(self)
 
     def _table(self, name: str) -> Workload:

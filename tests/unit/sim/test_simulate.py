@@ -296,6 +296,7 @@ def test_faults_come_from_a_file_or_from_a_seed(place: Path) -> None:
         ({"workload": "tasks.csv"}, "names no nodes: say --nodes"),
         ({"workload": "poisson", "since": 5}, "--since and --before are for journals"),
         ({"workload": "."}, "journals cannot be read here"),
+        ({"workload": ".", "since": 5, "until": 5, "journal": print}, "--since must be earlier than --before"),
     ],
 )
 def test_a_workload_that_cannot_be_had_is_a_sentence(
