@@ -98,7 +98,7 @@ def prune_step(journal: Journal, before_ms: int, most_bytes: int) -> int:
 async def clean_jobs(body: orders.Cleaning, place: MachineOf, caller: CallerOf) -> wire.Cleaned:
     """Remove jobs that ended long ago, with their output: the caller's. For administrators: all, and older records."""
     uid = None if caller.is_admin else caller.uid
-    before_ms = now_ms() - body.older_than_ms
+    before_ms = now_ms() + place.runtime.clock.ahead_ms - body.older_than_ms  # By the service's time.
 
     def found(jobs: Jobs) -> tuple[int, list[str]]:
         keys = jobs.cleanable(before_ms, uid)
