@@ -9,13 +9,24 @@ from typing import Any
 
 import msgspec
 
+from fairlead.core.model import reasons
 from fairlead.kubernetes.acts import Bind, CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
+from fairlead.kubernetes.gangs import RESERVES
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
 
 CONTROLLER = "fairlead"
 IMAGE = "busybox:stable"
 """What a placeholder runs unless told otherwise: it only sleeps."""
+HELD_BACK: tuple[type[reasons.Reason], ...] = (
+    reasons.ApplicationsAtMax, reasons.ApplicationsPromised, reasons.ClassNotAllowed, reasons.HeldForReservation,
+    reasons.LimitApplications, reasons.LimitPromised, reasons.LimitReached, reasons.QueueFull, reasons.QueuePromised,
+    reasons.QuotaExceeded, reasons.Refused, reasons.SubmitDenied, reasons.WaitingForPlaceholder,
+)  # fmt: skip
+"""Why a pod waits that no further node would help."""
+SKIPPED = frozenset({*(each.code for each in HELD_BACK), RESERVES, "application-refused", "unreadable"})
+WORDS = {AWAITED: "WaitingForVolumes", **dict.fromkeys(SKIPPED, "SchedulingSkipped")}
+"""Reasons of the condition that call no autoscaler, by the code of why a pod waits; the second is YuniKorn's."""
 NOTE_MAX = 1024
 """Bytes of the text of an event that the API takes."""
 
@@ -38,14 +49,13 @@ def nomination(act: Nominate) -> dict[str, Any]:
 
 
 def unscheduled(act: Explain, stamp: str) -> dict[str, Any]:
-    """The condition that says why a pod waits. Its reason is the word that cluster autoscalers look for.
-
-    A pod that has its place and waits there for its volumes needs no further node.
+    """The condition that says why a pod waits. Its reason is the word that cluster autoscalers look for, unless no
+    further node would help: it waits on its node for volumes, or its queue or a limit holds it back.
     """
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "WaitingForVolumes" if act.code == AWAITED else "Unschedulable",
+        "reason": WORDS.get(act.code, "Unschedulable"),
         "message": act.message,
         "lastTransitionTime": stamp,
     }

@@ -59,6 +59,7 @@ class Restarter:
         self.server = server
         self.chance = random.Random(seed)
         self.control_loop: ControlLoop | None = None
+        self.config = CONFIG
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -75,7 +76,7 @@ class Restarter:
         )
         chance = random.Random(self.chance.random())
         self.control_loop = ControlLoop(
-            client, binder, load_text(CONFIG), now_ms=lambda: int(loop.time() * 1000), chance=chance
+            client, binder, load_text(self.config), now_ms=lambda: int(loop.time() * 1000), chance=chance
         )
         self.task = asyncio.create_task(self.control_loop.run())
 
@@ -220,6 +221,35 @@ def test_why_a_pod_waits_stands_on_it_also_after_the_server_was_ill() -> None:
         await asyncio.sleep(10)
         (told,) = server.one("pods", "large")["status"]["conditions"]  # type: ignore[index]
         assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        await restarter.kill()
+
+    run_virtually(main())
+
+
+def test_no_autoscaler_is_called_for_what_its_queue_holds_back() -> None:
+    """A further node would stay empty. Where nodes are what is missing, also later on, one is asked for."""
+
+    async def main() -> None:
+        server = FakeServer()
+        server.put("nodes", node("n1", 4))
+        for name, cpu in (("runs", 2), ("waits", 2)):
+            server.put("pods", pod(name, cpu))
+        restarter = Restarter(server, 1)
+        restarter.config = CONFIG.replace("{name: default}]", "{name: default, resources: {max: {vcore: 3}}}]")
+        restarter.start()
+        await asyncio.sleep(5)
+
+        def told() -> tuple[str, str]:
+            (condition,) = server.one("pods", waiting(server)[0])["status"]["conditions"]  # type: ignore[index]
+            return waiting(server)[0], condition["reason"]
+
+        assert told() == ("waits", "SchedulingSkipped")
+        server.remove("pods", "runs", "default")
+        server.put("pods", pod("large", 3, priority=-1))
+        server.remove("nodes", "n1")
+        server.put("nodes", node("n2", 1))
+        await asyncio.sleep(5)
+        assert told()[1] == "Unschedulable"
         await restarter.kill()
 
     run_virtually(main())
