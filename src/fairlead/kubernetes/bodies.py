@@ -14,6 +14,7 @@ from fairlead.kubernetes.acts import Bind, CreatePlaceholder, EvictPod, Explain,
 from fairlead.kubernetes.gangs import RESERVES
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
+from fairlead.kubernetes.workloads import GROUP_WAITS
 
 CONTROLLER = "fairlead"
 IMAGE = "busybox:stable"
@@ -24,7 +25,7 @@ HELD_BACK: tuple[type[reasons.Reason], ...] = (
     reasons.QuotaExceeded, reasons.Refused, reasons.SubmitDenied, reasons.WaitingForPlaceholder,
 )  # fmt: skip
 """Why a pod waits that no further node would help."""
-SKIPPED = frozenset({*(each.code for each in HELD_BACK), RESERVES, "application-refused", "unreadable"})
+SKIPPED = frozenset({*(each.code for each in HELD_BACK), RESERVES, GROUP_WAITS, "application-refused", "unreadable"})
 WORDS = {AWAITED: "WaitingForVolumes", **dict.fromkeys(SKIPPED, "SchedulingSkipped")}
 """Reasons of the condition that call no autoscaler, by the code of why a pod waits; the second is YuniKorn's."""
 NOTE_MAX = 1024

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 WATCHED = (*KINDS, *job_templates.WATCHED)
-GROUP_WAITS = "group-waits"
-"""The code of a pod whose pod group is not complete."""
+GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
+"""The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
 
 TOLD_EACH = 32
 """All pods of a small group are told of each that comes; of a large one when there are twice as many, or fewer."""
@@ -369,7 +369,7 @@ class Workloads:
         size, there = known.spec.min_member, self._informer.pod_store.size(pod.application) - len(known.stand_ins)
         if there < size:
             return GROUP_WAITS, f"{there} of the {size} pods are there with which pod group {pod.group} starts"
-        return GROUP_WAITS, f"pod group {pod.group} waits for room for {size} pods"
+        return GROUP_RESERVES, f"pod group {pod.group} waits for room for {size} pods"
 
     def came(self, pod: KnownPod) -> Iterator[Event]:
         """A pod of a group is there, or another one than before."""

@@ -6,6 +6,7 @@ from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs
 
 from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUMES
 from fairlead.kubernetes.reflector import Deleted
 
@@ -31,6 +32,21 @@ def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() ->
     assert sorted(binds(cluster.acts())) == ["a", "b", "c"]
     cluster.in_group("d", "ring")
     assert sorted(binds(cluster.acts())) == ["d"]
+
+
+def test_a_group_that_is_not_complete_calls_no_autoscaler() -> None:
+    """A node for its first pods would stay empty; once all are there, and lack room, it is what they need."""
+    cluster = Jobs(QUEUES)
+    cluster.group("ring", 2)
+
+    def words() -> set[str]:
+        told = [act for act in cluster.acts() if isinstance(act, Explain)]
+        return {unscheduled(act, "")["status"]["conditions"][0]["reason"] for act in told}
+
+    cluster.in_group("a", "ring")
+    assert words() == {"SchedulingSkipped"}
+    cluster.in_group("b", "ring")
+    assert words() == {"Unschedulable"}
 
 
 def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -> None:
