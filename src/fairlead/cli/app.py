@@ -123,7 +123,9 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             from fairlead.cli import foreign
 
-            if said := foreign.about_option(self.name or "", error.option_name, typed):
+            # `whatif submit` has few of the options that `submit` has.
+            is_below = ctx.parent is not None and ctx.parent.parent is not None
+            if not is_below and (said := foreign.about_option(self.name or "", error.option_name, typed)):
                 raise click.UsageError(said, ctx) from None
             close = get_close_matches(error.option_name, error.possibilities or (), 3, _ALIKE)
             raise click.NoSuchOption(error.option_name, possibilities=close, ctx=ctx) from None

@@ -73,7 +73,7 @@ def about_option(command: str, option: str, typed: Sequence[str]) -> str:
     """What is said of an option that a command does not have; empty: nothing is known of it. `typed`: its words."""
     if command in ("submit", "run") and option not in _TO_SUBMIT:
         return _of_sbatch(option, typed)
-    ours = (OPTIONS.get(command) or _TO_SUBMIT).get(option)
+    ours = (_TO_SUBMIT if command in ("submit", "run") else OPTIONS.get(command, {})).get(option)
     return f"there is no option {option}; it is {ours} here" if ours else ""
 
 

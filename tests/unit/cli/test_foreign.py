@@ -70,3 +70,14 @@ def test_options_of_sbatch_are_translated(run: Callable[..., Any], typed: tuple[
 def test_times_of_slurm_are_said_in_ours(text: str, said: str) -> None:
     """Only where they look like one."""
     assert foreign.about_time(text).rpartition("write ")[2] == said
+
+
+@pytest.mark.parametrize(
+    "typed", [("whatif", "submit", "--array", "1-5"), ("whatif", "submit", "--hold"), ("nodes", "--group", "x")]
+)
+def test_no_option_is_named_that_the_command_has_not(run: Callable[..., Any], typed: tuple[str, ...]) -> None:
+    """There is no option --array; it is --array 1-5 here: so it was said."""
+    failed = run(*typed)
+    assert failed.exit_code == 2
+    assert "no such option" in failed.stderr
+    assert "here" not in failed.stderr
