@@ -87,7 +87,8 @@ def _line(found: LinePage, colours: Colours, expected: tuple[int, dict[str, Expe
     more = [
         a("To the front", href="/line") if first > 1 else None,
         span(f"{part}{counted(found.total or last, 'job')} in line", class_="quiet"),
-        a(f"The next {ROWS}", href=f"/line?after={found.next}") if found.next else None,
+        # By their places: an open page does not move to the front with the jobs that it began with.
+        a(f"The next {ROWS}", href=f"/line?after={last}") if found.next else None,
     ]
     return joined(
         table(HEADS, rows, "What waits for room, in the order in which it is looked at"), div(more, class_="pager")

@@ -40,6 +40,20 @@ def test_others_are_in_line_without_their_reasons(served: Any) -> None:
         served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
 
 
+def test_a_page_goes_on_behind_the_last_one_of_the_page_before(served: Any) -> None:
+    """What started or left meanwhile moved all others up: one of them was on neither page."""
+    full = served.submit("/bin/sleep", "60", resources={"cpu": 4}, priority=50)
+    served.wait(full, "running")
+    waits = [served.submit("/bin/true", resources={"cpu": 4}, priority=40 - number) for number in range(4)]
+    page = served.call("GET", "/api/v1/line?limit=2").json
+    assert [row["key"] for row in page["line"]] == waits[:2]
+    served.call("POST", f"/api/v1/jobs/{waits[0]}/cancel", {})
+    page = served.call("GET", f"/api/v1/line?limit=2&after={page['next']}").json
+    assert [(row["key"], row["place"]) for row in page["line"]] == [(waits[2], 2), (waits[3], 3)]
+    for key in (*waits[1:], full):
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
+
+
 def test_work_to_come_is_expected_as_for_a_single_job(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line was told of starts in a future in which nothing comes."""
 

@@ -6,6 +6,7 @@ its priority. What else there is to say of a job is for those whose business it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,20 +49,25 @@ async def list_line(
     place: PlaceOf,
     caller: CallerOf,
     limit: Annotated[int, Query(ge=1, le=MOST, description="At most so many.")] = 100,
-    after: Annotated[str | None, Query(max_length=20, description="Go on after `next` of the page before.")] = None,
+    after: Annotated[str | None, Query(max_length=41, description="Go on after `next` of the page before.")] = None,
 ) -> wire.LinePage | bytes:
     """What waits for room, first what is looked at first. What is held, or waits for its time, is not in line."""
-    if after is not None and not (after.isascii() and after.isdecimal()):
+    cursor = re.fullmatch(r"([0-9]{1,20})(?:-([0-9]{1,20}))?", after or "0")
+    if cursor is None:
         raise Refusal("invalid", f"{after!r} is no cursor; give `next` of the page before", field="after")
-    begin = int(after or 0)
+    place_before, last = int(cursor[1]), int(cursor[2] or -1)
 
     def ask(moment: Moment) -> wire.LinePage:
         partition = moment.scheduler.cluster.partitions.get(moment.partition)
         if partition is None:
             return wire.LinePage(line=[], next=None, total=0)
-        total, found = line.waiting(partition), _first(moment.scheduler, partition, begin + limit)[begin:]
+        total, first = line.waiting(partition), _first(moment.scheduler, partition, place_before + limit)
+        # The page goes on behind the last one of the page before, wherever that stands by now.
+        begin = next((at for at, each in enumerate(first, 1) if each.seq == last), place_before)
+        found = first[begin : begin + limit]
         shown = [_shown(moment, each, begin + at) for at, each in enumerate(found, 1)]
-        return wire.LinePage(line=shown, next=str(begin + limit) if total > begin + limit else None, total=total)
+        goes_on = found and total > begin + limit
+        return wire.LinePage(line=shown, next=f"{begin + limit}-{found[-1].seq}" if goes_on else None, total=total)
 
     return await place.shown(ask, caller)
 
