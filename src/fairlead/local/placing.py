@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.reasons import Reason, SubmitDenied
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
@@ -99,7 +100,7 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
                 first = bounds[asked, spec.retry] = _within_bounds(placed, place, rights)
             placed = Placing(spec, place.queue, place.rule, first.denial, place.path, first.spec)
         if placed.denial is None and (spec.priority_class or partition.admission.is_asked):
-            placed = _admitted(trial, placed, place.path)
+            placed = _admitted(trial, placed, place.path, enters=not _is_held(partition, spec))
         placings.append(placed)
     return placings
 
@@ -119,14 +120,29 @@ def _at_once(spec: JobSpec) -> int:
     return (spec.array.at_once if spec.array is not None else 0) or spec.count
 
 
-def _admitted(trial: Trial, placed: Placing, path: str) -> Placing:
+def _is_held(partition: Partition, spec: JobSpec) -> bool:
+    """Whether it is not in line at first: quotas are asked when it enters."""
+    return spec.hold or spec.begin_ms > partition.now_ms or any(_is_to_come(partition, each) for each in spec.after)
+
+
+def _is_to_come(partition: Partition, awaited: Dependency) -> bool:
+    """Whether what is waited for has not come about: of the same submission nothing has."""
+    app = partition.applications.get(awaited.application)
+    if app is None:
+        return awaited.application.startswith("#")
+    if awaited.awaited == Awaited.STARTED and app.allocations:
+        return False
+    return bool(app.asks) or partition.held_asks.has(app.id)
+
+
+def _admitted(trial: Trial, placed: Placing, path: str, *, enters: bool) -> Placing:
     """The same with the priority that its class stands for, or with why its class or a quota keeps it out."""
     spec = placed.job("")
     ask = AskSpec(
         application="", key="", resources=spec.resources, priority=spec.priority, priority_class=spec.priority_class
     )
-    admitted = trial.admit(path, ask)
-    for _ in range(_at_once(spec) - 1):
+    admitted = trial.admit(path, ask, enters=enters)
+    for _ in range(_at_once(spec) - 1 if enters else 0):
         admitted = trial.admit(path, ask)
     if isinstance(admitted, Reason):
         return replace(placed, denial=Denial(admitted.code, admitted.sentence(), path, by_scheduler=False))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fairlead.config import load_text
+from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
-from fairlead.core.model.events import AddApplication
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetQuota
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QuotaSpec
 from fairlead.local import placing as deciding
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobSpec
@@ -131,3 +136,26 @@ def test_asking_changes_nothing() -> None:
     before = scheduler.dump()
     plan(scheduler, [job(project="x"), job(user="bob"), job()])
     assert scheduler.dump() == before
+
+
+def test_what_is_held_at_first_needs_no_room_in_quotas() -> None:
+    """It does not run beside what it waits for, be that of the same submission."""
+    scheduler = Scheduler(load_text(OPEN))
+    scheduler.handle(SetQuota(QuotaSpec(name="q", queue="root.default", resources=Limits({"vcore": 1000}))), 0)
+    first = replace(job(), resources=Resources({"vcore": 1000}))
+    scheduler.handle(AddApplication(ApplicationSpec(id="7", queue="root.default", user="ada")), 0)
+    scheduler.handle(AddAsks((AskSpec(application="7", key="7", resources=first.resources),)), 0)
+    held = [
+        replace(first, hold=True),
+        replace(first, begin_ms=5_000),
+        replace(first, after=(Dependency(application="7"),)),
+        replace(first, after=(Dependency(application="#0"),)),
+    ]
+    assert [placed.denial for placed in plan(scheduler, held)] == [None] * 4
+    scheduler.handle(AddNode(NodeSpec(id="n", capacity=first.resources)), 0)
+    scheduler.schedule(0)
+    started = replace(first, after=(Dependency(application="7", awaited=Awaited.STARTED),))
+    for now in (first, started, replace(first, begin_ms=-1), replace(first, after=(Dependency(application="6"),))):
+        [placed] = plan(scheduler, [now])
+        assert placed.denial is not None
+        assert placed.denial.code == "quota-exceeded"

@@ -19,16 +19,22 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.classes import NEVER
 from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
-from fairlead.core.model.resources import Items
+from fairlead.core.model.resources import Items, Resources
 from fairlead.core.model.specs import AskSpec
 
 
-def admit(admission: Admission, queue: str, spec: AskSpec, app: Application | None = None) -> AskSpec | Reason:
-    """The ask as it enters the books, with its class resolved; or why it is not admitted to the queue of this path."""
+def admit(
+    admission: Admission, queue: str, spec: AskSpec, app: Application | None = None, *, enters: bool = True
+) -> AskSpec | Reason:
+    """The ask as it enters the books, with its class resolved; or why it is not admitted to the queue of this path.
+
+    What does not enter the line yet (`enters`) needs no room in quotas before it does.
+    """
     resolved = with_class(admission, spec)
     if isinstance(resolved, Reason):
         return resolved
-    return why_beyond_quota(admission, queue, resolved, app) or resolved
+    asked = resolved if enters else replace(resolved, resources=Resources())
+    return why_beyond_quota(admission, queue, asked, app) or resolved
 
 
 def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec, app: Application | None = None) -> Reason | None:
@@ -69,10 +75,10 @@ class Trial:
         self._admission.classes = admission.classes
         self._admission.quotas = admission.quotas.copied()
 
-    def admit(self, queue: str, spec: AskSpec) -> AskSpec | Reason:
+    def admit(self, queue: str, spec: AskSpec, *, enters: bool = True) -> AskSpec | Reason:
         """What `admit` will say when those before it have entered."""
-        admitted = admit(self._admission, queue, spec)
-        if not isinstance(admitted, Reason):
+        admitted = admit(self._admission, queue, spec, enters=enters)
+        if enters and not isinstance(admitted, Reason):
             self._admission.quotas.add(queue, admitted.priority_class, admitted.resources.items, 1)
         return admitted
 

@@ -137,7 +137,7 @@ def _admitted(partition: Partition, app: Application, spec: AskSpec) -> AskSpec 
         return spec
     if spec.node:
         return as_reported(admission, spec)
-    admitted = admit(admission, app.queue.path, spec, app)
+    admitted = admit(admission, app.queue.path, spec, app, enters=not _is_to_wait(app, spec))
     if isinstance(admitted, AskSpec):
         return admitted
     partition.out.append(AskRejected(spec.application, spec.key, admitted, partition.name))
@@ -149,13 +149,18 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
         application_steps.advance(partition, app, Step.RUN)
     if spec.node:
         _restore(partition, Ask(app, spec, partition.next_seq(), partition.now_ms), spec.node)
-    elif spec.conditions is not None or (app.is_full and not (spec.placeholder or spec.task_group)):
+    elif _is_to_wait(app, spec):
         conditions = spec.conditions or MET
         held.hold(partition, app, replace(spec, conditions=conditions), conditions)
         application_steps.complete_if_idle(partition, app)
         held.enter_if_met(partition, app, spec.key)
     else:
         waiting_asks.new_ask(partition, app, spec)
+
+
+def _is_to_wait(app: Application, spec: AskSpec) -> bool:
+    """Whether a new ask is held until its conditions are met, or its turn comes."""
+    return spec.conditions is not None or (app.is_full and not (spec.placeholder or spec.task_group))
 
 
 def _restore(partition: Partition, ask: Ask, node_id: str) -> None:
