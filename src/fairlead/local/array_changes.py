@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead.core.model import events
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change, require_owner
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import meant
+from fairlead.policy.events.held import why_not_so_many
 from fairlead.runtime import Refusal, Turn
 
 
@@ -35,6 +37,13 @@ def change_whole(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Chang
     live = next((job for job in found if not job.ended), None)
     if live is None:
         raise Refusal("conflict", f"array {key} has ended already; `fairlead rerun {key}` submits it again")
+    if wanted.at_once is not None:
+        partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+        app = partition.applications.get(array.key)
+        short = why_not_so_many(partition, app, wanted.at_once) if app is not None else None
+        if short is not None:
+            said = f"array {array.key} cannot have so many at once: {short.sentence()}"
+            raise Refusal("conflict", said, field="at_once")
     if wanted.queue is not None and (refused := change(jobs, turn, caller, live.key, Change(queue=wanted.queue), why)):
         return wanted, refused
     if wanted.at_once is not None:

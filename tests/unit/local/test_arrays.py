@@ -9,7 +9,9 @@ import pytest
 from testbed.paper import ANN, Service, spec
 
 from fairlead.core.model.conditions import Awaited, Dependency
-from fairlead.core.model.specs import DEFAULT_PARTITION, RetrySpec
+from fairlead.core.model.events import SetQuota
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import DEFAULT_PARTITION, QuotaSpec, RetrySpec
 from fairlead.local import requests
 from fairlead.local.array_changes import change_whole
 from fairlead.local.arrays import state_of
@@ -302,3 +304,17 @@ def test_the_environment_of_an_array_counts_once(service: Service) -> None:
     """Not once for each part: all have the same."""
     submit(service, "1-4", env={"NAME": "x" * 96})
     assert tuple(service.place.jobs.taken(1000)) == (4, 100)
+
+
+def test_a_quota_for_as_many_as_are_at_once_lets_a_whole_array_in(service: Service) -> None:
+    """More at once are refused before anything is changed: all that are left would be refused on their way in."""
+    few = QuotaSpec(name="few", queue="root.default", resources=Limits({"vcore": 2000}))
+    service.do(lambda turn: turn.event(SetQuota(few)))
+    key = submit(service, "1-4", at_once=2)
+    change_to = Change(at_once=3, name="x")
+    said = refused(service, lambda turn: change_whole(service.place.jobs, turn, ANN, key, change_to))
+    assert said.startswith(f"array {key} cannot have so many at once: needs cpu 1; quota few of queue root.default has")
+    for n in range(1, 5):
+        assert runs(service)[-1] == f"{key}.{n}-1"
+        finish(service, f"{key}.{n}")
+    assert states(service, key) == ["succeeded"] * 4

@@ -37,15 +37,17 @@ def enter_if_met(partition: Partition, app: Application, key: str) -> None:
         return
     if app.spec.at_once and not held.spec.placeholder:  # A gang that gave way comes back as a whole.
         partition.held_asks.await_turn(app.id, held)
-        enter_next(partition, app)
+        enter_next(partition, app, is_new=True)
     else:
         _enter(partition, app, held.spec)
 
 
-def enter_next(partition: Partition, app: Application) -> None:
-    """Of those that wait for nothing but their turn as many wait in line from now on as may."""
+def enter_next(partition: Partition, app: Application, *, is_new: bool = False) -> None:
+    """Of those that wait for nothing but their turn as many wait in line from now on as may. What enters in place of
+    another was admitted with it: quotas are asked where it is new only, or they would refuse all that is left.
+    """
     while not app.is_full and (held := partition.held_asks.next_in_turn(app.id, partition.now_ms)) is not None:
-        _enter(partition, app, held.spec)
+        _enter(partition, app, held.spec if is_new else replace(held.spec, conditions=None))
 
 
 def enter_freed(partition: Partition) -> None:
@@ -64,7 +66,7 @@ def enter_due(partition: Partition, app: Application) -> None:
             partition.held_asks.await_turn(app.id, held)
         else:
             _enter(partition, app, held.spec)
-    enter_next(partition, app)
+    enter_next(partition, app, is_new=True)
     _set_timer(partition, app)
 
 
@@ -151,6 +153,9 @@ def set_at_once(partition: Partition, event: SetAtOnce) -> None:
     if app is None or bad:
         partition.out.append(AskRejected(event.application, "", Refused(bad), partition.name))
         return
+    if (short := why_not_so_many(partition, app, event.at_once)) is not None:
+        partition.out.append(AskRejected(event.application, "", short, partition.name))
+        return
     old, app.spec = app.spec.at_once, replace(app.spec, at_once=event.at_once)
     partition.out.append(AtOnceChanged(app.id, old, event.at_once, event.who, event.why, partition.name))
     if event.at_once and (too_many := len(app.asks) - event.at_once) > 0:
@@ -161,6 +166,18 @@ def set_at_once(partition: Partition, event: SetAtOnce) -> None:
         partition.held_asks.add_ahead(app.id, back)
         application_steps.complete_if_idle(partition, app)
     enter_next(partition, app)
+
+
+def why_not_so_many(partition: Partition, app: Application, at_once: int) -> Reason | None:
+    """Which quota has no room for those that enter when so many of the application may be at once (0: all)."""
+    quotas, now_ms = partition.admission.quotas.copied(), partition.now_ms
+    waiting = sorted((h for h in partition.held_asks.of(app.id) if h.conditions.met(now_ms)), key=lambda h: h.turn)
+    for held in waiting[: max(at_once - len(app.asks), 0)] if at_once else waiting:
+        asked = (app.queue.path, held.spec.priority_class, held.spec.resources.items)
+        if held.spec.conditions is not None and (short := quotas.obstacle(*asked, limited=False)) is not None:
+            return short
+        quotas.add(*asked, 1)
+    return None
 
 
 def following(partition: Partition, application: str, outcome: Outcome, how: str = "") -> list[SetConditions]:

@@ -16,6 +16,7 @@ from fairlead.core.model.events import (
     AddNode,
     Cause,
     Release,
+    SetAtOnce,
     SetConditions,
     SetPriority,
     SetQuota,
@@ -253,6 +254,65 @@ def test_a_quota_is_asked_again_when_it_enters() -> None:
     [*_, refused] = [each for each in p.put("x", MET) if isinstance(each, AskRejected)]
     assert refused.reason.code == "quota-exceeded"
     assert not p.part.held_asks
+
+
+def test_what_is_held_needs_no_room_in_quotas_before_it_enters() -> None:
+    """It does not run beside what it waits for."""
+    p = Place(cores=4)
+    p.s.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 1}))), 0)
+    assert started(p.ask("x")) == ["x"]
+    for name, conditions in (("y", HOLD), ("z", Conditions(after=(Dependency(application="x"),)))):
+        assert not [each for each in p.ask(name, conditions=conditions) if isinstance(each, AskRejected)]
+    [refused] = [each for each in p.ask("now") if isinstance(each, AskRejected)]
+    assert refused.reason.code == "quota-exceeded"
+    [unknown] = [each for each in p.ask("w", conditions=HOLD, priority_class="no") if isinstance(each, AskRejected)]
+    assert unknown.reason.code == "unknown-priority-class"
+    p.do(Release("x", "x", Cause.STOPPED_BY_RM))
+    assert started(p.put("y", MET)) == ["y"]
+
+
+def of_an_array(p: Place, most: int, at_once: int, count: int) -> list[str]:
+    """What is refused of an array that is submitted under a quota for so many."""
+    p.s.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": most}))), 0)
+    p.s.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="ann", at_once=at_once)), 0)
+    asks = [AskSpec(application="x", key=f"{n}", resources=Resources({"vcore": 1})) for n in range(count)]
+    return [each.key for each in p.do(AddAsks(tuple(asks))) if isinstance(each, AskRejected)]
+
+
+def in_line(p: Place) -> list[str]:
+    return list(p.part.applications["x"].asks)
+
+
+def test_an_array_needs_room_in_quotas_for_as_many_as_are_at_once() -> None:
+    p = Place(cores=4)
+    assert of_an_array(p, most=2, at_once=2, count=6) == []
+    assert in_line(p) == ["0", "1"]
+    for n in range(6):
+        assert not [e for e in p.do(Release("x", f"{n}", Cause.STOPPED_BY_RM), n) if isinstance(e, AskRejected)]
+    assert not p.part.held_asks
+
+
+@pytest.mark.parametrize("at_once", [4, 0])
+def test_so_many_at_once_as_a_quota_has_no_room_for_is_refused(at_once: int) -> None:
+    """All that would enter would be refused else."""
+    p = Place(cores=4)
+    of_an_array(p, most=3, at_once=2, count=6)
+    [refused] = p.do(SetAtOnce("x", at_once))
+    assert isinstance(refused, AskRejected)
+    assert (refused.key, refused.reason.code) == ("", "quota-exceeded")
+    assert in_line(p) == ["0", "1"]
+    p.do(SetAtOnce("x", 3))
+    assert in_line(p) == ["0", "1", "2"]
+
+
+def test_a_lowered_quota_throws_no_part_of_an_array_out() -> None:
+    """They were admitted with those in whose places they enter."""
+    p = Place(cores=4)
+    of_an_array(p, most=3, at_once=3, count=6)
+    p.s.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({"vcore": 1}))), 0)
+    p.s = Scheduler.load(p.s.dump())
+    p.do(Release("x", "0", Cause.STOPPED_BY_RM), 1)
+    assert in_line(p) == ["1", "2", "3"]
 
 
 def test_a_restart_knows_what_is_held() -> None:
