@@ -158,7 +158,7 @@ def update(
     queue raise. Exit status 4 if one could not be changed; the others are.
     """
     from fairlead.cli import values
-    from fairlead.cli.submit import in_directory
+    from fairlead.cli.surroundings import in_directory
 
     if theirs := [key for key in keys if "=" in key]:
         raise wrong_usage(f"update: {theirs[0]!r} is how scontrol says it; write KEY..., and options: --time-limit 2h")

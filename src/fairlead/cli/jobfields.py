@@ -318,6 +318,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("stdin", job.stdin),
         ("stdout", job.stdout or ""),
         ("stderr", job.stderr or ""),
+        ("umask", job.umask),
         (
             "enforced",
             "\n".join(f"{each.name}: {'yes' if each.enforced else 'no'}, {each.how}" for each in job.enforcement),

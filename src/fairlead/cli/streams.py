@@ -32,6 +32,14 @@ STREAMS: Final = (
         settings={"type": click.Choice(["truncate", "append"])},
     ),
     Field(
+        "umask",
+        "--umask",
+        "MASK",
+        "Permissions that files which it makes do not have, such as 077.",
+        "umask",
+        absent="yours",
+    ),
+    Field(
         "notify",
         "--notify",
         "TARGET",

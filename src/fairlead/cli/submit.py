@@ -23,6 +23,7 @@ from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain,
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
+from fairlead.cli.surroundings import as_here
 from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
 from fairlead.client.sync import Client
@@ -199,7 +200,7 @@ A file has one JSON object a line, or one array as .json or .yaml; the fields ar
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
 priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never,
-stdout, stderr, stdin, open_mode, notify, notify_on. What follows after in it are keys, or
+stdout, stderr, stdin, open_mode, umask, notify, notify_on. What follows after in it are keys, or
 names of other jobs in the file.
 
 With --wait the exit status is the job's own; 128+N if signal N ended it, 124 if its time limit did,
@@ -241,7 +242,7 @@ def submit(
     if bool(words) == bool(file):
         raise wrong_usage("submit: give either a command (after --) or --file FILE")
     if file:
-        jobs = read_jobs(file, read_text(file), in_directory(scripts.fields_of(given)))
+        jobs = read_jobs(file, read_text(file), as_here(scripts.fields_of(given)))
     else:
         job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
         jobs, wait = [job], wait or others.get("wait", False)
@@ -266,31 +267,12 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
     script = scripts.read_script(ctx, words, directives=directives)
     if script is None:
         check_command(words)
-        return from_options(in_directory(scripts.fields_of(given))), {}
+        return from_options(as_here(scripts.fields_of(given))), {}
     usual = scripts.fields_of(scripts.by_source(ctx, given, typed=False))
     typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True))
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
-    job = from_options(in_directory(stated))
+    job = from_options(as_here(stated))
     return Described(job.where, job.body | {"script": script.text}), script.others
-
-
-def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
-    """Where nothing else is said, a job runs in this directory. One that is not there yet is taken, and said."""
-    if "cwd" not in stated:
-        return stated | {"cwd": _here()}
-    # From the root it means the same wherever this is, also where this is gone.
-    place = stated["cwd"] if os.path.isabs(stated["cwd"]) else os.path.join(_here(), stated["cwd"])
-    if not os.path.isdir(place):
-        complain(f"there is no directory {place} here now; where it is not there when the job begins, the job fails")
-    return stated | {"cwd": place}
-
-
-def _here() -> str:
-    """The directory of the caller. Raises `Failure` (usage) if somebody has removed it."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        raise wrong_usage("this directory is gone; cd somewhere, or say --cwd") from None
 
 
 def _say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:

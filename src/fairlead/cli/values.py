@@ -227,6 +227,14 @@ def open_mode(value: Any, where: str) -> str:
     return str(value)
 
 
+def umask(value: Any, where: str) -> str:
+    """Three octal digits. Raises `Failure` (usage)."""
+    # A number in YAML is another one by the time that it arrives here: 077 is 63.
+    if not isinstance(value, str) or not re.fullmatch("0?[0-7]{3}", value):
+        raise wrong_usage(f"{where}: {str(value)[:60]!r} is no umask; write three octal digits as text, such as '077'")
+    return value
+
+
 def after(entry: Mapping[str, Any], where: str) -> list[dict[str, str]]:
     """All that a job waits for of others; a field is a key, a list of keys, or text such as `12,13`."""
     return [

@@ -17,6 +17,8 @@ class Streams:
     stderr: str = ""
     append: bool = False
     """What is in the files stays there."""
+    umask: int = 0o022
+    """The permissions that no file has which the job makes, as in umask(2)."""
 
     @property
     def own_output(self) -> bool:

@@ -29,7 +29,7 @@ from fairlead.local.jobs import Jobs
 from fairlead.local.notices import Notice
 from fairlead.local.placing import SUBMIT_DENIED
 from fairlead.local.requests import RefusedJob
-from fairlead.local.streams import Streams
+from fairlead.local.streams import NONE, Streams
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
@@ -184,9 +184,9 @@ def _array(text: str) -> ArraySpec | None:
 
 
 def _streams(draft: wire.JobDraft) -> Streams | None:
-    append = draft.open_mode == "append"
-    found = Streams(stdin=draft.stdin, stdout=draft.stdout, stderr=draft.stderr, append=append)
-    return found if found.stdin or found.own_output else None
+    append, umask = draft.open_mode == "append", int(draft.umask, 8)
+    found = Streams(stdin=draft.stdin, stdout=draft.stdout, stderr=draft.stderr, append=append, umask=umask)
+    return found if found != NONE else None
 
 
 def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]:

@@ -114,6 +114,7 @@ def _streams(job: Job) -> dict[str, Any]:
         "stderr": files.stderr or None,
         "own_files": [name for name in ("stdout", "stderr") if getattr(files, name)],
         "open_mode": "append" if files.append else "truncate",
+        "umask": f"{files.umask:03o}",
     }
 
 

@@ -301,6 +301,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     notify: list[Notice] = []
     own_files: Annotated[list[Output], said("Which outputs go to files of its own; the service keeps the others.")] = []
     open_mode: Annotated[OpenMode, said("Of its own files, at each attempt.")] = "truncate"
+    umask: Annotated[str, said("Permissions that files which it makes do not have, in octal digits.")] = ""
     enforcement: list[Capability] = []
     history: list[HistoryItem] = []
     uid: Annotated[str, said("Of the pod, on a cluster.")] = ""

@@ -16,6 +16,8 @@ from fairlead.wire.patterns import checked
 _Path = Annotated[str, Meta(max_length=4096)]
 OpenMode = Literal["truncate", "append"]
 Output = Literal["stdout", "stderr"]
+UMASK = "022"
+"""That of a job of which nothing else is said."""
 MOST_SCRIPT = 256 * 1024
 """Characters of a script."""
 Script = Annotated[str, Meta(max_length=MOST_SCRIPT)]
@@ -47,6 +49,10 @@ class StreamsDraft(Request, frozen=True, kw_only=True):
     open_mode: Annotated[OpenMode, said("What becomes of what is in these files already, at each attempt.")] = (
         "truncate"
     )
+    umask: Annotated[
+        Annotated[str, Meta(pattern="^0?[0-7]{3}$")],
+        said("Permissions that files which it makes do not have, in octal digits, such as 077."),
+    ] = UMASK
     script: Annotated[
         Script,
         said("A text that begins with #!, kept with the job and run instead of the first word of `command`."),

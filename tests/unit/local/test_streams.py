@@ -129,3 +129,13 @@ def test_a_pipe_that_nobody_reads_can_be_left(bench: Bench, tmp_path: Path) -> N
     bench.start("a", "/bin/echo", "never", streams=Streams(stdout=str(tmp_path / "pipe")), grace_ms=60_000)
     bench.machine.stop(bench.key("a"))
     assert bench.end("a").stopped
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, "644"), (0o077, "600"), (0, "666")])
+def test_what_it_writes_has_the_permissions_that_its_umask_leaves(
+    bench: Bench, tmp_path: Path, umask: int, mode: str
+) -> None:
+    """Its own files and those that it opens for its output."""
+    files = Streams(stdout=str(tmp_path / "out"), umask=umask)
+    assert bench.shell("a", f"cd {tmp_path} && touch made && stat -c %a out made", streams=files).exit_code == 0
+    assert (tmp_path / "out").read_text().split() == [mode, mode]

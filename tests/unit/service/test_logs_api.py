@@ -92,6 +92,15 @@ def test_it_is_followed(served: Served, home: Path) -> None:
     assert found == [b"attempt 1\nattempt 2\n"]
 
 
+def test_a_job_has_the_umask_that_was_said(served: Served) -> None:
+    """Also without files of its own; a further one that repeats it, too."""
+    key = served.submit("/bin/sh", "-c", "umask", who="alice", umask="027")
+    assert (served.wait(key)["umask"], logs(served, key)) == ("027", b"0027\n")
+    again = served.call("POST", f"/api/v1/jobs/{key}/rerun", {}, who="alice").json["key"]
+    assert (served.wait(again)["umask"], logs(served, again)) == ("027", b"0027\n")
+    assert served.call("POST", "/api/v1/jobs", {"jobs": [{"command": ["a"], "umask": "9"}]}).status == 422
+
+
 def test_a_name_that_changes_does_not_move_what_is_written(served: Served, home: Path) -> None:
     """The file is what it was called at the start."""
     key = served.submit("/bin/sleep", "60", who="alice", cwd=str(home), name="before", stdout="%x.txt")

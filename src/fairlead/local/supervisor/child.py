@@ -84,7 +84,7 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
         file.write(KILL_ME_FIRST)
     priority.come_forward()
     resource.setrlimit(resource.RLIMIT_NOFILE, (run["descriptors"], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    os.umask(0o022)
+    os.umask(run["streams"]["umask"])
     _drop_rights(run)
     _enter(run["cwd"])
     # The kernel forgets this setting when the user changes, so it comes after; and the parent may be gone by now.
