@@ -13,7 +13,7 @@ from damage.sweep import Sweep, folded, live_state, sweep
 from fairlead.journal import losses
 from fairlead.local.supervisor import sealed
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.thorough, pytest.mark.real, pytest.mark.timeout(240)]
 STEP = 64 * 41
 
 
@@ -25,7 +25,6 @@ def states() -> Iterator[list[Path]]:
     shutil.rmtree(directory)
 
 
-@pytest.mark.thorough
 def test_a_flipped_bit_is_found_or_harmless(states: list[Path]) -> None:
     """At some bytes of every file; `make damage` looks at every 64th."""
     said: list[str] = []

@@ -12,7 +12,7 @@ import pytest
 from testbed.nursery import Nursery
 from testbed.unix_socket import Unix, wait_until_served
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.real, pytest.mark.timeout(120)]
 
 
 @pytest.fixture
@@ -78,7 +78,6 @@ def service(nursery: Nursery, disk: Path) -> Service:
     return Service(nursery, disk)
 
 
-@pytest.mark.thorough
 def test_a_read_only_disk_is_said(service: Service, disk: Path) -> None:
     """Whether there is a state on it or not; nothing is lost, and it starts when the disk can be written again."""
     remount(disk, "ro")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from testbed.nursery import Nursery, Started
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.real, pytest.mark.timeout(120)]
 
 QUEUES = """
 partitions:
@@ -231,7 +231,6 @@ def test_the_last_attempt_says_that_it_was_the_last(serve: Any) -> None:
     assert "exit status 7 is one after which it is not tried again" in shown["history"][-1]["detail"]
 
 
-@pytest.mark.thorough
 def test_the_back_off_is_waited_for_and_survives_a_crash(serve: Any, tmp_path: Path) -> None:
     """Meanwhile the job waits and says until when; a restart forgets nothing and doubles nothing."""
     service = serve()
@@ -373,7 +372,6 @@ def eats(megabytes: int) -> str:
     return f'exec {sys.executable} -c "{program}"'
 
 
-@pytest.mark.thorough
 def test_short_of_memory_the_greedy_goes_and_comes_back(serve: Any) -> None:
     """Not who is within its request, whatever its priority; nothing new starts until there is memory again."""
     service = serve("--memory-budget", "400Mi", "--memory-pressure", "20%")

@@ -284,6 +284,7 @@ def test_every_queue_file_of_the_page_can_be_used(service: Service) -> None:
         assert checked.returncode == 0, (content, checked.stdout)
 
 
+@pytest.mark.thorough
 @PAGES
 def test_the_commands_of_the_page_do_what_it_says(
     service: Service, page: str, least: int, monkeypatch: pytest.MonkeyPatch

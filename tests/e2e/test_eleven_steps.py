@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from testbed.unix_socket import ask, wait_until_served
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.real, pytest.mark.timeout(120)]
 
 QUEUES = """
 partitions:

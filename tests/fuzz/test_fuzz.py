@@ -15,6 +15,7 @@ def test_each_target_has_a_small_corpus() -> None:
     assert all(len(data) <= MOST_BYTES for target in TARGETS for data in corpus(target))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_kept_and_what_is_like_it(target: str) -> None:
     """The same inputs every time."""

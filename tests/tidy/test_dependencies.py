@@ -83,6 +83,7 @@ def by_place() -> dict[str, set[str]]:
 PARTS = sorted({path.relative_to(SOURCES).parts[0].removesuffix(".py") for path in SOURCES.rglob("*.py")})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_imports_what_it_asks_for(part: str) -> None:
     """The base, and the extra that the part belongs to."""

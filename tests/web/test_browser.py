@@ -17,7 +17,7 @@ from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.viewer import COOKIE
 from fairlead.wire.pages import ExpectedStart
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.real, pytest.mark.timeout(300)]
 
 
 def fill(service: PagesService) -> tuple[str, str]:

@@ -76,7 +76,7 @@ def test_every_type_survives_the_round_trip(cls: type) -> None:
     """A value of any registered type is equal after writing and reading, and has the same bytes again."""
 
     # Each of so many types a few; with the profile `long` as many of each as of anything else by default.
-    @settings(max_examples=settings.default.max_examples // 4)
+    @settings(max_examples=settings.default.max_examples // 10)
     @given(of(cls))
     def check(value: object) -> None:
         data = codec.encode(value)

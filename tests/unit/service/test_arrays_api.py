@@ -148,6 +148,7 @@ def test_what_is_refused_is_one_rejected_job(served: Any) -> None:
     assert (shown["key"], shown["state"], shown["parts"]) == (key, "rejected", None)
 
 
+@pytest.mark.thorough
 def test_questions_about_an_array(served: Any) -> None:
     """When its last part starts, and what happens without it."""
     key = sleeping(served, "1-3%1", time_limit_ms=60_000)

@@ -9,6 +9,7 @@ import pytest
 from fairlead.insight.forecast import Forecast
 
 
+@pytest.mark.thorough
 def test_others_are_in_line_without_their_reasons(served: Any) -> None:
     full = served.submit("/bin/sleep", "60", resources={"cpu": 4}, priority=50)
     served.wait(full, "running")

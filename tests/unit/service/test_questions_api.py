@@ -41,6 +41,7 @@ def test_why_has_the_numbers_of_every_level_and_who_holds_what_is_short(served: 
     assert verdict["changes"] is None, "they were not asked for"
 
 
+@pytest.mark.thorough
 def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> None:
     """The queue's maximum, the end of what runs, and another queue."""
     runs, waits = full
@@ -59,6 +60,7 @@ def test_why_with_changes_says_what_would_start_it(served: Any, full: Any) -> No
     assert by_dimension["queue"]["parts"][0]["subject"] in ("root.batch", "root.default")
 
 
+@pytest.mark.thorough
 def test_why_names_nobody_whom_the_asker_may_not_see(served: Any, full: Any) -> None:
     """Bob learns that somebody holds it, not who."""
     runs, waits = full

@@ -216,6 +216,7 @@ CLUSTER_CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("large", [False, True])
 async def test_every_answer_of_a_cluster_is_what_is_declared(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
