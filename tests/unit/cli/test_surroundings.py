@@ -61,4 +61,4 @@ def test_a_number_of_yaml_is_refused(service: Any, run: Any, tmp_path: Path) -> 
     (tmp_path / "jobs.yaml").write_text("- {command: [a], umask: 077}\n")
     result = run("submit", "--file", str(tmp_path / "jobs.yaml"))
     assert (result.exit_code, service.sent("POST", "/jobs")) == (2, [])
-    assert "as text, such as '077'" in result.stderr
+    assert "in YAML in quotes" in result.stderr
