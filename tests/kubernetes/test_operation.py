@@ -79,7 +79,9 @@ def test_top_and_when_follow_a_cluster(cluster: Cluster) -> None:
 
 
 def test_forecasts_know_what_ends_by_itself(cluster: Cluster) -> None:
-    """A time limit counts from the start that the server knows; what is restarted for ever never ends."""
+    """A time limit counts from the start, which the next process has from the server; what is restarted for ever never
+    ends.
+    """
     cluster.nodes(2, cpu="4")
     on = [{"nodeSelector": {"kubernetes.io/hostname": name}} for name in ("n0", "n1")]
     running = cluster.schedule()
@@ -97,6 +99,8 @@ def test_forecasts_know_what_ends_by_itself(cluster: Cluster) -> None:
     began = datetime.now(UTC) - timedelta(seconds=500)
     status = json.dumps({"status": {"startTime": began.strftime("%Y-%m-%dT%H:%M:%SZ")}})
     cluster.plane.kubectl("patch", "pod", "limited", "--subresource=status", "--type=merge", "-p", status)
+    assert running.end() == 0
+    running = cluster.schedule()
     cluster.until(lambda: (now := when("first"))["latest_ms"] <= now["made_ms"] + 100_000, "the time since its start")
     cluster.apply(pod("service", "3", restartPolicy="Always", **on[1]))
     cluster.until_placed("service")

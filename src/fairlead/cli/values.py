@@ -231,7 +231,8 @@ def umask(value: Any, where: str) -> str:
     """Three octal digits. Raises `Failure` (usage)."""
     # A number in YAML is another one by the time that it arrives here: 077 is 63.
     if not isinstance(value, str) or not re.fullmatch("0?[0-7]{3}", value):
-        raise wrong_usage(f"{where}: {str(value)[:60]!r} is no umask; write three octal digits, such as 077, in YAML in quotes")
+        said = "write three octal digits, such as 077, in YAML in quotes"
+        raise wrong_usage(f"{where}: {str(value)[:60]!r} is no umask; {said}")
     return value
 
 
