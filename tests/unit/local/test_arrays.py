@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from typing import Any
 
 import pytest
@@ -47,7 +48,9 @@ def refused(service: Service, act: Any) -> str:
 def runs(service: Service) -> list[str]:
     """What was started so far."""
     service.do(lambda _: None)
-    service.place._orders._due.put(lambda: None)
+    carried_out = Event()
+    service.place._orders._due.put(carried_out.set)
+    assert carried_out.wait(30)
     return list(service.paper.specs)
 
 
