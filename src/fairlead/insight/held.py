@@ -59,20 +59,17 @@ class Held(Trials):
     def in_line(self) -> tuple[Scheduler, tuple[Part, ...]] | None:
         """A copy on which it is in line, and what it took, the least of it; None: nothing of this kind does that."""
         copy, parts = copy_of(self.scheduler), tuple(self._conditions())
-        app = copy.cluster.partitions[self.name[0]].applications[self.name[1]]
-        held = copy.cluster.partitions[self.name[0]].held_asks
+        partition = copy.cluster.partitions[self.name[0]]
+        app = partition.applications[self.name[1]]
         self._bring_about(copy, parts)
-        at_once = most = app.spec.at_once
-        if at_once:
-            most += len(held.of(app.id))
-        while held.get(*self.name[1:]) is not None and app.spec.at_once < most:
-            more = Part(What.AT_ONCE, app.id, at_once, app.spec.at_once + 1)
+        held = partition.held_asks.get(*self.name[1:])
+        if held is not None:  # It waits for its turn: those before it enter as well. (A quota may refuse so many.)
+            others = (h for h in partition.held_asks.of(app.id) if h.conditions.met(partition.now_ms))
+            before = sum(other.turn < held.turn for other in others)
+            more = Part(What.AT_ONCE, app.id, app.spec.at_once, len(app.asks) + before + 1)
             self._bring_about(copy, (more,))
-        if self.name[2] not in app.asks:
-            return None
-        if app.spec.at_once > at_once:
-            parts += (Part(What.AT_ONCE, app.id, at_once, app.spec.at_once),)
-        return copy, parts
+            parts += (more,)
+        return (copy, parts) if self.name[2] in app.asks else None
 
     def also(self, enters: tuple[Part, ...], change: Way) -> Way:
         """What starts it once it is in line, together with what brings it there."""

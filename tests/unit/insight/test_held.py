@@ -109,6 +109,16 @@ def test_of_what_a_quota_keeps_out_of_line_not_everything_is_tried() -> None:
     assert (found.changes, found.changes_complete) == ([], False)
 
 
+def test_so_many_parts_at_once_that_a_quota_refuses_them_are_no_way() -> None:
+    """It ends, and says that not everything was tried."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    lab.scheduler.handle(SetQuota(QuotaSpec(name="q", queue="root.a", resources=Limits({GPU: 2}))), 0)
+    lab.submit("first", "root.a")
+    array(lab)
+    found = explain(lab.scheduler, "x", "x.3", changes=Effort(), fork=False)
+    assert (found.changes, found.changes_complete) == ([], False)
+
+
 def test_what_is_released_first_takes_its_turn_before_those_that_wait_for_theirs() -> None:
     """Of what is said together the first is done first: else one more at once would be the turn of another part."""
     lab = Lab(spec(leaf("a")), {GPU: 8})
