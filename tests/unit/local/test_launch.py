@@ -1,8 +1,11 @@
-"""Whom a run is executed as."""
+"""Whom a run is executed as, and what its last step needs."""
 
 from __future__ import annotations
 
 import pwd
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +38,25 @@ def test_whose_user_is_not_to_be_found_is_tried_again() -> None:
     """What knows the accounts may just be away; its home and groups would be wrong meanwhile."""
     with pytest.raises(BlockingIOError, match=f"it is ann's, and user {NOBODY} is uid-{NOBODY} now"):
         launch.with_groups(run_of("ann", NOBODY))
+
+
+NO_FILE_OF_PYTHON = """
+import sys
+sys.path.append({local!r})
+from supervisor import child
+sys.path.clear()
+sys.meta_path.clear()
+try:
+    child._execute([{command!r}], {{"PATH": "/usr/local/bin:/usr/bin:/bin"}})
+except child.Refusal as refusal:
+    print(refusal.status)
+"""
+
+
+@pytest.mark.parametrize(("command", "said"), [("true", ""), ("no-such-command", "127"), ("/", "126")])
+def test_a_command_is_begun_without_another_file_of_python(command: str, said: str) -> None:
+    """A Python below /root, as tools of today put it there, is not to be read by the user whose rights are left."""
+    local = Path(launch.__file__).parent
+    script = NO_FILE_OF_PYTHON.format(local=str(local), command=command)
+    ended = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, said, "")

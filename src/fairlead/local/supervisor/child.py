@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import termios
+import warnings  # noqa: F401  os.execvpe imports it, and by then the user may have no right to Python's own files
 from collections.abc import Sequence
 from typing import NoReturn
 
