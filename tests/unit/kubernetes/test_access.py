@@ -40,6 +40,16 @@ def test_a_token_in_the_file(tmp_path: Path) -> None:
     assert found.tls is not None
 
 
+def test_a_certificate_is_refused_for_what_kubectl_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python from 3.13 on is strict by itself: it takes none that names no key of its authority."""
+    strict = ssl.create_default_context()
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: strict)
+    found = from_kubeconfig(write(tmp_path, {"token": "abc"}))
+    assert found.tls is strict
+    assert not strict.verify_flags & ssl.VERIFY_X509_STRICT
+
+
 def test_plain_http_has_no_tls(tmp_path: Path) -> None:
     """A proxy on this machine."""
     assert from_kubeconfig(write(tmp_path, {}, server="http://127.0.0.1:8001")).tls is None

@@ -45,6 +45,13 @@ class Course:
     def __init__(self, path: Path) -> None:
         """At its begin. Raises `JournalError` if there is none, or nothing is in it."""
         self._reader = Reader(path)
+        try:
+            self._open(path)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def _open(self, path: Path) -> None:
         self.last_seq = self._reader.last_seq
         if self.last_seq < self._reader.first_seq:
             raise JournalError(f"nothing is recorded in {path}")
