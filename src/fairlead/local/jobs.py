@@ -282,9 +282,9 @@ class Jobs:
         job.remember(at_ms, "retry", f"attempt {decision.attempt} enters {when}")
 
     def _named(self, key: str) -> str:
-        """A job as others may know it: its key, and whose it is."""
+        """A job as others may know it: its key, and whose it is; its queue may add to its own priority."""
         job = self._jobs.get(key)
-        return f"{key} of {job.spec.user} in {job.queue}, priority {job.priority}" if job is not None else key
+        return f"{key} of {job.spec.user} in {job.queue}, own priority {job.priority}" if job is not None else key
 
     def _explained(self, record: records.JobRefused, at_ms: int) -> None:
         """It is not taken in; or it was not, and this is why in words that say what to do."""

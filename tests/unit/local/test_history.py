@@ -60,7 +60,7 @@ def test_an_eviction_names_whom_it_is_for() -> None:
     jobs.apply(submitted("2", user="bob"), 150)
     jobs.follow([Allocated("1", "1", "n")], 160)
     jobs.follow([Evict("1", "1", "n", Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="2", rule="priority")], 170)
-    told = "told to stop to make room for 2 of bob in root.asked, priority 0 (that one has a higher priority)"
+    told = "told to stop to make room for 2 of bob in root.asked, own priority 0 (that one has a higher priority)"
     assert last(jobs) == ("evicting", told)
 
 
