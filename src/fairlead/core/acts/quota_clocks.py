@@ -2,8 +2,8 @@
 
 Decides from which time on each queue may be made to fit under its maximum, after a change of the configuration or a use
 that was forced on it. Never stops work (`fairlead.policy.preemption.quota` does, when the time has come). Invariant: a
-queue that is within its maximum, has none, or has no `quota.preemption.delay` has no clock running after a change of
-configuration.
+queue that is within its maximum, has none, has no `quota.preemption.delay`, or is of a partition that does not enforce
+quotas has no clock running after a change of configuration.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from fairlead.core.books.queues import Queue
 
 TIMER = "quota"
 Terms = tuple["Mapping[str, int] | None", int]
-"""A queue's maximum and its delay in milliseconds."""
+"""A queue's maximum and its delay in milliseconds; 0: it is made to give nothing back."""
 
 
-def terms(root: Queue) -> dict[Queue, Terms]:
+def terms(partition: Partition) -> dict[Queue, Terms]:
     """What every queue below the root is held to before a change."""
-    return {q: (q.max, q.properties.quota_preemption_delay_ms) for q in root.walk() if q is not root}
+    return {q: (q.max, _delay_ms(partition, q)) for q in partition.root.walk() if q.parent is not None}
+
+
+def _delay_ms(partition: Partition, queue: Queue) -> int:
+    return queue.properties.quota_preemption_delay_ms if partition.spec.preemption.quota_enabled else 0
 
 
 def rearm(partition: Partition, before: Mapping[Queue, Terms]) -> None:
     """The configuration changed: start, shift or stop the clocks, by what each queue was held to before."""
     for queue, (old_max, old_delay) in before.items():
-        delay = queue.properties.quota_preemption_delay_ms
+        delay = _delay_ms(partition, queue)
         if not delay or not queue.managed or not is_over(queue):
             queue.quota_due_ms = None
-        elif queue.quota_due_ms is not None:
+        elif queue.quota_due_ms is not None and old_delay:
             queue.quota_due_ms += delay - old_delay
         elif _is_lower(queue.max or {}, old_max) or not old_delay:
             queue.quota_due_ms = partition.now_ms + delay
@@ -49,8 +53,8 @@ def is_over(queue: Queue) -> bool:
 def forced(partition: Partition, leaf: Queue) -> None:
     """Use was forced on a leaf (taken over, or grown in place): queues that it puts above their maximum get a clock."""
     started = False
-    for queue in leaf.lineage if partition.spec.preemption.quota_enabled else ():
-        delay = queue.properties.quota_preemption_delay_ms
+    for queue in leaf.lineage:
+        delay = _delay_ms(partition, queue)
         if delay and queue.parent is not None and queue.managed and queue.quota_due_ms is None and is_over(queue):
             queue.quota_due_ms = partition.now_ms + delay
             started = True

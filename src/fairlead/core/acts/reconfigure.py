@@ -133,7 +133,7 @@ def _set_nothing_aside(partition: Partition) -> None:
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
-    held_to = quota_clocks.terms(partition.root)
+    held_to = quota_clocks.terms(partition)
     partition.spec = spec
     partition.idle.count(-1)
     partition.nodes.resort(spec.node_sort)

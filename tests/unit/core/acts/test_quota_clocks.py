@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from loose_books import tree
 
@@ -34,7 +36,7 @@ def due(part: Partition) -> int | None:
 
 def test_a_clock_starts_when_the_maximum_is_lowered_below_the_use() -> None:
     part, leaf = partition()
-    before = quota_clocks.terms(part.root)
+    before = quota_clocks.terms(part)
     leaf.max = {"vcore": 3}
     rearm(part, before)
     assert (leaf.quota_due_ms, due(part)) == (15_000, 15_000)
@@ -43,7 +45,7 @@ def test_a_clock_starts_when_the_maximum_is_lowered_below_the_use() -> None:
 def test_a_maximum_for_something_that_was_unlimited_is_lower() -> None:
     part, leaf = partition()
     leaf.max = None
-    before = quota_clocks.terms(part.root)
+    before = quota_clocks.terms(part)
     leaf.max = {"vcore": 3}
     rearm(part, before)
     assert leaf.quota_due_ms == 15_000
@@ -53,13 +55,13 @@ def test_no_clock_starts_for_what_was_above_before() -> None:
     """Its use was forced on it; a file that changes something else is no reason."""
     part, leaf = partition()
     leaf.max = {"vcore": 3}
-    rearm(part, quota_clocks.terms(part.root))
+    rearm(part, quota_clocks.terms(part))
     assert (leaf.quota_due_ms, due(part)) == (None, None)
 
 
 def test_a_running_clock_is_shifted_by_the_change_of_the_delay() -> None:
     part, leaf = partition()
-    before = quota_clocks.terms(part.root)
+    before = quota_clocks.terms(part)
     leaf.quota_due_ms, leaf.max = 9_000, {"vcore": 3}
     leaf.set_properties({"quota.preemption.delay": "12s"})
     rearm(part, before)
@@ -69,7 +71,7 @@ def test_a_running_clock_is_shifted_by_the_change_of_the_delay() -> None:
 @pytest.mark.parametrize("case", ["within", "without delay", "without maximum"])
 def test_a_clock_stops_where_nothing_may_be_made_to_go(case: str) -> None:
     part, leaf = partition()
-    before = quota_clocks.terms(part.root)
+    before = quota_clocks.terms(part)
     leaf.quota_due_ms = 9_000
     leaf.max = {"within": {"vcore": 4}, "without delay": {"vcore": 3}, "without maximum": None}[case]
     if case == "without delay":
@@ -97,6 +99,34 @@ def test_nothing_runs_where_quotas_stop_nothing() -> None:
     leaf.quota_due_ms = 9_000
     set_timer(part)
     assert due(part) is None
+
+
+def switched(part: Partition, enabled: bool) -> None:
+    """By a change of the file."""
+    before = quota_clocks.terms(part)
+    part.spec = replace(part.spec, preemption=replace(part.spec.preemption, quota_enabled=enabled))
+    rearm(part, before)
+
+
+def test_what_was_above_its_maximum_has_its_delay_from_when_enforcing_is_switched_on() -> None:
+    part, leaf = partition(enabled=False)
+    leaf.add_allocated((("vcore", 1),))
+    forced(part, leaf)
+    part.now_ms = 60_000
+    switched(part, True)
+    assert (leaf.quota_due_ms, due(part)) == (70_000, 70_000)
+    switched(part, False)
+    assert leaf.quota_due_ms is None
+
+
+def test_what_was_lowered_while_nothing_was_enforced_has_its_delay_too() -> None:
+    part, leaf = partition(enabled=False)
+    before = quota_clocks.terms(part)
+    leaf.max = {"vcore": 3}
+    rearm(part, before)
+    part.now_ms = 60_000
+    switched(part, True)
+    assert leaf.quota_due_ms == 70_000
 
 
 def test_the_timer_is_for_the_first_clock_and_not_in_the_past() -> None:
