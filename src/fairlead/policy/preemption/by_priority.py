@@ -171,8 +171,9 @@ def _plan(
     if weaker or may_stop_others(partition, ask):
         search = Search(partition, ask, weaker)
         plan = search.best(lines.stoppable)
-        is_common = is_common and not (search.candidates.has_history or search.candidates.is_late)
-        later_seq = min(later_seq, search.candidates.later_seq)
+        candidates = search.candidates
+        is_common = is_common and not (candidates.has_history or candidates.is_late or candidates.is_of_gang)
+        later_seq = min(later_seq, candidates.later_seq)
     return plan, is_common and all(other.seq < later_seq for other in equals)
 
 

@@ -52,6 +52,8 @@ class Candidates:
         """Some was passed over because the ask would reach into a window when it has left: one that is over earlier may
         have it stopped, or wait for it.
         """
+        self.is_of_gang = False
+        """Some was passed over because it is of the same gang: one of another gang may have it stopped."""
         self.has_history = partition.disruption.has_history(ask)
         rooms = {queue: _room_within(queue, ask) for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed}
         self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
@@ -118,6 +120,9 @@ class Candidates:
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""
         if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
+            return False
+        if running.app is self.ask.app and self.ask.spec.placeholder:
+            self.is_of_gang = True  # They start together or not at all.
             return False
         is_young = self.partition.is_young(running, self.ask)
         if is_young or (running.started_owed and running.started_seq > self.ask.seq):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.model.events import Checkpoint
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.events import AddApplication, AddAsks, Checkpoint
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
 
 
 def test_what_started_since_the_last_event_is_nobodys_victim() -> None:
@@ -98,3 +99,29 @@ def test_idle_work_is_within_no_guarantee() -> None:
     c.fill("idle", 2, 0, "root.b", idle=True)
     c.submit("urgent", 4, 9)
     assert sorted(c.run()[1]) == ["idle", "low"]
+
+
+def gang(c: PriorityCluster, name: str, *priorities: int) -> None:
+    """Placeholders of one core each."""
+    whole = Resources({"vcore": 1_000 * len(priorities)})
+    c.handle(AddApplication(ApplicationSpec(id=name, queue="root.a", placeholder_ask=whole)))
+    for i, priority in enumerate(priorities):
+        placeholder(c, name, f"{name}{i}", priority)
+
+
+def placeholder(c: PriorityCluster, name: str, key: str, priority: int) -> None:
+    one = Resources({"vcore": 1_000})
+    ask = AskSpec(application=name, key=key, resources=one, priority=priority, placeholder=True, task_group="workers")
+    c.handle(AddAsks((ask,)))
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_placeholder_has_none_of_its_own_gang_stopped(rule: str) -> None:
+    """Each needs the other; that of another gang may have them stopped, though the first is higher."""
+    c = PriorityCluster(nodes={"n1": 2}, rule=rule)
+    gang(c, "low", 0, 0)
+    c.run()
+    placeholder(c, "low", "late", 7)
+    assert c.run() == ([], [])
+    gang(c, "high", 5, 5)
+    assert sorted(c.run()[1]) == ["low0", "low1"]
