@@ -16,7 +16,7 @@ from fairlead.core.acts import quota_clocks
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.queues import Queue
+from fairlead.core.books.queues import Queue, QueueState
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.preemption import guarantee, quota, required_node, victims
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
@@ -150,7 +150,13 @@ def no_more_than_may(queue: Queue, change: int) -> None:
         queue.open_gates()
 
 
+def draining_by_itself(queue: Queue) -> Queue | None:
+    """A queue that drains: what placement made below it does not."""
+    return queue if queue.state is QueueState.DRAINING else None
+
+
 RULES: dict[str, tuple[Any, str, Any]] = {
+    "leaf that placement made, below a queue that drains": (Queue, "draining", property(draining_by_itself)),
     "`maxapplications` is exceeded": (Queue, "count_running", no_more_than_may),
     "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
     "guarantee: law 2": (guarantee, "_taken", below_its_guarantee),

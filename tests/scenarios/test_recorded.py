@@ -108,7 +108,7 @@ def test_there_is_something_to_check() -> None:
         "priority": 18,
         "promises": 21,
         "queue_fairness": 14,
-        "queues": 22,
+        "queues": 21,
         "quota_preemption": 9,
         "reconfigure": 9,
         "rank": 25,

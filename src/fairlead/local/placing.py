@@ -191,7 +191,8 @@ def full_path(partition: Partition, queue: str) -> str:
 
 def suggestions(partition: Partition, queue: str, user: str, groups: tuple[str, ...]) -> str:
     """`, such as A or B`: leaves with a name like this that the user may submit to, or some of them all."""
-    known = [each.path for each in partition.root.walk() if each.is_leaf and may_submit(each, user, groups)]
+    leaves = [each for each in partition.root.walk() if each.is_leaf and each.draining is None]
+    known = [each.path for each in leaves if may_submit(each, user, groups)]
     close = difflib.get_close_matches(queue.lower(), known, 3, 0.6) or sorted(known)[:_SUGGESTED]
     return f", such as {' or '.join(filter(None, (', '.join(close[:-1]), close[-1])))}" if close else ""
 
@@ -213,7 +214,7 @@ def _unknown(partition: Partition, spec: JobSpec, queue: str) -> str:
     if found is None:
         return no_queue(partition, queue, spec.user, spec.groups)
     if found.is_leaf:
-        said = f"{found.path} is draining and takes nothing new; name another one"
+        said = f"{(found.draining or found).path} is draining and takes nothing new; name another one"
     else:
         said = f"{found.path} has queues below it; name one of them"
     return said + suggestions(partition, found.path, spec.user, spec.groups)

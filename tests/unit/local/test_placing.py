@@ -9,7 +9,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetQuota
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, SetQuota
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QuotaSpec
 from fairlead.local import placing as deciding
@@ -128,6 +128,17 @@ def test_only_queues_that_the_user_may_use_are_named() -> None:
     assert said("ada", "root.nope") == "there is no queue root.nope; name one, such as root.other"
     closed = text.replace('submitacl: "*"', "submitacl: carl")
     assert said("ada", text=closed) == f"{begin}: but there is none to which ada may submit; ask an administrator"
+
+
+def test_a_queue_that_drains_is_suggested_to_nobody() -> None:
+    s = Scheduler(load_text(OPEN))
+    s.handle(AddApplication(ApplicationSpec(id="old", queue="root.team.day", user="bob")), 0)
+    s.handle(Configure(load_text(OPEN.replace("{name: day}, ", ""))), 0)
+    with pytest.raises(Refusal) as refused:
+        plan(s, [job("root.team.day", "bob")])
+    said = "root.team.day is draining and takes nothing new; name another one, such as root."
+    assert refused.value.message.startswith(said)
+    assert not refused.value.message.startswith(f"{said}team.day")
 
 
 def test_asking_changes_nothing() -> None:

@@ -118,6 +118,11 @@ class Queue(QueueLine):
         """Whether it is removed as soon as it is empty: it drains, or was made by placement."""
         return self.state is QueueState.DRAINING or not self.managed
 
+    @property
+    def draining(self) -> Queue | None:
+        """The nearest queue, from here up, that drains: nothing new comes in below it."""
+        return next((queue for queue in self.lineage if queue.state is QueueState.DRAINING), None)
+
     def walk(self) -> Iterator[Queue]:
         """This queue and all below, parents first, children in order of creation."""
         yield self

@@ -19,7 +19,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.nominations import queue_short_of_kept
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue
 from fairlead.core.model.conditions import MET
 from fairlead.core.model.decisions import ApplicationMoved, AskChanged, AskRejected, MoveRejected, PriorityChanged
 from fairlead.core.model.events import ChangeAsk, LabelAsk, MoveApplication, ReserveAsk, SetPriority
@@ -55,8 +55,8 @@ def _obstacle(partition: Partition, app: Application, target: Queue) -> Reason |
         return Refused(f"application {app.id} is in {target.path} already")
     if not target.is_leaf:
         return Refused(f"queue {target.path} is a parent; applications are in leaves")
-    if target.state is QueueState.DRAINING:
-        return Refused(f"queue {target.path} is draining and takes nothing new")
+    if (draining := target.draining) is not None:
+        return Refused(f"queue {draining.path} is draining and takes nothing new")
     if target.path == RECOVERY_QUEUE:
         return Refused(f"queue {target.path} is for recovery only")
     if app.swapping:

@@ -13,7 +13,7 @@ from typing import Any
 from fairlead.core.acts import infeasible, queue_removal, room_changes
 from fairlead.core.books.guarantees import find_guarantees, forget_owed
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue
 from fairlead.core.model.resources import INT64_MAX, INT64_MIN, Limits
 from fairlead.core.model.specs import TemplateSpec
 
@@ -47,8 +47,8 @@ def check_creatable(partition: Partition, path: str) -> tuple[Queue, list[str]]:
         return queue, []
     if queue.is_leaf:
         raise CannotCreate(f"creation of queue {path} failed parent is already a leaf: {queue.path}")
-    if queue.state is QueueState.DRAINING:
-        text = f"cannot add a child queue when queue is marked for deletion: {queue.path}"
+    if (draining := queue.draining) is not None:
+        text = f"cannot add a child queue when queue is marked for deletion: {draining.path}"
         raise CannotCreate(f"dynamic queue creation failed: \n{text}")
     if f"{path.lower()}.".startswith(f"{RECOVERY_QUEUE}."):
         raise CannotCreate(f"dynamic queue creation failed: \ndynamic queue cannot be {RECOVERY_QUEUE}")

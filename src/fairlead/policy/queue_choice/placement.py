@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fairlead.core.acts import queue_removal
 from fairlead.core.books.partition import Partition
-from fairlead.core.books.queues import RECOVERY_QUEUE, Queue, QueueState
+from fairlead.core.books.queues import RECOVERY_QUEUE, Queue
 from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import USER_NAME
 from fairlead.core.model.properties import QueueProperties
@@ -122,8 +122,8 @@ def _obstacle(root: Queue, path: str, applicant: Applicant) -> Reason | None:
     queue, missing = nearest(root, path)
     if not missing and not queue.is_leaf:
         return Refused(f"{queue.path} has queues below it; applications go to leaves")
-    if not missing and queue.state is QueueState.DRAINING:
-        return Refused(f"{queue.path} is draining and takes nothing new")
+    if not missing and (draining := queue.draining) is not None:
+        return Refused(f"{draining.path} is draining and takes nothing new")
     if may_submit(queue, applicant.user, applicant.groups):
         return None
     return SubmitDenied(queue.path, applicant.user, applicant.groups)

@@ -10,8 +10,16 @@ from placed_applications import GANG, NO_RULE, PARENT, place, scheduler
 
 from fairlead.config import load_text
 from fairlead.core.books.guarantees import owed_leaves
-from fairlead.core.model.decisions import Allocated, QueueChanged
-from fairlead.core.model.events import AddAsks, AddNode, Configure, DrainNode, RemoveApplication, UndrainNode
+from fairlead.core.model.decisions import Allocated, MoveRejected, QueueChanged
+from fairlead.core.model.events import (
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    MoveApplication,
+    RemoveApplication,
+    UndrainNode,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, NodeSpec
 from fairlead.scheduler import Scheduler
@@ -158,7 +166,7 @@ def test_a_queue_made_for_an_application_that_was_refused_goes_too() -> None:
 
 
 def test_nothing_is_made_below_a_queue_that_drains() -> None:
-    """And an application is not placed into it."""
+    """And an application is not placed into it, nor into one that was made below it before, by whatever way."""
     s = scheduler(CREATE)
     place(s, "root.leaf", id="old")
     place(s, "root.par.made", id="older")
@@ -172,7 +180,13 @@ def test_nothing_is_made_below_a_queue_that_drains() -> None:
     )
     assert place(s, "root.leaf") == NO_RULE
     assert "marked for deletion: root.par" in place(s, "root.par.new")
-    assert place(s, "root.par.made", id="app3") == "root.par.made"
+    assert place(s, "root.par.made") == NO_RULE
+    place(s, "root.other", id="mover")
+    [refused] = s.handle(MoveApplication("mover", "root.par.made", "admin"), 0)
+    assert isinstance(refused, MoveRejected)
+    assert refused.reason.sentence() == "queue root.par is draining and takes nothing new"
+    part = s.cluster.partitions["default"]
+    assert part.applications["older"].queue.path == "root.par.made", "what is in it goes on"
 
 
 def test_a_larger_number_of_applications_lets_those_run_that_waited() -> None:
