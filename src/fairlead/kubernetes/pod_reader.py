@@ -38,7 +38,9 @@ class PodReader:
         self._informer = informer
 
     def spec_of(self, pod: Pod, known: KnownPod | None, foreign: bool) -> AskSpec:
-        """What a pod means by itself. Raises `UNREADABLE`. It stays in the application and group that it came with."""
+        """What a pod means by itself. Raises `UNREADABLE`. It stays in the application and group that it came with,
+        and idle or not as it came.
+        """
         around = self._informer.around
         if foreign or (known is not None and known.foreign):
             return foreign_ask(pod, around.namespaces_of)
@@ -46,7 +48,7 @@ class PodReader:
         spec = workloads.limited(pod, ask_of(pod, around.namespaces_of, around.classes, self._informer.images))
         if known is None:
             return workloads.joined(pod, spec)
-        return replace(spec, application=known.application, task_group=known.spec.task_group)
+        return replace(spec, application=known.application, task_group=known.spec.task_group, idle=known.spec.idle)
 
     def ask(self, known: KnownPod) -> AskSpec:
         """What is asked for with its volumes and devices: where these can be used counts only while it has no node."""

@@ -42,6 +42,7 @@ WATCHED = (*KINDS, *job_templates.WATCHED)
 GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
 """The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
 
+NO_MEMBER = f"idle work starts with no pod group: leave out {identity.IDLE}, or the group"
 TOLD_EACH = 32
 """All pods of a small group are told of each that comes; of a large one when there are twice as many, or fewer."""
 SHOWN = 5
@@ -327,9 +328,12 @@ class Workloads:
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
-        """The ask of a pod as that of its workload, if it has one."""
+        """The ask of a pod as that of its workload, if it has one. Raises `IdentityError`."""
         application = identity.application_of_group(pod)
         if application:
+            if spec.idle and not spec.node:
+                # As a member it would be waited for, and refused when its room is reserved.
+                raise identity.IdentityError(NO_MEMBER)
             return replace(spec, application=application, task_group=pod.metadata.uid or "")
         known = self._owner(pod)
         if known is None:

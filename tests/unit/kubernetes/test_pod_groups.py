@@ -34,6 +34,20 @@ def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() ->
     assert sorted(binds(cluster.acts())) == ["d"]
 
 
+def test_idle_work_keeps_no_pod_group_from_starting() -> None:
+    """It is no member, and told so; without its mark it is one."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.group("ring", 1)
+    cluster.in_group("a", "ring", annotations={"fairlead.io/idle": "true"})
+    told = [act.message for act in cluster.acts() if isinstance(act, Explain)]
+    assert told == ["idle work starts with no pod group: leave out fairlead.io/idle, or the group"]
+    cluster.in_group("b", "ring")
+    assert binds(cluster.acts()) == {"b": "n1"}
+    cluster.in_group("a", "ring")
+    assert binds(cluster.acts()) == {"a": "n1"}
+
+
 def test_a_group_that_is_not_complete_calls_no_autoscaler() -> None:
     """A node for its first pods would stay empty; once all are there, and lack room, it is what they need."""
     cluster = Jobs(QUEUES)
