@@ -224,6 +224,7 @@ class Binder:
         """Whether an act that the server refused may work later."""
         if isinstance(act, acts.Bind | acts.SelectNode | acts.KeepVolume):
             self.failed += 1
+            self._spare(act.pod.uid)
             self._report(BindFailed(act.pod.uid, act.node, e.message))
             return False
         if isinstance(e, api.NotFound):
@@ -243,6 +244,14 @@ class Binder:
         self.failed += 1
         log.warning("%s of %s was refused: %s", type(act).__name__, _object(act), e)
         return False
+
+    def _spare(self, uid: str) -> None:
+        """A pod never came to the node on which it was to be stopped meanwhile: it waits again, and is not deleted."""
+        waiting = self._queues.get(uid, deque())
+        stay = [later for later in waiting if not isinstance(later, acts.EvictPod)]
+        self._decided -= len(waiting) - len(stay)
+        waiting.clear()
+        waiting.extend(stay)
 
     def _probe_for(self, act: acts.CreatePlaceholder) -> str:
         """The name of the placeholder for which this one waits, maybe itself; nothing: none of its group is refused."""

@@ -12,7 +12,7 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.kubernetes import acts, event_queue
-from fairlead.kubernetes.binder import Binder, Bound
+from fairlead.kubernetes.binder import Binder, BindFailed, Bound
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Answer, Request
 from fairlead.kubernetes.kinds import JOBS, PODS
@@ -161,6 +161,29 @@ def test_a_binding_that_another_one_follows_is_not_tried_again() -> None:
         await binder.settle()
         assert [each["spec"]["nodeName"] for each in server.all("pods")] == ["m"]
         assert reports == [Bound(meta["uid"], "m")]
+
+    run_virtually(course())
+
+
+def test_a_pod_that_never_came_to_its_node_is_not_deleted_there() -> None:
+    """Its place went to another pod while the server was asked to bind it, and refused that for good."""
+
+    class Refusing(Faults):
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=422) if path.endswith("/binding") else Fault()
+
+    async def course() -> None:
+        server = Slow()
+        server.faults = Refusing()
+        reports: list[Any] = []
+        binder = ordered(server, 1, report=reports.append)
+        uid = server.all("pods")[0]["metadata"]["uid"]
+        binder.do(acts.EvictPod(acts.ObjectName("default", "p0", uid, PODS), "n", None, "priority", "why"))
+        assert binder.busy == 2
+        await binder.settle()
+        assert [type(each) for each in reports] == [BindFailed]
+        assert (len(server.all("pods")), binder.busy) == (1, 0)
+        assert not server.all("pods")[0]["metadata"].get("deletionTimestamp")
 
     run_virtually(course())
 
