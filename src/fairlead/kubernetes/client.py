@@ -219,9 +219,11 @@ class Client:
         return frozenset(version.group_version for group in found.groups for version in group.versions)
 
     async def serves(self, kind: Kind) -> bool:
-        """Whether it has this kind, of whose group it may have others alone."""
+        """Whether it has this kind, of whose group it may have others alone. Raises `Forbidden` if it does not say."""
         try:
             await self.page(kind, query={"limit": "1"})
+        except Forbidden:
+            raise
         except ApiError as e:
             return not isinstance(e, NotFound)
         return True

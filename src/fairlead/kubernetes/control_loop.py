@@ -12,99 +12,23 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.acts import Act, Explain, Record
 from fairlead.kubernetes.binder import Binder, BindFailed, Report, Returned, Unsaid
-from fairlead.kubernetes.client import ApiError, Client, Unreachable
+from fairlead.kubernetes.client import ApiError, Client, Forbidden, Unreachable
 from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.explainer import Explainer
+from fairlead.kubernetes.kinds import Kind
 from fairlead.kubernetes.latencies import Latencies
-from fairlead.kubernetes.pod_store import Books, News
+from fairlead.kubernetes.pod_store import News
 from fairlead.kubernetes.reflector import Change, Changed, Reflector, Synced
 from fairlead.kubernetes.translate import identity
 from fairlead.runtime.measures import Measures
-
-AT_ONCE = 10
-"""Pods looked at in one turn."""
-PACE_MS = 100
-SETTLE_MS = 1_000
-"""A pod is told nothing before it has waited so long: most wait for no longer."""
-AGAIN_MS = 60_000
-"""With the same kind of reason a pod is told new numbers at most this often."""
-
-
-class Explainer:
-    """Goes round the waiting pods."""
-
-    def __init__(self, driver: Driver, say: Callable[[Act], None]) -> None:
-        self._driver, self._say = driver, say
-        self._round: deque[str] = deque()
-        self._next_round_ms = self._due_ms = 0
-        self.tellings = 0
-        """How often a pod was told why it waits, for another reason than before."""
-        self._told: dict[str, tuple[str, str, int]] = {}
-        self._since: dict[str, int] = {}
-        """When each waiting pod was first seen waiting."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there are pods to look at."""
-        return bool(self._round) or bool(self._driver.informer.waiting)
-
-    @property
-    def told(self) -> Collection[str]:
-        """Waiting pods that were told why, by identity."""
-        return self._told.keys()
-
-    def unsaid(self, uid: str) -> None:
-        """What the pod was to be told did not come to the server: it is told anew."""
-        self._told.pop(uid, None)
-
-    @property
-    def pace_s(self) -> float:
-        """When to come back, in seconds."""
-        return PACE_MS / 1000 if self._round else SETTLE_MS / 1000
-
-    def go_on(self, now_ms: int) -> None:
-        """Look at the next few pods."""
-        if now_ms < self._due_ms:
-            return
-        self._due_ms = now_ms + PACE_MS
-        informer = self._driver.informer
-        if not self._round and now_ms >= self._next_round_ms:
-            self._round.extend(informer.waiting)
-            self._next_round_ms = now_ms + SETTLE_MS
-            self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
-            self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
-        for _ in range(min(AT_ONCE, len(self._round))):
-            self._look_at(self._round.popleft(), now_ms)
-
-    def _look_at(self, uid: str, now_ms: int) -> None:
-        informer = self._driver.informer
-        known = informer.pod_store.by_uid.get(uid)
-        if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
-            return
-        if known.name.stands_for is not None and not informer.workloads.speaks(known):
-            return
-        reason = self._driver.scheduler.why(known.application, uid, informer.partition)
-        if reason is None:
-            return
-        text = informer.pod_store.with_names(reason.sentence())
-        told = self._told.get(uid)
-        if told is not None and told[0] == reason.code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
-            return
-        self._told[uid] = (reason.code, text, now_ms)
-        self._say(Explain(known.name, reason.code, text))
-        if told is None or told[0] != reason.code:
-            # New numbers change the condition; only another kind of reason is an event.
-            self.tellings += 1
-            self._say(Record(known.name, "FailedScheduling", text, warning=True))
-
 
 log = logging.getLogger("fairlead.kubernetes")
 
@@ -124,6 +48,7 @@ IN_FLIGHT = 2_000
 AGAIN_S = (1.0, 60.0)
 """The first and the longest pause of a pod whose placement was refused."""
 LONGEST_SLEEP_S = 5.0
+UNAUTHORIZED = 401
 
 
 @dataclass(slots=True)
@@ -197,6 +122,8 @@ class ControlLoop:
         self._changes: deque[Change] = deque()
         self._news = asyncio.Event()
         self._missing = dict.fromkeys(WATCHED)
+        self._forbidden: dict[Kind, str] = {}
+        """Optional kinds that we may not list, and what the server said."""
         self._pauses: dict[str, int] = {}
         self.explainer = Explainer(self.driver, binder.do)
         self._orders: deque[Callable[[Driver, int], None]] = deque()
@@ -225,7 +152,7 @@ class ControlLoop:
         while True:
             try:
                 served = await self._client.served()
-                there = [kind for kind in left if kind.group_version in served and await self._client.serves(kind)]
+                there = [kind for kind in left if kind.group_version in served and await self._may_list(kind)]
             except (ApiError, Unreachable) as problem:
                 log.warning("which kinds the server has is not known yet: %s", problem)
                 await asyncio.sleep(AGAIN_S[0])
@@ -236,6 +163,32 @@ class ControlLoop:
             for kind in [kind for kind in left if kind in self._missing]:
                 self._take_note(Synced(kind))
             await asyncio.sleep(DISCOVER_S)
+
+    async def _may_list(self, kind: Kind) -> bool:
+        """Whether the server has an optional kind and shows it to us: what is forbidden is taken as not there."""
+        try:
+            there = await self._client.serves(kind)
+        except Forbidden as refusal:
+            if refusal.status == UNAUTHORIZED:
+                raise
+            if kind not in self._forbidden:
+                log.warning("%s: %s; there may be some, and it goes on without", kind.title, refusal)
+            self._forbidden[kind] = refusal.message
+            return False
+        self._forbidden.pop(kind, None)
+        return there
+
+    def problems(self) -> Iterator[str]:
+        """What cannot be listed or read, as sentences."""
+        for kind, why in self._forbidden.items():
+            yield f"{kind.title} cannot be listed, and pods are scheduled as if there were none: {why}"
+        for kind, reflector in self.reflectors.items():
+            if kind in self._missing and reflector.trouble:
+                yield f"{kind.title} cannot be listed, and nothing is scheduled before that: {reflector.trouble}"
+            for (namespace, name), why in list(reflector.unread.items())[:1]:
+                whose = f"{namespace}/{name}" if namespace else name
+                more = f" and {len(reflector.unread) - 1} more" if len(reflector.unread) > 1 else ""
+                yield f"{whose}{more} of {kind.title} cannot be read, and what was known of it counts: {why}"
 
     def order(self, act: Callable[[Driver, int], None]) -> None:
         """Have something done with the driver at the beginning of the next turn."""

@@ -101,6 +101,8 @@ class Reflector:
         """How often everything was listed."""
         self.failures = 0
         """Failures since the last success."""
+        self.trouble = ""
+        """Why the last list failed; empty: it did not, or it was followed by one that went well."""
         self.unread: dict[tuple[str, str], str] = {}
         """Objects that cannot be read, by namespace and name, and why; what was told of them before still counts."""
         self._client = client
@@ -138,6 +140,8 @@ class Reflector:
 
     async def _wait(self, why: str, least: float = 0.0) -> None:
         self.failures += 1
+        if self._version is None:
+            self.trouble = why
         first, longest = WAIT_S
         most = min(longest, first * 2 ** min(self.failures - 1, 10))
         if self.failures in (1, 5) or self.failures % 20 == 0:
@@ -179,6 +183,7 @@ class Reflector:
         for key in [key for key in self._known if key not in found]:
             self._gone(key)
         self.lists += 1
+        self.trouble = ""
         self._sink(Synced(self.kind))
 
     # -- what changes ---------------------------------------------------------------------------------------------

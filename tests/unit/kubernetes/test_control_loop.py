@@ -429,3 +429,41 @@ def test_a_kind_that_its_group_does_not_have_keeps_nothing_from_starting() -> No
         await crew.kill()
 
     run_virtually(main())
+
+
+class Forbidding(Faults):
+    """Kinds that our role does not have, by plural."""
+
+    def __init__(self, *plurals: str) -> None:
+        self.plurals = list(plurals)
+
+    def for_request(self, method: str, path: str) -> Fault:
+        return Fault(status=403) if path.rpartition("/")[2] in self.plurals else Fault()
+
+
+def test_a_kind_that_we_may_not_list_keeps_nothing_from_starting_where_a_cluster_can_do_without() -> None:
+    """It is said, and looked for again; a kind that every cluster has keeps all waiting, and that is said too."""
+
+    async def main() -> None:
+        server = FakeServer(Forbidding(POD_GROUPS.plural, "nodes"))
+        server.extensions.append(POD_GROUPS.group_version)
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("p", 1))
+        crew = Restarter(server, 1)
+        crew.start()
+        assert crew.control_loop is not None
+        await asyncio.sleep(5)
+        said = list(crew.control_loop.problems())
+        assert [each.partition(":")[0] for each in said] == [
+            "podgroups.scheduling.x-k8s.io cannot be listed, and pods are scheduled as if there were none",
+            "nodes cannot be listed, and nothing is scheduled before that",
+        ]
+        server.faults.plurals.remove("nodes")  # type: ignore[attr-defined]
+        await asyncio.sleep(60)
+        assert server.all("pods")[0]["spec"].get("nodeName") == "n1"
+        server.faults.plurals.clear()  # type: ignore[attr-defined]
+        await asyncio.sleep(60)
+        assert list(crew.control_loop.problems()) == []
+        await crew.kill()
+
+    run_virtually(main())

@@ -8,7 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 from driven_cluster import Cluster
 
 from fairlead.kubernetes.acts import Explain
-from fairlead.kubernetes.control_loop import SETTLE_MS, Explainer
+from fairlead.kubernetes.explainer import SETTLE_MS, Explainer
 
 
 def test_a_pod_is_told_the_name_of_the_pod_that_it_waits_for() -> None:

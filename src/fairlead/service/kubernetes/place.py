@@ -125,11 +125,8 @@ class ClusterPlace(Place):
         if self.controller.queues_error:
             found.append(f"the newest queue file is not in force: {self.controller.queues_error}")
         loop = self.controller.control_loop
-        for kind, reflector in loop.reflectors.items() if loop is not None else ():
-            for (namespace, name), why in list(reflector.unread.items())[:1]:
-                whose = f"{namespace}/{name}" if namespace else name
-                more = f" and {len(reflector.unread) - 1} more" if len(reflector.unread) > 1 else ""
-                found.append(f"{whose}{more} of {kind.title} cannot be read, and what was known of it counts: {why}")
+        if loop is not None:
+            found.extend(loop.problems())
         if (idle := self._idle_s()) > STUCK_S:
             found.append(f"the scheduler has not had a turn for {idle:.0f} s")
         return found

@@ -1,0 +1,90 @@
+"""The explainer: it goes round the pods that wait, and has each told why.
+
+Decides when a pod is told what. Never decides why it waits, and sends nothing. Invariant: a pod is told nothing twice
+within `AGAIN_MS` but another kind of reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+
+from fairlead.kubernetes.acts import Act, Explain, Record
+from fairlead.kubernetes.driver import Driver
+from fairlead.kubernetes.pod_store import Books
+
+AT_ONCE = 10
+"""Pods looked at in one turn."""
+PACE_MS = 100
+SETTLE_MS = 1_000
+"""A pod is told nothing before it has waited so long: most wait for no longer."""
+AGAIN_MS = 60_000
+"""With the same kind of reason a pod is told new numbers at most this often."""
+
+
+class Explainer:
+    """Goes round the waiting pods."""
+
+    def __init__(self, driver: Driver, say: Callable[[Act], None]) -> None:
+        self._driver, self._say = driver, say
+        self._round: deque[str] = deque()
+        self._next_round_ms = self._due_ms = 0
+        self.tellings = 0
+        """How often a pod was told why it waits, for another reason than before."""
+        self._told: dict[str, tuple[str, str, int]] = {}
+        self._since: dict[str, int] = {}
+        """When each waiting pod was first seen waiting."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are pods to look at."""
+        return bool(self._round) or bool(self._driver.informer.waiting)
+
+    @property
+    def told(self) -> Collection[str]:
+        """Waiting pods that were told why, by identity."""
+        return self._told.keys()
+
+    def unsaid(self, uid: str) -> None:
+        """What the pod was to be told did not come to the server: it is told anew."""
+        self._told.pop(uid, None)
+
+    @property
+    def pace_s(self) -> float:
+        """When to come back, in seconds."""
+        return PACE_MS / 1000 if self._round else SETTLE_MS / 1000
+
+    def go_on(self, now_ms: int) -> None:
+        """Look at the next few pods."""
+        if now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + PACE_MS
+        informer = self._driver.informer
+        if not self._round and now_ms >= self._next_round_ms:
+            self._round.extend(informer.waiting)
+            self._next_round_ms = now_ms + SETTLE_MS
+            self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
+            self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
+        for _ in range(min(AT_ONCE, len(self._round))):
+            self._look_at(self._round.popleft(), now_ms)
+
+    def _look_at(self, uid: str, now_ms: int) -> None:
+        informer = self._driver.informer
+        known = informer.pod_store.by_uid.get(uid)
+        if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
+            return
+        if known.name.stands_for is not None and not informer.workloads.speaks(known):
+            return
+        reason = self._driver.scheduler.why(known.application, uid, informer.partition)
+        if reason is None:
+            return
+        text = informer.pod_store.with_names(reason.sentence())
+        told = self._told.get(uid)
+        if told is not None and told[0] == reason.code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
+            return
+        self._told[uid] = (reason.code, text, now_ms)
+        self._say(Explain(known.name, reason.code, text))
+        if told is None or told[0] != reason.code:
+            # New numbers change the condition; only another kind of reason is an event.
+            self.tellings += 1
+            self._say(Record(known.name, "FailedScheduling", text, warning=True))
