@@ -25,7 +25,11 @@ HELD_BACK: tuple[type[reasons.Reason], ...] = (
     reasons.QuotaExceeded, reasons.Refused, reasons.SubmitDenied, reasons.WaitingForPlaceholder,
 )  # fmt: skip
 """Why a pod waits that no further node would help."""
-SKIPPED = frozenset({*(each.code for each in HELD_BACK), RESERVES, GROUP_WAITS, "application-refused", "unreadable"})
+BEHIND = "room-claimed"
+"""The code of a pod that lacks a node, and whose queue or limit has room left for those alone that wait before it."""
+SKIPPED = frozenset(
+    {*(each.code for each in HELD_BACK), BEHIND, RESERVES, GROUP_WAITS, "application-refused", "unreadable"}
+)
 WORDS = {AWAITED: "WaitingForVolumes", **dict.fromkeys(SKIPPED, "SchedulingSkipped")}
 """Reasons of the condition that call no autoscaler, by the code of why a pod waits; the second is YuniKorn's."""
 NOTE_MAX = 1024

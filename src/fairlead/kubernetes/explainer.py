@@ -1,7 +1,8 @@
 """The explainer: it goes round the pods that wait, and has each told why.
 
-Decides when a pod is told what. Never decides why it waits, and sends nothing. Invariant: a pod is told nothing twice
-within `AGAIN_MS` but another kind of reason.
+Decides when a pod is told what, and whether a further node would help it: what a queue or a limit has left is counted
+for as many pods as it has room for, as in YuniKorn. Never decides why a pod waits, and sends nothing. Invariant: a pod
+is told nothing twice within `AGAIN_MS` but another kind of reason.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 
+from fairlead.core.books.asks import Ask
+from fairlead.core.books.demand import Obstacle
+from fairlead.core.books.idle_work import payer
+from fairlead.core.model.resources import Book, add_to, lacks
 from fairlead.kubernetes.acts import Act, Explain, Record
+from fairlead.kubernetes.bodies import BEHIND, WORDS
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.pod_store import Books
 
@@ -22,12 +28,34 @@ AGAIN_MS = 60_000
 """With the same kind of reason a pod is told new numbers at most this often."""
 
 
+class Claimed:
+    """Room that queues and limits have left, as it is claimed by pods that wait for a node, one after the other."""
+
+    def __init__(self) -> None:
+        self._of: dict[Obstacle, Book] = {}
+        """What is in use and claimed there; in use: when it was first asked about."""
+
+    def has_room(self, ask: Ask) -> bool:
+        """Whether what is above an ask, but for the sum of all nodes, has room for it beside those before it; then it
+        claims that.
+        """
+        queues = (queue for queue in payer(ask).lineage if queue.parent is not None)
+        above: list[Obstacle] = [each for each in (*queues, *ask.app.ceilings) if each.max is not None]
+        books = [self._of.setdefault(each, dict(each.allocated)) for each in above]
+        if any(lacks(each.max, book, ask.items) for each, book in zip(above, books, strict=True)):
+            return False
+        for book in books:
+            add_to(book, ask.items)
+        return True
+
+
 class Explainer:
     """Goes round the waiting pods."""
 
     def __init__(self, driver: Driver, say: Callable[[Act], None]) -> None:
         self._driver, self._say = driver, say
         self._round: deque[str] = deque()
+        self._claimed = Claimed()
         self._next_round_ms = self._due_ms = 0
         self.tellings = 0
         """How often a pod was told why it waits, for another reason than before."""
@@ -61,7 +89,9 @@ class Explainer:
         self._due_ms = now_ms + PACE_MS
         informer = self._driver.informer
         if not self._round and now_ms >= self._next_round_ms:
-            self._round.extend(informer.waiting)
+            uids = informer.pod_store.by_uid
+            self._round.extend(sorted(informer.waiting, key=lambda uid: -uids[uid].spec.priority))
+            self._claimed = Claimed()
             self._next_round_ms = now_ms + SETTLE_MS
             self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
             self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
@@ -78,13 +108,20 @@ class Explainer:
         reason = self._driver.scheduler.why(known.application, uid, informer.partition)
         if reason is None:
             return
-        text = informer.pod_store.with_names(reason.sentence())
+        code, text = reason.code, informer.pod_store.with_names(reason.sentence())
+        if code not in WORDS and known.name.stands_for is None and self._is_behind(known.application, uid):
+            code, text = BEHIND, f"{text}; what its queue or a limit has left is for those that wait before it"
         told = self._told.get(uid)
-        if told is not None and told[0] == reason.code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
+        if told is not None and told[0] == code and (told[1] == text or now_ms - told[2] < AGAIN_MS):
             return
-        self._told[uid] = (reason.code, text, now_ms)
-        self._say(Explain(known.name, reason.code, text))
-        if told is None or told[0] != reason.code:
+        self._told[uid] = (code, text, now_ms)
+        self._say(Explain(known.name, code, text))
+        if told is None or told[0] != code:
             # New numbers change the condition; only another kind of reason is an event.
             self.tellings += 1
             self._say(Record(known.name, "FailedScheduling", text, warning=True))
+
+    def _is_behind(self, application: str, uid: str) -> bool:
+        """Whether others that wait for a node claim what is left above it; where it is nominated, room is coming."""
+        ask = self._driver.scheduler.cluster.partitions[self._driver.informer.partition].find_ask(application, uid)
+        return ask is not None and not self._claimed.has_room(ask) and ask.nomination is None

@@ -1,0 +1,51 @@
+"""The explainer: what waiting pods are told, and which of them call for nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from driven_cluster import PRIORITY, Cluster
+
+from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.bodies import unscheduled
+from fairlead.kubernetes.explainer import SETTLE_MS, Explainer
+
+FIVE = PRIORITY.replace("{name: default}]", "{name: default, LIMIT}]")
+LIMITS = ["resources: {max: {vcore: 5}}", "limits: [{limit: all, users: ['*'], maxresources: {vcore: 5}}]"]
+
+
+def words(cluster: Cluster) -> dict[str, str]:
+    """The reason in the condition of each pod that is told why it waits."""
+    said: list[Any] = []
+    explainer = Explainer(cluster.driver, said.append)
+    for now in (0, SETTLE_MS):
+        explainer.go_on(now)
+    told = [act for act in said if isinstance(act, Explain)]
+    return {act.pod.name: unscheduled(act, "")["status"]["conditions"][0]["reason"] for act in told}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_as_many_pods_call_for_nodes_as_their_queue_or_limit_has_room_for(limit: str) -> None:
+    """Nodes for the others would stay empty. What is stronger comes first, then what came first."""
+    cluster = Cluster(FIVE.replace("LIMIT", limit))
+    cluster.node("n1", "1")
+    cluster.pod("runs", "1")
+    cluster.bind_all(cluster.acts())
+    for name in "abc":
+        cluster.pod(name, "2")
+    cluster.pod("high", "2", priority=9)
+    cluster.acts()
+    assert words(cluster) == {
+        "high": "Unschedulable", "a": "Unschedulable", "b": "SchedulingSkipped", "c": "SchedulingSkipped",
+    }  # fmt: skip
+
+
+def test_where_nothing_is_bounded_each_pod_calls_for_a_node() -> None:
+    """The queue has no maximum, and neither has its user."""
+    cluster = Cluster()
+    cluster.node("n1", "1")
+    for name in "abc":
+        cluster.pod(name, "2")
+    cluster.acts()
+    assert words(cluster) == dict.fromkeys("abc", "Unschedulable")
