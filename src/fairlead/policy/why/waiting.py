@@ -124,7 +124,9 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     for node in dict.fromkeys(partition.nodes.foreign_on.values()):
         add_to(used, tuple(node.occupied.items()))  # No queue has it, and it is not free.
     free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
-    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
+    nodes = partition.nodes.nodes.values()
+    overdrawn = tuple(n.id for n in nodes if any(n.allocated.get(r, 0) > n.total.get(r, 0) for r in needed))
+    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed}, overdrawn)
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
