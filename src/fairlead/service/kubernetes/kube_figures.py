@@ -68,8 +68,8 @@ def _histogram(name: str, text: str, values: Histogram) -> Metric:
 
 
 def _queue_of(informer: Informer, known: KnownPod, told: Collection[str]) -> str:
-    """Where kube-scheduler would keep the pod; nothing for one that does not wait."""
-    if known.foreign or known.bound or known.leaving or known.books is Books.PLACED:
+    """Where kube-scheduler would keep the pod; nothing for one that does not wait, or stands for one to come."""
+    if known.foreign or known.bound or known.leaving or known.books is Books.PLACED or known.name.stands_for:
         return ""
     if known.pausing:
         return "backoff"
