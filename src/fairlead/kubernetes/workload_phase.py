@@ -11,6 +11,9 @@ from enum import Enum
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate.workloads import WorkloadSpec
 
+TOLD_EACH = 32
+"""All pods of a small group are told of each that comes or goes; of a large one at twice or half as many."""
+
 
 class Phase(Enum):
     """Where a workload is."""
@@ -42,3 +45,12 @@ class Workload:
     def begun(self) -> bool:
         """Whether its pods may be placed."""
         return self.phase is not Phase.WAITING
+
+    def is_told(self, there: int) -> bool:
+        """Whether all pods of a large group were told that about as many are there."""
+        return there > TOLD_EACH and self.told < 2 * there and there < 2 * self.told
+
+    def gathers(self, pods: int) -> bool:
+        """Whether a large group of so many pods and stand-ins has too few, and was told so: no pod changes that."""
+        there = pods - len(self.stand_ins)
+        return there < self.spec.min_member and self.is_told(there)

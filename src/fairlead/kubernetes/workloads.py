@@ -43,8 +43,6 @@ GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
 """The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
 
 NO_MEMBER = f"idle work starts with no pod group: leave out {identity.IDLE}, or the group"
-TOLD_EACH = 32
-"""All pods of a small group are told of each that comes; of a large one when there are twice as many, or fewer."""
 SHOWN = 5
 """So many nodes are named."""
 
@@ -174,7 +172,7 @@ class Workloads:
         if len(ready) >= spec.min_member:
             asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
             yield from self._reserve(known, asks, informer.specs[spec.application])
-        elif len(members) > TOLD_EACH and known.told <= len(members) < 2 * known.told:
+        elif known.is_told(len(members)):
             return
         else:
             known.told = len(members)
@@ -378,7 +376,8 @@ class Workloads:
     def came(self, pod: KnownPod) -> Iterator[Event]:
         """A pod of a group is there, or another one than before."""
         known = self._by_application.get(pod.application) if pod.group else None
-        if known is not None:
+        size = self._informer.pod_store.size(pod.application)
+        if known is not None and (pod.bound or pod.books is not Books.OUT or not known.gathers(size)):
             yield from self._consider(known)
 
     def left(self, pod: KnownPod) -> Iterator[Event]:
@@ -391,7 +390,8 @@ class Workloads:
                 known.phase = Phase.WAITING
             if not known.begun:
                 yield from self._drop(known)
-        yield from self._consider(known)
+        if not known.gathers(self._informer.pod_store.size(pod.application)):
+            yield from self._consider(known)
 
     def _members(self, known: Workload) -> Iterator[KnownPod]:
         """The pods of a workload that are there."""

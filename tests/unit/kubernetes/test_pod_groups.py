@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs
 
 from fairlead.kubernetes.acts import Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUMES
+from fairlead.kubernetes.pod_reader import PodReader
+from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.reflector import Deleted
 
 
@@ -152,6 +155,30 @@ def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
     assert told[-1].message == "200 of the 300 pods are there with which pod group ring starts"
     cluster.in_group("p7", "ring")
     assert len([act for act in cluster.driver.acts() if isinstance(act, Explain)]) == 1
+
+
+def test_a_large_group_that_goes_is_told_so_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its pods was told of each that went before it, and looked at again whenever another came or went."""
+    looked_at = 0
+    has_claims = PodReader.has_claims
+
+    def counting(reader: PodReader, known: KnownPod) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return has_claims(reader, known)
+
+    monkeypatch.setattr(PodReader, "has_claims", counting)
+    cluster = Jobs(QUEUES)
+    cluster.group("ring", 300)
+    for number in range(200):
+        cluster.in_group(f"p{number}", "ring")
+    assert looked_at < 2_000
+    cluster.driver.acts()
+    for number in range(200):
+        cluster.gone(f"p{number}")
+    told = [act for act in cluster.driver.acts() if isinstance(act, Explain)]
+    assert len(told) < 2_000
+    assert told[-1].message == "1 of the 300 pods are there with which pod group ring starts"
 
 
 def test_pod_groups_of_two_namespaces_are_two_applications() -> None:
