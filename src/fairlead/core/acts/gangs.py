@@ -65,12 +65,13 @@ def placeholder_placed(partition: Partition, ask: Ask) -> None:
 
 def is_whole(app: Application) -> bool:
     """Whether its placeholders hold what it said together; without those told to go, or a member would be missing."""
-    if not app.spec.placeholder_ask:
-        return False
+    together = app.spec.placeholder_ask
+    if not together or any(app.placeholders.get(name, 0) < amount for name, amount in together.items):
+        return False  # Of a large gang not each is added up whenever one more has a node.
     book: dict[str, int] = {}
     for ask in app.standing():
         add_to(book, ask.items)
-    return app.spec.placeholder_ask == Resources(book)
+    return together == Resources(book)
 
 
 def placeholder_ended(partition: Partition, ask: Ask) -> None:
