@@ -7,9 +7,11 @@ same calls give the same acts. Invariant: between two calls the informer and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.gangs import TIMED_OUT
+from fairlead.core.model.constraints import EXISTS, NO_EXECUTE, Toleration
 from fairlead.core.model.decisions import (
     Allocated,
     ApplicationAccepted,
@@ -27,7 +29,7 @@ from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, ObjectName, Record
 from fairlead.kubernetes.informer import Informer
-from fairlead.kubernetes.pod_store import Books
+from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.refused_pods import RefusedPods
 from fairlead.scheduler import Scheduler
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 
 TAINT = "taint"
+ENDURES = Toleration("", EXISTS, effect=NO_EXECUTE)
+"""What a pod is said to put up with while only the cluster's own controller does not."""
 OVER_STATES = frozenset({"Completed", "Failed", "Expired", "Removed"})
 
 
@@ -104,7 +108,7 @@ class Orders:
             yield from self._informer.volume_binder.retreat(known, why)
             return
         if decision.rule == TAINT:
-            # The cluster's own controller does that, and knows for how long a taint is put up with.
+            yield from self._stays(known)
             return
         if known.spec.placeholder:
             self._informer.gangs.gone(known)
@@ -120,6 +124,18 @@ class Orders:
             why = in_brackets(decision.rule, winner="this one")
             text = f"{known.name} is stopped on {decision.node} to make room{why}"
             self._informer.acts.append(Record(by.name, "Preempting", text, related=known.name))
+
+    def _stays(self, known: KnownPod) -> Iterator[Event]:
+        """A pod does not put up with a taint of its node: the cluster's own controller deletes it. Until that has, it
+        runs: the taint may go first, and nobody would ever hear of its end.
+        """
+        if known.bound and not known.leaving and not known.spec.placeholder:
+            known.stopping = ""
+            where = known.spec.where
+            known.spec = replace(known.spec, where=replace(where, tolerations=(*where.tolerations, ENDURES)))
+            self._informer.stand(known, Books.OUT)
+            yield Release(known.application, known.name.uid, Cause.STOPPED_BY_RM, self._informer.partition)
+            yield from self._informer.enter(known)
 
     def _released(self, decision: Released) -> Iterator[Event]:
         """It is out of the books; if that was not our doing (its node is gone), it may come back with its node.

@@ -392,3 +392,24 @@ def test_an_application_is_judged_anew_also_when_its_last_pod_ran_without_it() -
     cluster.gone("runs")
     cluster.pod("new", labels={"applicationId": "job", "queue": "root.a"})
     assert binds(cluster.acts()) == {"new": "n1"}
+
+
+def test_a_taint_that_goes_before_anybody_is_deleted_for_it_leaves_all_as_it_was() -> None:
+    """The controller that deletes for it was slow. Nobody waits for an end that does not come: it is a victim again."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a", "3", priority=1)
+    cluster.bind_all(cluster.acts())
+
+    def tainted(*taints: dict[str, str]) -> None:
+        meta, room = {"name": "n1", "uid": "u-n1"}, {"cpu": "4", "pods": "110"}
+        cluster.put(NODES, {"metadata": meta, "spec": {"taints": taints}, "status": {"allocatable": room}})
+
+    tainted({"key": "broken", "effect": "NoExecute"})
+    assert not [act for act in cluster.acts() if isinstance(act, EvictPod)], "the controller does that"
+    tainted()
+    assert cluster.used("n1") == 3000
+    cluster.pod("high", "3", priority=9)
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == ["a"]
+    cluster.gone("a")
+    assert binds(cluster.acts()) == {"high": "n1"}
