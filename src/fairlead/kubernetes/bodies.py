@@ -12,6 +12,7 @@ import msgspec
 from fairlead.core.model import reasons
 from fairlead.kubernetes.acts import Bind, CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
 from fairlead.kubernetes.gangs import RESERVES
+from fairlead.kubernetes.storage import NOT_UNDERSTOOD
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
 from fairlead.kubernetes.workloads import GROUP_WAITS
@@ -21,14 +22,17 @@ IMAGE = "busybox:stable"
 """What a placeholder runs unless told otherwise: it only sleeps."""
 HELD_BACK: tuple[type[reasons.Reason], ...] = (
     reasons.ApplicationsAtMax, reasons.ApplicationsPromised, reasons.ClassNotAllowed, reasons.HeldForReservation,
-    reasons.LimitApplications, reasons.LimitPromised, reasons.LimitReached, reasons.QueueFull, reasons.QueuePromised,
-    reasons.QuotaExceeded, reasons.Refused, reasons.SubmitDenied, reasons.WaitingForPlaceholder,
+    reasons.LimitApplications, reasons.LimitPromised, reasons.LimitReached, reasons.NextInLine, reasons.QueueFull,
+    reasons.QueuePromised, reasons.QuotaExceeded, reasons.Refused, reasons.SubmitDenied, reasons.WaitingForPlaceholder,
 )  # fmt: skip
 """Why a pod waits that no further node would help."""
 BEHIND = "room-claimed"
 """The code of a pod that lacks a node, and whose queue or limit has room left for those alone that wait before it."""
 SKIPPED = frozenset(
-    {*(each.code for each in HELD_BACK), BEHIND, RESERVES, GROUP_WAITS, "application-refused", "unreadable"}
+    {
+        *(each.code for each in HELD_BACK),
+        *(BEHIND, RESERVES, GROUP_WAITS, NOT_UNDERSTOOD, "application-refused", "unreadable"),
+    }
 )
 WORDS = {AWAITED: "WaitingForVolumes", **dict.fromkeys(SKIPPED, "SchedulingSkipped")}
 """Reasons of the condition that call no autoscaler, by the code of why a pod waits; the second is YuniKorn's."""

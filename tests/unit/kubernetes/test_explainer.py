@@ -49,3 +49,14 @@ def test_where_nothing_is_bounded_each_pod_calls_for_a_node() -> None:
         cluster.pod(name, "2")
     cluster.acts()
     assert words(cluster) == dict.fromkeys("abc", "Unschedulable")
+
+
+def test_what_fits_or_can_run_nowhere_calls_for_no_node() -> None:
+    """Many are bound at once, and it is not its turn yet; or it has a field that is not understood."""
+    cluster = Cluster()
+    cluster.node("n1", "4")
+    cluster.pod("strange", spec={"volumes": [{"name": "disk", "iscsi": {"targetPortal": "t"}}]})
+    (told,) = [act for act in cluster.acts() if isinstance(act, Explain)]
+    assert unscheduled(told, "")["status"]["conditions"][0]["reason"] == "SchedulingSkipped"
+    cluster.pod("fits")  # Nothing was placed since.
+    assert words(cluster) == {"fits": "SchedulingSkipped"}
