@@ -180,11 +180,12 @@ class ControlLoop:
 
     def problems(self) -> Iterator[str]:
         """What cannot be listed or read, as sentences."""
-        for kind, why in self._forbidden.items():
-            yield f"{kind.title} cannot be listed, and pods are scheduled as if there were none: {why}"
         for kind, reflector in self.reflectors.items():
             if kind in self._missing and reflector.trouble:
                 yield f"{kind.title} cannot be listed, and nothing is scheduled before that: {reflector.trouble}"
+        for kind, why in self._forbidden.items():
+            yield f"{kind.title} cannot be listed, and pods are scheduled as if there were none: {why}"
+        for kind, reflector in self.reflectors.items():
             for (namespace, name), why in list(reflector.unread.items())[:1]:
                 whose = f"{namespace}/{name}" if namespace else name
                 more = f" and {len(reflector.unread) - 1} more" if len(reflector.unread) > 1 else ""

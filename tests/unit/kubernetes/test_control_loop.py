@@ -455,8 +455,8 @@ def test_a_kind_that_we_may_not_list_keeps_nothing_from_starting_where_a_cluster
         await asyncio.sleep(5)
         said = list(crew.control_loop.problems())
         assert [each.partition(":")[0] for each in said] == [
-            "podgroups.scheduling.x-k8s.io cannot be listed, and pods are scheduled as if there were none",
             "nodes cannot be listed, and nothing is scheduled before that",
+            "podgroups.scheduling.x-k8s.io cannot be listed, and pods are scheduled as if there were none",
         ]
         server.faults.plurals.remove("nodes")  # type: ignore[attr-defined]
         await asyncio.sleep(60)

@@ -270,11 +270,12 @@ class ClusterPlace(Place):
 
     def standing(self) -> str:
         """Why there is nothing to see here yet, as a sentence."""
-        election = self.controller.election
-        if self.controller.control_loop is None and election is not None:
+        election, control_loop = self.controller.election, self.controller.control_loop
+        if control_loop is None and election is not None:
             whom = f"{election.leader} leads; ask there" if election.leader else "nobody leads at the moment; try again"
             return f"this process stands by for the lease: {whom}"
-        return "the cluster is being read; try again in some seconds"
+        problem = next(control_loop.problems(), "") if control_loop is not None else ""
+        return f"the cluster is being read; {problem or 'try again in some seconds'}"
 
     @property
     def informer(self) -> Informer:
