@@ -140,11 +140,14 @@ class PodStore:
     by_application: dict[str, dict[str, None]] = field(default_factory=dict)
     homeless: dict[str, dict[str, None]] = field(default_factory=dict)
     """By node: pods that are bound to a node we do not know (yet, or any more)."""
+    unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By namespace and name: why a pod that is not known here cannot be read, as a sentence."""
 
     def add(self, pod: KnownPod) -> None:
         """A pod is known from now on."""
         self.by_uid[pod.name.uid] = pod
         self.by_name[pod.name.namespace, pod.name.name] = pod.name.uid
+        self.unreadable.pop((pod.name.namespace, pod.name.name), None)
         if not pod.foreign:
             self.by_application.setdefault(pod.application, {})[pod.name.uid] = None
 

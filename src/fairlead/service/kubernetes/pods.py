@@ -70,11 +70,14 @@ class ClusterMoment:
         A name alone is one in `default`.
         """
         namespace, _, name = unquote(key).rpartition("/")
-        known = self.informer.pod_store.named(namespace or "default", name)
+        namespace = namespace or "default"
+        if why := self.informer.pod_store.unreadable.get((namespace, name)):
+            raise Refusal("not-found", f"pod {namespace}/{name} is passed over: {why}")
+        known = self.informer.pod_store.named(namespace, name)
         if known is None:
-            known = self.informer.workloads.representative(namespace or "default", name)
+            known = self.informer.workloads.representative(namespace, name)
         if known is None or known.foreign:
-            raise Refusal("not-found", f"no pod {namespace or 'default'}/{name} waits or runs under this scheduler")
+            raise Refusal("not-found", f"no pod {namespace}/{name} waits or runs under this scheduler")
         return known
 
     def entry_of(self, known: KnownPod) -> tuple[Application | None, Ask | None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from driven_cluster import Cluster
 
 from fairlead.kubernetes.kinds import POD_GROUPS
+from fairlead.runtime import Refusal
 from fairlead.service.kubernetes.pods import ClusterMoment
 
 
@@ -20,3 +22,22 @@ def test_who_asks_for_a_pod_of_a_group_that_gathers_hears_what_it_waits_for() ->
     assert said.reason is not None
     assert said.reason.code == "group-waits"
     assert said.sentence == "1 of the 3 pods are there with which pod group ring starts"
+
+
+def test_who_asks_for_a_pod_that_cannot_be_read_hears_why() -> None:
+    """As its condition has it; once it is gone there is no such pod."""
+    cluster = Cluster()
+    labels, notes = {"scheduling.x-k8s.io/pod-group": "ring"}, {"fairlead.io/idle": "true"}
+
+    def said() -> str:
+        with pytest.raises(Refusal) as refusal:
+            ClusterMoment(cluster.driver).why("default/a")
+        return refusal.value.message
+
+    cluster.pod("a", labels=labels, annotations=notes)
+    assert said().startswith("pod default/a is passed over: idle work starts with no pod group")
+    cluster.gone("a")
+    assert said() == "no pod default/a waits or runs under this scheduler"
+    cluster.pod("a", labels=labels, annotations=notes)
+    cluster.pod("a", labels=labels)
+    assert ClusterMoment(cluster.driver).why("default/a").state == "waiting"
