@@ -31,6 +31,11 @@ class Account:
         return tuple(_group_name(gid) for gid in self.gids)
 
 
+def unnamed(uid: int) -> str:
+    """The name of a user id that nobody registered."""
+    return f"uid-{uid}"
+
+
 def by_uid(uid: int) -> Account:
     """The account of a user id; one that nobody registered is named `uid-N` and has no groups but its own number.
 
@@ -40,7 +45,7 @@ def by_uid(uid: int) -> Account:
         entry = pwd.getpwuid(uid)
     except KeyError:
         _require_descriptor()
-        return Account(f"uid-{uid}", uid, uid, (uid,), is_known=False)
+        return Account(unnamed(uid), uid, uid, (uid,), is_known=False)
     found = _account(entry)
     if len(found.gids) == 1:
         _require_descriptor()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.local import accounts
 from fairlead.local.job import Job
 from fairlead.policy.queue_choice.acl import may_submit, read_access_list
 from fairlead.policy.queue_choice.dynamic import nearest
@@ -24,8 +25,17 @@ from fairlead.runtime import Refusal
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.core.books.queues import Queue
+    from fairlead.local.history_records import JobSpec
     from fairlead.local.job import Job
     from fairlead.scheduler import Scheduler
+
+
+def is_of(spec: JobSpec, uid: int, user: str) -> bool:
+    """Whether a job is of this user: who has the number of one who was removed is somebody else.
+
+    Where that had no name at one of the times, or none is given, it is enough: accounts may not be found for a while.
+    """
+    return spec.uid == uid and (spec.user == user or not user or accounts.unnamed(uid) in (spec.user, user))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +65,13 @@ class Caller:
         """Whether jobs of this queue exist for him at all."""
         return not self.within or path == self.within or path.startswith(f"{self.within}.")
 
+    def owns(self, spec: JobSpec) -> bool:
+        """Whether this job is his."""
+        return is_of(spec, self.uid, self.user)
+
     def may_see(self, job: Job) -> bool:
         """Whether all of this job, with what it writes, exists for him."""
-        return self.is_admin or (self.reaches(job.queue) and (self.heads_it or job.spec.uid == self.uid))
+        return self.is_admin or (self.reaches(job.queue) and (self.heads_it or self.owns(job.spec)))
 
     def administers(self, path: str, lists: Sequence[str]) -> bool:
         """Whether he administers this queue; `lists`: the access lists of its administrators."""
@@ -95,19 +109,19 @@ def administrators(scheduler: Scheduler, path: str) -> tuple[str, ...]:
 class Whose:
     """Whose business a job is: its owner's, and that of the administrators of its queue."""
 
-    uid: int
+    spec: JobSpec
     queue: str
     administrators: tuple[str, ...] = ()
 
     def is_for(self, caller: Caller) -> bool:
         """Whether it is the caller's business too."""
-        is_his = self.uid == caller.uid and caller.reaches(self.queue)
+        is_his = caller.owns(self.spec) and caller.reaches(self.queue)
         return is_his or caller.administers(self.queue, self.administrators)
 
 
 def whose(scheduler: Scheduler, job: Job) -> Whose:
     """Whose business a job is now."""
-    return Whose(job.spec.uid, job.queue, administrators(scheduler, job.queue))
+    return Whose(job.spec, job.queue, administrators(scheduler, job.queue))
 
 
 def _queue(partition: Partition, path: str) -> Queue:

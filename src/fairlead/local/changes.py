@@ -116,7 +116,7 @@ def require_owner(caller: Caller, job: Job, wanted: Change) -> None:
     """Raises `Refusal` where somebody else would say what is executed: it runs with the rights of its owner."""
     said = {"command": wanted.command, "cwd": wanted.cwd, "env": wanted.env, "unset_env": wanted.unset_env or None}
     field = next((name for name, value in said.items() if value is not None), None)
-    if field is not None and job.spec.uid != caller.uid:
+    if field is not None and not caller.owns(job.spec):
         user = job.spec.user
         only = f"only {user} changes its command, directory and environment"
         raise Refusal("forbidden", f"job {job.key} is {user}'s and runs as {user}: {only}", field=field)

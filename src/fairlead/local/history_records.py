@@ -281,7 +281,7 @@ class JobsCleaned:
     before_ms: int
     """All that had ended before this time."""
     uid: int | None = None
-    """Only those of this user."""
+    """Only those of this user, who is `who`."""
     most: int = 2**31
     """And of all that are left, so many stay: those that ended last."""
     who: str = ""

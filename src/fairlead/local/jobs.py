@@ -31,6 +31,7 @@ from fairlead.core.model.events import Cause
 from fairlead.local import arrays, job_names, reconfigured
 from fairlead.local import history_records as records
 from fairlead.local.arrays import Arrays, ended_well
+from fairlead.local.callers import is_of
 from fairlead.local.ended_jobs import EndedJobs
 from fairlead.local.job import Attempt, HistoryEntry, Job, JobsError, ending, from_plain, to_plain
 from fairlead.local.job_numbers import JobNumbers
@@ -249,7 +250,7 @@ class Jobs:
             for job in over[-1:]:
                 job.due += due(job.spec.notify, "end", job.attempt, well=None, whole=ended_well(over))
         else:
-            self._drop(self.cleanable(record.before_ms, record.uid))
+            self._drop(self.cleanable(record.before_ms, record.uid, record.who))
             self._drop(self.ended.beyond(record.most))
 
     def _again(self, record: records.AttemptEnded, at_ms: int) -> None:
@@ -349,9 +350,9 @@ class Jobs:
         if len(self.ended) > self.keep_ended:
             self._drop(self.ended.beyond(self.keep_ended))
 
-    def cleanable(self, before_ms: int, uid: int | None) -> list[str]:
-        """The keys of jobs, of this user or of all, that had ended before this time; the oldest end first."""
-        return self.ended.before(before_ms, lambda key: uid in (None, self._jobs[key].spec.uid))
+    def cleanable(self, before_ms: int, uid: int | None, user: str = "") -> list[str]:
+        """The keys of jobs, of this user (or number) or of all, that had ended before this time; oldest end first."""
+        return self.ended.before(before_ms, lambda key: uid is None or is_of(self._jobs[key].spec, uid, user))
 
     def _drop(self, gone: list[str]) -> None:
         gone = self.arrays.whole(gone)

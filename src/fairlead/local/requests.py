@@ -328,7 +328,7 @@ def rerun(
     if not chosen:
         raise Refusal("conflict", f"all of {key} ended well; there is nothing to submit again")
     spec = chosen[0].spec
-    if spec.uid != caller.uid:
+    if not caller.owns(spec):
         user = spec.user
         raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
     if lost := [name for name in spec.env if name not in env]:

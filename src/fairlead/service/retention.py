@@ -101,7 +101,7 @@ async def clean_jobs(body: orders.Cleaning, place: MachineOf, caller: CallerOf) 
     before_ms = now_ms() + place.runtime.clock.ahead_ms - body.older_than_ms  # By the service's time.
 
     def found(jobs: Jobs) -> tuple[int, list[str]]:
-        keys = jobs.cleanable(before_ms, uid)
+        keys = jobs.cleanable(before_ms, uid, caller.user)
         runs = [run_key(key, number) for key in keys if (job := jobs.get(key)) is not None for number in job.runs]
         return len(keys), runs
 

@@ -10,11 +10,12 @@ from unit.local.test_jobs import spec
 from fairlead.core.model.events import AddNode, Configure
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
-from fairlead.local.callers import Caller, Rights
+from fairlead.local.callers import Caller, Rights, whose
 from fairlead.local.job import Job
 from fairlead.scheduler import Scheduler
 
 QUEUES = ("root.a", "root.a.b", "root.c", "root.gone")
+NAMES = ("root", "ann", "head", "else", "ada")
 CALLERS = {
     "ann": Caller("ann", 1),
     "of the service": Caller("root", 0, is_admin=True),
@@ -45,7 +46,7 @@ def test_for_whom_no_job_of_others_exists_there_is_none(name: str, acl: str) -> 
     seen = {
         uid
         for uid, queue in itertools.product((0, 1, 2, 3, 4), QUEUES)
-        if rights.may_act(Job(spec("1", uid=uid, queue=queue), 0, 0, queue))
+        if rights.may_act(Job(spec("1", uid=uid, user=NAMES[uid], queue=queue), 0, 0, queue))
     }
     if not rights.may_act_on_others():
         assert seen <= {caller.uid}
@@ -64,3 +65,17 @@ def test_everybody_is_no_guest() -> None:
     job = Job(spec("1", uid=1, queue="root.a"), 0, 0, "root.a")
     assert Rights(CALLERS["of root.a"], scheduler("*")).may_act(job)
     assert not Rights(CALLERS["a guest"], scheduler("*")).may_act(job)
+
+
+def test_who_has_the_number_of_a_removed_user_sees_none_of_its_jobs() -> None:
+    """That is somebody else, to whom the number was given later; a number without a name is nobody else."""
+    job, made = Job(spec("1", uid=1, user="ann", queue="root.a"), 0, 0, "root.a"), scheduler("")
+    bob, nameless = Caller("bob", 1), Caller("uid-1", 1)
+    assert not Rights(bob, made).may_act(job)
+    assert not bob.may_see(job)
+    assert not whose(made, job).is_for(bob)
+    for other in (CALLERS["ann"], nameless):  # Accounts may not be found for a while.
+        assert Rights(other, made).may_act(job)
+        assert whose(made, job).is_for(other)
+    unnamed = Job(spec("1", uid=1, user="uid-1", queue="root.a"), 0, 0, "root.a")
+    assert Rights(bob, made).may_act(unnamed)

@@ -11,7 +11,7 @@ from fairlead.core.model.decisions import Allocated, ApplicationAccepted, AskRej
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import Resources
-from fairlead.local.history_records import JobCancelRequested, JobEnded, JobSpec, JobStarted, JobSubmitted
+from fairlead.local.history_records import JobCancelRequested, JobEnded, JobsCleaned, JobSpec, JobStarted, JobSubmitted
 from fairlead.local.job import JobsError, state_after
 from fairlead.local.job_names import parse_run_key, run_key
 from fairlead.local.job_states import ENDED, LIVE, TRANSITIONS, State
@@ -227,6 +227,15 @@ def test_what_ended_by_a_clock_that_was_set_back_is_kept_as_long_as_all_else() -
     for each in (jobs, Jobs.load(jobs.dump())):
         assert each.cleanable(now_ms - 30 * day_ms, None) == []
         assert each.cleanable(now_ms + 1000, None) == ["1"]
+
+
+def test_clean_removes_nothing_of_a_user_whose_number_somebody_else_has() -> None:
+    """The jobs of one who was removed are those of nobody who is there."""
+    jobs = running("1")
+    jobs.apply(end("1", exit_code=0, ended_at_ms=300), 301)
+    assert jobs.cleanable(400, 1000, "bob") == []
+    jobs.apply(JobsCleaned(before_ms=400, uid=1000, who="bob"), 400)
+    assert jobs.cleanable(400, 1000, "ada") == ["1"]
 
 
 def test_a_long_history_keeps_its_beginning_and_its_end() -> None:
