@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fairlead.core.model import events
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.local import placing
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change, require_owner
 from fairlead.local.jobs import Jobs
@@ -40,7 +41,8 @@ def change_whole(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Chang
     if wanted.at_once is not None:
         partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
         app = partition.applications.get(array.key)
-        short = why_not_so_many(partition, app, wanted.at_once) if app is not None else None
+        path = placing.full_path(partition, wanted.queue or "")
+        short = why_not_so_many(partition, app, wanted.at_once, path) if app is not None else None
         if short is not None:
             said = f"array {array.key} cannot have so many at once: {short.sentence()}"
             raise Refusal("conflict", said, field="at_once")

@@ -10,9 +10,9 @@ import pytest
 from testbed.paper import ANN, Service, spec
 
 from fairlead.core.model.conditions import Awaited, Dependency
-from fairlead.core.model.events import SetQuota
+from fairlead.core.model.events import Configure, SetQuota
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import DEFAULT_PARTITION, QuotaSpec, RetrySpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec, QuotaSpec, RetrySpec
 from fairlead.local import requests
 from fairlead.local.array_changes import change_whole
 from fairlead.local.arrays import state_of
@@ -321,3 +321,19 @@ def test_a_quota_for_as_many_as_are_at_once_lets_a_whole_array_in(service: Servi
         assert runs(service)[-1] == f"{key}.{n}-1"
         finish(service, f"{key}.{n}")
     assert states(service, key) == ["succeeded"] * 4
+
+
+def test_more_at_once_in_another_queue_are_asked_of_the_quotas_of_that_queue(service: Service) -> None:
+    """Not of those of the queue that the array leaves; what is in line already counts in the new one."""
+    few = QuotaSpec(name="few", queue="root.default", resources=Limits({"vcore": 2000}))
+    root = QueueSpec(name="root", submit_acl="*", queues=(QueueSpec(name="default"), QueueSpec(name="wide")))
+    service.do(lambda turn: turn.event(Configure(ClusterSpec(partitions=(PartitionSpec(root=root),), checksum="2"))))
+    service.do(lambda turn: turn.event(SetQuota(few)))
+    key = submit(service, "1-4", at_once=2)
+    change_whole_to = lambda turn, **to: change_whole(service.place.jobs, turn, ANN, key, Change(**to))  # noqa: E731
+    assert service.do(lambda turn: change_whole_to(turn, queue="wide", at_once=3)) == (Change(), "")
+    assert service.job(f"{key}.1").queue == "root.wide"
+    assert service.runtime.books.scheduler.cluster.partitions[DEFAULT_PARTITION].applications[key].spec.at_once == 3
+    said = refused(service, lambda turn: change_whole_to(turn, queue="root.default", at_once=4))
+    assert "quota few of queue root.default" in said
+    assert service.job(f"{key}.1").queue == "root.wide"

@@ -168,12 +168,18 @@ def set_at_once(partition: Partition, event: SetAtOnce) -> None:
     enter_next(partition, app)
 
 
-def why_not_so_many(partition: Partition, app: Application, at_once: int) -> Reason | None:
-    """Which quota has no room for those that enter when so many of the application may be at once (0: all)."""
-    quotas, now_ms = partition.admission.quotas.copied(), partition.now_ms
+def why_not_so_many(partition: Partition, app: Application, at_once: int, path: str = "") -> Reason | None:
+    """Which quota has no room for those that enter when so many of the application may be at once (0: all).
+
+    `path`: once it is in that queue, and counts there; empty: in its own.
+    """
+    quotas, now_ms, path = partition.admission.quotas.copied(), partition.now_ms, path or app.queue.path
+    for ask in app.asks.values() if path != app.queue.path else ():
+        quotas.count(ask, -1)
+        quotas.add(path, ask.spec.priority_class, ask.items, 1)
     waiting = sorted((h for h in partition.held_asks.of(app.id) if h.conditions.met(now_ms)), key=lambda h: h.turn)
     for held in waiting[: max(at_once - len(app.asks), 0)] if at_once else waiting:
-        asked = (app.queue.path, held.spec.priority_class, held.spec.resources.items)
+        asked = (path, held.spec.priority_class, held.spec.resources.items)
         if held.spec.conditions is not None and (short := quotas.obstacle(*asked, limited=False)) is not None:
             return short
         quotas.add(*asked, 1)
