@@ -103,9 +103,12 @@ def test_suspended_work_can_be_stopped(each_bench: Bench) -> None:
 
 
 def test_every_process_is_asked(each_bench: Bench) -> None:
-    """SIGTERM reaches a child in another session too, so that it can save its work."""
+    """SIGTERM reaches a child in another session too, so that it can save its work.
+
+    By a plain write: a signal that comes while `print` still writes finds it busy, and Python raises.
+    """
     child = DETACHED + (
-        "import signal\ndef save(*_):\n    print('saved', flush=True); os._exit(0)\n"
+        "import signal\ndef save(*_):\n    os.write(1, b'saved'); os._exit(0)\n"
         "signal.signal(signal.SIGTERM, save)\nprint('ready', flush=True)\ntime.sleep(60)"
     )
     each_bench.start("a", "/bin/sh", "-c", f'"{sys.executable}" -c "$0"; {STUBBORN.replace("echo ready", ":")}', child)
