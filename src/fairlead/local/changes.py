@@ -20,7 +20,7 @@ from fairlead.local import dependencies, job_bounds, placing
 from fairlead.local.arrays import part_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import JobChanged, JobSpec, JobSuspended
-from fairlead.local.holding import conditions_now
+from fairlead.local.holding import conditions_now, require_room
 from fairlead.local.job import CHANGEABLE, Job
 from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
@@ -76,6 +76,9 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     if is_otherwise and (refused := why_not_change(partition, order)) is not None:
         raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
     conditions = _conditions(jobs, turn, rights, job, wanted)
+    if conditions is not None:
+        path = placing.full_path(partition, wanted.queue or "")
+        require_room(turn, job, conditions, spec.resources, path)
     _require_bounds(partition, rights, job, spec, wanted)
     if wanted.queue is not None and (moved := _move(jobs, turn, rights, job, wanted.queue)):
         return moved

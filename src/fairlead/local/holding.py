@@ -10,12 +10,15 @@ from dataclasses import replace
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import MET, Conditions
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import dependencies
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.job import Job
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import visible
+from fairlead.policy.events.held import why_no_room
 from fairlead.runtime import Refusal, Turn
 from fairlead.scheduler import Scheduler
 
@@ -46,7 +49,26 @@ def release(jobs: Jobs, turn: Turn, caller: Caller, key: str, why: str = "") -> 
     if not may:
         said = f"job {key} was put on hold by {now.held_by}; ask {now.held_by} or an administrator of {job.queue}"
         raise Refusal("forbidden", said)
-    _set(turn, job, replace(now, held_by=""), caller, why)
+    new = replace(now, held_by="")
+    require_room(turn, job, new)
+    _set(turn, job, new, caller, why)
+
+
+def require_room(
+    turn: Turn, job: Job, conditions: Conditions, resources: Resources | None = None, path: str = ""
+) -> None:
+    """Raises `Refusal` where a job that enters the line under these conditions is refused by a quota: it would be over.
+
+    `resources`, `path`: what it asks for by then, and its queue; otherwise those that it has.
+    """
+    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    held = partition.held_asks.get(job.application, job.ask_key)
+    if held is None or not conditions.met(turn.now_ms):
+        return
+    spec = held.spec if resources is None else replace(held.spec, resources=resources)
+    short = why_no_room(partition, partition.applications[job.application], spec, path)
+    if short is not None:
+        raise Refusal("conflict", f"job {job.key} stays out of line, for it would be refused: {short.sentence()}")
 
 
 def _waiting(jobs: Jobs, turn: Turn, caller: Caller, key: str, done: str) -> Job:

@@ -10,9 +10,12 @@ import pytest
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Awaited, Dependency
-from fairlead.core.model.specs import RetrySpec
+from fairlead.core.model.events import SetQuota
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import QuotaSpec, RetrySpec
 from fairlead.local import dependencies, holding, requests
 from fairlead.local.callers import Caller, Rights
+from fairlead.local.changes import Change, change
 from fairlead.local.history_records import JobSpec
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
@@ -202,3 +205,22 @@ def test_a_restart_goes_on_waiting(service: Service) -> None:
     scheduler = type(service.runtime.books.scheduler).load(service.runtime.books.scheduler.dump())
     kept = {app: one.conditions.reason().code for app, one in scheduler.cluster.partitions["default"].held_asks}
     assert kept == {second: "waits-for-others", held: "on-hold"}
+
+
+# --- quotas ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_quota_would_refuse_is_not_released(service: Service) -> None:
+    """It stays on hold: released it would be over. So with an update that brings it into line."""
+    few = QuotaSpec(name="few", queue="root.default", resources=Limits({"vcore": 1000}))
+    service.do(lambda turn: turn.event(SetQuota(few)))
+    key, running = service.submit(hold=True), service.submit()
+    said = refusal(service, holding.release, ANN, key)
+    assert said.startswith(f"conflict: job {key} stays out of line, for it would be refused: needs cpu 1; quota few of")
+    late = service.submit(begin_ms=2**50)
+    with pytest.raises(Refusal, match="stays out of line, for it would be refused: needs cpu 1; quota few"):
+        service.do(lambda turn: change(service.place.jobs, turn, ANN, late, Change(begin_ms=0)))
+    assert [service.job(each).state for each in (key, late)] == [State.WAITING] * 2
+    service.end(f"{running}-1", exit_code=0)
+    order(service, holding.release, ANN, key)
+    assert service.job(key).state is State.RUNNING

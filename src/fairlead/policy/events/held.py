@@ -92,6 +92,16 @@ def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Rea
     return None
 
 
+def why_no_room(partition: Partition, app: Application, spec: AskSpec, path: str = "") -> Reason | None:
+    """Which quota refuses held work if nothing else keeps it out of line; None: none, or it waits for its turn.
+
+    `path`: if it is in that queue; empty: in its own.
+    """
+    if spec.conditions is None or (app.is_full and not spec.placeholder):
+        return None
+    return why_beyond_quota(partition.admission, path or app.queue.path, spec, app)
+
+
 def withdraw(partition: Partition, app: Application, key: str) -> bool:
     """Whether an ask of this key was held: it no longer is."""
     if not partition.held_asks or partition.held_asks.take(app.id, key) is None:
