@@ -25,6 +25,7 @@ from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import Room, how_stopped, shown, told
 from fairlead.policy.eligibility.start_estimates import start_to_tell
+from fairlead.policy.events.held import why_no_room
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.wire.fields import measured, with_cpu
 from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
@@ -198,8 +199,9 @@ def _refused(partition: Partition, app: Application, key: str) -> Verdict:
 def _held(partition: Partition, app: Application, held: HeldAsk) -> Verdict:
     """It is not in line yet."""
     reason, spec = held.reason(app, partition.now_ms), held.spec
+    refusal = shown(why_no_room(partition, app, spec))
     about = _about(partition, app, spec.key, spec.resources.items, spec.priority)
-    return Verdict(**about, state="waiting", sentence=reason.sentence(), reason=shown(reason))
+    return Verdict(**about, state="waiting", sentence=reason.sentence(), reason=shown(reason), refusal=refusal)
 
 
 # -- what runs ----------------------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
     if verdict.state != "waiting":
         yield from _before_neighbours(verdict)
         return
+    if verdict.refusal is not None:
+        yield f"If it came into line now it would be refused: {_of_it(verdict.refusal.sentence)}."
     if verdict.waiting_in_queue > 1:
         place = f"number {verdict.position} of {verdict.waiting_in_queue} that wait in {verdict.queue}"
         yield f"It is {place}{_ahead(verdict)}."

@@ -150,6 +150,7 @@ class Verdict(Shape, frozen=True, kw_only=True):
     closest: list[NodeRoom] = []
     holders: list[Holder] = []
     hidden_holders: Annotated[int, said("So many more have what is short that the asker may not see.")] = 0
+    refusal: Annotated[Reason | None, said("A quota that would refuse it if it came into line now.")] = None
     stopped: Annotated[Stopped | None, said("It runs still and was told to stop.")] = None
     passed_over: list[PassedOver] = []
     advice: Annotated[list[str], said("What to do, in one or two sentences; empty: it was not asked for.")] = []

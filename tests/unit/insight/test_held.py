@@ -107,6 +107,10 @@ def test_of_what_a_quota_keeps_out_of_line_not_everything_is_tried() -> None:
     lab.submit("first", "root.a")
     found = explain(lab.scheduler, "late", "late", changes=Effort(), fork=False)
     assert (found.changes, found.changes_complete) == ([], False)
+    short = f"it needs {GPU} 1; quota q of queue root.a has {GPU} 1 in use of {GPU} 1"
+    assert found.details[0] == f"If it came into line now it would be refused: {short}."
+    lab.scheduler.handle(Release("first", "first"), 0)
+    assert explain(lab.scheduler, "late", "late").refusal is None
 
 
 def test_so_many_parts_at_once_that_a_quota_refuses_them_are_no_way() -> None:
