@@ -304,6 +304,9 @@ def test_unknown_keys_and_paths_have_the_shape_of_errors(served: Any) -> None:
     slash = served.call("PUT", "/api/v1/windows/a%2Fb", {})
     assert (slash.status, slash.error["code"]) == (404, "not-found")
     assert slash.error["detail"].startswith("there is nothing at /api/v1/windows/a/b: nothing has a slash in its name;")
+    trailing = served.call("GET", "/api/v1/jobs/")
+    assert (trailing.status, trailing.error["code"]) == (404, "not-found")
+    assert trailing.error["detail"].startswith("there is nothing at /api/v1/jobs/: no path ends with a slash;")
     wrong = served.call("DELETE", "/api/v1/jobs")
     assert (wrong.status, wrong.error["code"]) == (405, "method-not-allowed")
     assert wrong.headers["allow"] == "GET, POST"

@@ -88,6 +88,7 @@ def make_app(place: Place) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         separate_input_output_schemas=False,
         generate_unique_id_function=operation_id,
     )

@@ -176,7 +176,7 @@ def _from_http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
         # The keys of pods alone have one, on a cluster.
         has_slash = b"%2f" in request.scope.get("raw_path", b"").lower() and not path.startswith("/api/v1/jobs/")
-        why = ": nothing has a slash in its name" if has_slash else ""
+        why = ": nothing has a slash in its name" if has_slash else ": no path ends with a slash" * path.endswith("/")
         return answer("not-found", f"there is nothing at {path}{why}; /api/v1/openapi.json lists what there is")
     if error.status_code == 405:
         # The router knows the first route of the path alone.
