@@ -24,6 +24,7 @@ from starlette.responses import StreamingResponse
 
 from fairlead.local import accounts, selection, user_files
 from fairlead.local.callers import Rights
+from fairlead.local.job import Job
 from fairlead.local.job_names import run_key
 from fairlead.local.job_states import ON_THE_MACHINE
 from fairlead.local.jobs import Jobs
@@ -65,6 +66,8 @@ class _Written:
     """A file of the user, which all attempts share; empty: the service keeps what each attempt writes."""
     with_stdout: bool = False
     """Standard error goes to the same file, and is told with standard output."""
+    has_run: bool = False
+    """The attempt that is asked for is over, and was executed: its files were there."""
 
 
 @router.get("/jobs/{key}/logs", response_class=Response, responses=LOGS)
@@ -93,7 +96,8 @@ async def get_job_logs(
             )
         files = job.streams
         own = files.stdout if stream is Stream.STDOUT else files.stderr
-        return _Written(job.attempt, job.spec.uid, own, stream is Stream.STDERR and bool(own) and files.stdout == own)
+        with_stdout = stream is Stream.STDERR and bool(own) and files.stdout == own
+        return _Written(job.attempt, job.spec.uid, own, with_stdout, _has_run(job, attempt))
 
     written = await place.look(look)
     content, most = b"", 0 if follow else MOST if limit is None else limit
@@ -102,7 +106,7 @@ async def get_job_logs(
         offset, content = await run_in_threadpool(_read_own, written, offset, most)
     elif written.newest:
         path = _path(place, key, attempt or written.newest, stream)
-        offset, content = await run_in_threadpool(_read, path, written.uid, offset, most)
+        offset, content = await run_in_threadpool(_read, path, written.uid, offset, most, written.has_run)
     if follow:
         pieces = (
             _follow_own(place, key, written, offset, limit)
@@ -112,6 +116,12 @@ async def get_job_logs(
         return StreamingResponse(_while_it_lasts(pieces), media_type="text/plain; charset=utf-8", headers=_HEADERS)
     headers = {"X-Offset-Next": str(max(0, offset) + len(content)), **_HEADERS}
     return Response(content, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+def _has_run(job: Job, attempt: int | None) -> bool:
+    if attempt in (None, job.attempt):
+        return job.ended and job.started_at_ms is not None and not job.error
+    return any(each.number == attempt and each.started_at_ms is not None for each in job.past)
 
 
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -165,11 +175,17 @@ async def _follow(
         await asyncio.sleep(LOOK_AGAIN_S)
 
 
-def _read(path: Path, uid: int, offset: int, size: int) -> tuple[int, bytes]:
+def _gone(path: str) -> Refusal:
+    return Refusal("not-found", f"what it wrote is not there any more: there is no file {path}")
+
+
+def _read(path: Path, uid: int, offset: int, size: int, has_run: bool = False) -> tuple[int, bytes]:
     """Part of a plain file of this user (or of the service), and where it begins; nothing if it is not there yet."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
+        if has_run:
+            raise _gone(str(path)) from None
         return max(0, offset), b""
     except OSError as error:
         raise Refusal("not-found", f"the output cannot be read: {error.strerror}") from error
@@ -198,6 +214,8 @@ def _open_own(written: _Written) -> int | None:
     try:
         fd = user_files.open_as(written.uid, accounts.by_uid(written.uid).gids, written.own)
     except FileNotFoundError:
+        if written.has_run:
+            raise _gone(written.own) from None
         return None
     except OSError as error:
         raise Refusal("not-found", f"{written.own} cannot be read by its owner: {error.strerror}") from error

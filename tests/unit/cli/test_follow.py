@@ -153,6 +153,22 @@ def test_parts_whose_output_cannot_be_read_are_said(service: Any, run: Callable[
     assert "7.1: /dev/null is no plain file" in result.stderr
 
 
+def test_the_parts_beside_one_whose_output_cannot_be_read_are_shown(
+    logged: Any, run: Callable[..., Any], refuse: Any
+) -> None:
+    """The status says that something is missing."""
+    logged.add("7", "succeeded", started_at_ms=1, ended_at_ms=2, parts={"done": 2})
+    for key in ("7.1", "7.2"):
+        logged.add(key, "succeeded", started_at_ms=1, ended_at_ms=2, exit_code=0)
+    logged.on("GET", "/jobs", {"jobs": [logged.jobs["7.1"], logged.jobs["7.2"]], "next": None, "total": 2})
+    logged.on("GET", "/jobs/7.1/logs", refuse(404, "what it wrote is not there any more", "not-found"))
+    logged.on("GET", "/jobs/7.2/logs", logged.routes["GET", "/api/v1/jobs/1/logs"])
+    result = run("logs", "--stderr", "7")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "7.2: oops" in result.stderr
+    assert "7.1: what it wrote is not there any more" in result.stderr
+
+
 def test_wait_quietly_has_the_status_alone(taking: Any, run: Callable[..., Any]) -> None:
     """Nothing is printed."""
     result = run("submit", "--wait", "--quiet", "--", "true")

@@ -78,6 +78,31 @@ def test_what_cannot_be_read_is_not_followed_either(served: Served, home: Path) 
     served.wait(later)
 
 
+@pytest.mark.parametrize("follow", ["", "?follow=true"])
+def test_output_that_was_removed_is_not_there_any_more(served: Served, home: Path, follow: str) -> None:
+    """It was shown as nothing, as if the job had written nothing."""
+    own = served.submit("/bin/echo", "out", who="alice", cwd=str(home), stdout="out")
+    kept = served.submit("/bin/echo", "out", who="alice", cwd=str(home))
+    paths = [Path(served.wait(key)["stdout"]) for key in (own, kept)]
+    for key, path in zip((own, kept), paths, strict=True):
+        path.unlink()
+        answered = served.call("GET", f"/api/v1/jobs/{key}/logs{follow}", who="alice")
+        said = f"what it wrote is not there any more: there is no file {path}"
+        assert (answered.status, answered.error["detail"]) == (404, said)
+
+
+def test_what_never_ran_wrote_nothing(served: Served, home: Path) -> None:
+    """That is no fault."""
+    key = served.submit("/no/such/command", who="alice", cwd=str(home), stdout="out")
+    assert served.wait(key)["state"] == "failed"
+    nowhere = served.submit("/bin/true", who="alice", cwd=str(home), stdout="none/out")
+    assert served.wait(nowhere)["state"] == "failed"
+    held = served.submit("/bin/true", who="alice", cwd=str(home), hold=True)
+    served.call("POST", f"/api/v1/jobs/{held}/cancel", {}, "alice")
+    for each in (key, nowhere, held):
+        assert served.call("GET", f"/api/v1/jobs/{each}/logs", who="alice").status == 200
+
+
 def test_it_is_followed(served: Served, home: Path) -> None:
     """As it grows, until the job ends; the second attempt begins it anew, or goes on."""
     key = served.submit(
