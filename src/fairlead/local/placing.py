@@ -22,10 +22,12 @@ from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpe
 from fairlead.local import job_bounds
 from fairlead.local.callers import Rights
 from fairlead.local.history_records import JobSpec
+from fairlead.local.job_names import job_of
 from fairlead.policy.events.admission import Trial
 from fairlead.policy.queue_choice.acl import may_submit
 from fairlead.policy.queue_choice.placement import AS_DEFAULT, Foreseen, foresee
 from fairlead.runtime import Refusal
+from fairlead.wire.arrays import SAME_INDEX, split
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
@@ -127,12 +129,20 @@ def _is_held(partition: Partition, spec: JobSpec) -> bool:
 
 def _is_to_come(partition: Partition, awaited: Dependency) -> bool:
     """Whether what is waited for has not come about: of the same submission nothing has."""
-    app = partition.applications.get(awaited.application)
+    app = partition.applications.get(split(awaited.application)[0])
     if app is None:
         return awaited.application.startswith("#")
-    if awaited.awaited == Awaited.STARTED and app.allocations:
-        return False
-    return bool(app.asks) or partition.held_asks.has(app.id)
+    # Of parts of the same index some enter at once perhaps: each is asked then.
+    if awaited.application in (app.id, f"{app.id}.{SAME_INDEX}"):
+        has_started, is_left = bool(app.allocations), bool(app.asks) or partition.held_asks.has(app.id)
+    else:
+        key, held = awaited.application, partition.held_asks
+        attempts = (ask for name, ask in app.asks.items() if "#" in name and job_of(name) == key)
+        ask = app.asks.get(key) or next(attempts, None)
+        has_started = ask is not None and ask.node is not None
+        is_left = ask is not None or held.get(app.id, key) is not None
+        is_left = is_left or any(job_of(each.spec.key) == key for each in held.of(app.id))
+    return is_left and not (awaited.awaited == Awaited.STARTED and has_started)
 
 
 def _admitted(trial: Trial, placed: Placing, path: str, *, enters: bool) -> Placing:

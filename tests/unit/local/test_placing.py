@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.model.conditions import Awaited, Dependency
+from fairlead.core.model.conditions import Awaited, Conditions, Dependency
 from fairlead.core.model.decisions import ApplicationAccepted, ApplicationRejected
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, SetQuota
 from fairlead.core.model.resources import Limits, Resources
@@ -161,12 +161,18 @@ def test_what_is_held_at_first_needs_no_room_in_quotas() -> None:
         replace(first, begin_ms=5_000),
         replace(first, after=(Dependency(application="7"),)),
         replace(first, after=(Dependency(application="#0"),)),
+        *(replace(first, after=(Dependency(application=part),)) for part in ("8.1", "8.2", "8.%a")),
     ]
-    assert [placed.denial for placed in plan(scheduler, held)] == [None] * 4
+    scheduler.handle(AddApplication(ApplicationSpec(id="8", queue="root.default", user="ada")), 0)
+    for key in ("8.1#2", "8.2"):
+        ask = AskSpec(application="8", key=key, resources=first.resources, conditions=Conditions(held_by="ada"))
+        scheduler.handle(AddAsks((ask,)), 0)
+    assert [placed.denial for placed in plan(scheduler, held)] == [None] * 7
     scheduler.handle(AddNode(NodeSpec(id="n", capacity=first.resources)), 0)
     scheduler.schedule(0)
     started = replace(first, after=(Dependency(application="7", awaited=Awaited.STARTED),))
-    for now in (first, started, replace(first, begin_ms=-1), replace(first, after=(Dependency(application="6"),))):
+    over = [replace(first, after=(Dependency(application=name),)) for name in ("6", "8.3")]
+    for now in (first, started, replace(first, begin_ms=-1), *over):
         [placed] = plan(scheduler, [now])
         assert placed.denial is not None
         assert placed.denial.code == "quota-exceeded"
