@@ -70,6 +70,8 @@ def counts(scheduler: Scheduler, array: Array, meant: Meant) -> Parts:
         waiting=there[State.WAITING] - held,
         held=held,
         running=running,
+        suspended=there[State.SUSPENDED],
+        stopping=there[State.STOPPING],
         done=done,
         cancelled=cancelled,
         failed=len(meant) - there[State.WAITING] - running - done - cancelled,

@@ -38,12 +38,17 @@ class Parts(Shape, frozen=True, kw_only=True):
     cancelled: int
     failed: Annotated[int, said("Ended otherwise than well, and was not cancelled.")]
     exit_status: Annotated[int, said("The highest of those that ended, as `fairlead wait` says it.")]
+    suspended: Annotated[int, said("So many of `running` stand still.")] = 0
+    stopping: Annotated[int, said("So many of `running` were told to stop.")] = 0
 
 
 def in_words(parts: Parts) -> str:
-    """`waiting 120, running 8, done 70, failed 2`; a count of 0 is not said."""
+    """`waiting 120, running 8 (suspended 2), done 70, failed 2`; a count of 0 is not said."""
     names = ("waiting", "held", "running", "done", "cancelled", "failed")
-    return ", ".join(f"{name} {count}" for name in names if (count := getattr(parts, name)))
+    counts = {name: f"{name} {count}" for name in names if (count := getattr(parts, name))}
+    if not_on := ", ".join(f"{name} {count}" for name in ("suspended", "stopping") if (count := getattr(parts, name))):
+        counts["running"] += f" ({not_on})"
+    return ", ".join(counts.values())
 
 
 class Array(NamedTuple):

@@ -72,6 +72,16 @@ def test_an_array_is_one_line_with_how_many_of_its_parts_are_how(service: Any, r
     assert "parts [1-7%2] waiting 3, held 1, done 2, failed 1" in " ".join(run("show", "7").stdout.split())
 
 
+def test_of_the_parts_that_are_on_the_machine_it_is_said_how_many_do_not_run(
+    service: Any, run: Callable[..., Any]
+) -> None:
+    """They were all said to run, also to whoever had just suspended them."""
+    counts = {"waiting": 0, "held": 0, "running": 3, "done": 0, "cancelled": 0, "failed": 0, "exit_status": 0}
+    counts |= {"suspended": 2, "stopping": 1}
+    service.add("7", "running", parts={"indices": "1-3", "at_once": 0, "count": 3} | counts)
+    assert run("ls").stdout.splitlines()[1].endswith("[1-3] running 3 (suspended 2, stopping 1)")
+
+
 def test_filters_are_handed_to_the_service(filled: Any, run: Callable[..., Any]) -> None:
     """One question, for several states too."""
     chosen = ("-s", "failed", "-s", "running", "-u", "ann", "-q", "root.batch", "-n", "shop")

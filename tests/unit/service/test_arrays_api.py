@@ -97,7 +97,8 @@ def test_orders_about_some_parts(served: Any) -> None:
     for part in ("1", "2"):
         served.wait(f"{key}.{part}", "running")
     assert parts(served, key)["2"] == "running"
-    assert order(served, f"{key}.1-2", "suspend").json["state"] == "suspended"
+    shown = order(served, f"{key}.1-2", "suspend").json
+    assert (shown["state"], shown["parts"]["running"], shown["parts"]["suspended"]) == ("suspended", 2, 2)
     assert order(served, key, "resume").json["state"] == "running"
     order(served, f"{key}.1", "requeue", hold=True)
     served.wait(f"{key}.3", "running")
