@@ -155,7 +155,7 @@ def update(
 
     What is not given stays as it is; any --after takes the place of all of them. A job that waits can be changed in all
     this; of one that runs the name, the queue and the time limit, which its owner may lower and an administrator of its
-    queue raise. Exit status 4 if one could not be changed; the others are.
+    queue raise (--time-limit none: there is none any more). Exit status 4 if one could not be changed; the others are.
     """
     from fairlead.cli import values
     from fairlead.cli.surroundings import in_directory

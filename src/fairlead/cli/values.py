@@ -167,7 +167,7 @@ def time_limit(value: Any, where: str) -> int:
     if isinstance(value, str) and (said := foreign.about_time(value)):
         raise wrong_usage(f"{where}: {said}")
     if not (limit := duration(value, where)):
-        raise wrong_usage(f"{where}: 0 would end it at once; leave it out for a job without a limit")
+        raise wrong_usage(f"{where}: 0 would end it at once; leave it out for a job without a limit (`fairlead update`: none)")
     return limit
 
 

@@ -151,7 +151,7 @@ def test_only_what_is_given_is_changed(service: Any, run: Callable[..., Any]) ->
         (("1",), "update: say what to change, such as --cpu 4"),
         (("1", "--no-after", "--after", "2"), "--no-after and --after contradict each other"),
         (("1", "--cpu", "2", "--resource", "vcore=3"), "given twice"),
-        (("1", "--time-limit", "0"), "0 would end it at once"),
+        (("1", "--time-limit", "0"), "leave it out for a job without a limit (`fairlead update`: none)"),
         (("1", "--memory", "4"), "did you mean 4Gi?"),
         (("1", "--time-limit", "-5"), "fairlead: --time-limit: '-5' is not a duration"),
         (("1", "--after-ok", "x,"), "fairlead: --after-ok: 'x,' is no key of a job"),
