@@ -8,6 +8,7 @@ yet"; the mean of a line, weighted by time, is the exact mean, however few stret
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Hashable, Iterator
 from enum import IntEnum
@@ -240,6 +241,19 @@ def used_course(rows: Rows, grid: Grid, name: str, chosen: NDArray[np.bool_] | N
         runs = chosen[task]
         task, begin, until = task[runs], begin[runs], until[runs]
     return grid.mean(begin, until, _amounts(rows, name, rows.shape[task]))
+
+
+def peak_share(columns: Columns, rows: Rows, name: str) -> float:
+    """The largest part of what the nodes offered of a resource that was in use at one moment."""
+    came = np.array([c[0] for c in columns.capacity], dtype=np.int64)
+    offer = np.array([c[3] * dict(c[2]).get(name, 0) for c in columns.capacity], dtype=float)
+    amount = _amounts(rows, name, rows.shape[rows.task])
+    # What ends and begins, comes and goes at one moment counts as one step.
+    moments, step = np.unique(np.concatenate([came, rows.begin, rows.until]), return_inverse=True)
+    offered = np.cumsum(np.bincount(step[: len(came)], weights=offer, minlength=len(moments)))
+    changes = np.concatenate([amount, -amount])
+    used = np.cumsum(np.bincount(step[len(came) :], weights=changes, minlength=len(moments)))
+    return float(np.max(used / np.where(offered > 0, offered, math.inf), initial=0.0))
 
 
 def wanted_course(rows: Rows, grid: Grid, name: str, chosen: NDArray[np.bool_] | None = None) -> Floats:

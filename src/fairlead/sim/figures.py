@@ -30,6 +30,7 @@ from fairlead.sim.columns import (
     capacity_course,
     count_courses,
     largest_node,
+    peak_share,
     share_of,
     used_course,
     wanted_course,
@@ -142,8 +143,8 @@ def by_priority(rows: Rows) -> dict[str, Any]:
 
 
 def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
-    """Use of each resource weighted by time: `mean` and `peak` share of what was offered, `lost` the share that went
-    into runs which were stopped or lost (part of `mean`).
+    """Use of each resource weighted by time: `mean` share of what was offered, `peak` the largest of any moment, `lost`
+    the share that went into runs which were stopped or lost (part of `mean`).
 
     `while_coming` is the mean up to the last submission: after it the cluster only runs empty, at whatever speed the
     longest task has. None where all came at one moment: there is no time in which work came.
@@ -163,7 +164,7 @@ def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
         found[name] = {
             "capacity": max(_steps(columns, name)),
             "mean": round(float(spent.sum()) / total, 6),
-            "peak": round(float(course.max()), 6),
+            "peak": round(peak_share(columns, rows, name), 6),
             "while_coming": round(float(course[coming].mean()), 6) if coming.any() else None,
             "lost": round(float(spent[wasted].sum()) / total, 6),
         }

@@ -99,6 +99,12 @@ def test_work_that_comes_at_one_moment_has_no_use_while_it_comes() -> None:
     assert (use["while_coming"], use["peak"]) == (None, 0.75)
 
 
+def test_the_peak_is_what_was_in_use_at_a_moment() -> None:
+    story = Story(end_s=1_000_000).task("a", 500, [(500, 510, End.FINISHED)], TWO)
+    story.task("b", 510, [(510, 520, End.FINISHED)], TWO)  # After the first, not beside it.
+    assert story.figures()["use"]["vcore"]["peak"] == 0.5
+
+
 def test_use_counts_what_nodes_offered_at_the_time() -> None:
     """A node that is lost for half of the time offers half."""
     story = Story().task("one", 0, done(0, 50), TWO)
