@@ -159,16 +159,21 @@ def use(columns: Columns, rows: Rows, grid: Grid) -> dict[str, Any]:
             continue
         amount = rows.amounts[name][rows.shape[rows.task]] if len(rows.task) else np.zeros(0)
         spent = amount * rows.runs_on
-        course = np.divide(used_course(rows, grid, name), offered, out=np.zeros_like(offered), where=offered > 0)
-        coming = grid.edges[:-1] < last_ms
         found[name] = {
             "capacity": max(_steps(columns, name)),
             "mean": round(float(spent.sum()) / total, 6),
             "peak": round(peak_share(columns, rows, name), 6),
-            "while_coming": round(float(course[coming].mean()), 6) if coming.any() else None,
+            "while_coming": _part_used(columns, rows, grid.begin_ms, last_ms, name),
             "lost": round(float(spent[wasted].sum()) / total, 6),
         }
     return found
+
+
+def _part_used(columns: Columns, rows: Rows, begin_ms: int, until_ms: int, name: str) -> float | None:
+    """The mean part in use between two moments; None where that is no time, or nothing was offered in it."""
+    stretch = Grid(begin_ms, until_ms, 1)
+    offered = float(capacity_course(columns, stretch, name)[0])
+    return round(float(used_course(rows, stretch, name)[0]) / offered, 6) if until_ms > begin_ms and offered else None
 
 
 def _steps(columns: Columns, name: str) -> list[int]:

@@ -90,7 +90,12 @@ def test_use_is_weighted_by_time() -> None:
     story = Story().task("one", 0, done(0, 50), TWO).task("late", 50, [])
     use = story.figures()["use"]["vcore"]
     assert (use["mean"], use["peak"], use["capacity"], use["lost"]) == (0.25, 0.5, 4000, 0)
-    assert use["while_coming"] == pytest.approx(0.5, abs=0.01)
+    assert use["while_coming"] == 0.5
+
+
+def test_use_while_work_comes_ends_with_the_last_submission() -> None:
+    story = Story(end_s=30_000).task("one", 0, done(0, 30_000)).task("late", 10, done(10, 30_000), TWO)
+    assert story.figures()["use"]["vcore"]["while_coming"] == 0.25
 
 
 def test_work_that_comes_at_one_moment_has_no_use_while_it_comes() -> None:
