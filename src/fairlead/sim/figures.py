@@ -55,6 +55,7 @@ def figures_of(columns: Columns, spec: ClusterSpec) -> dict[str, Any]:
         "tasks": totals(rows),
         "begin_s": columns.begin_ms / 1000,
         "end_s": columns.end_ms / 1000,
+        "last_completed_s": _last_completed_s(rows, columns.begin_ms),
         "waits": waits(rows),
         "slowdown": slowdown(rows),
         "waits_by": {
@@ -77,6 +78,12 @@ def totals(rows: Rows) -> dict[str, int]:
     """How many tasks were submitted, and what became of them; the parts add up to `submitted`."""
     count = np.bincount(rows.fate, minlength=len(Fate))
     return {"submitted": len(rows.fate)} | {fate.name.lower(): int(count[fate]) for fate in Fate}
+
+
+def _last_completed_s(rows: Rows, begin_ms: int) -> float | None:
+    """How long after the begin the last task completed; None where none did."""
+    done = rows.done[rows.fate == Fate.COMPLETED]
+    return (int(done.max()) - begin_ms) / 1000 if len(done) else None
 
 
 def summary(values: Floats) -> dict[str, float] | None:

@@ -19,10 +19,11 @@ Outcome = dict[str, Any]
 LESS, MORE, NEITHER = "less", "more", ""
 WORTH_SAYING = 0.05
 """Differences of a smaller part are noise to a reader."""
+LAST_ENDED = "last one ended after"
 TOLD = {
     "waiting time": ("mean", "p50", "p95", "never started"),
     "bounded slowdown": ("mean", "p95"),
-    "tasks": ("refused", "given up", "last one ended after"),
+    "tasks": ("refused", "given up", LAST_ENDED),
     "stopped work": ("evictions", "run time lost"),
 }
 """Which rows are told in words; of groups that are not named here, all. The table has the others."""
@@ -83,7 +84,7 @@ GENERAL: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     ("tasks", "completed", "count", MORE, ("tasks", "completed")),
     ("tasks", "refused", "count", LESS, ("tasks", "refused")),
     ("tasks", "given up", "count", LESS, ("tasks", "given_up")),
-    ("tasks", "last one ended after", "time", LESS, ("lasted_s",)),
+    ("tasks", LAST_ENDED, "time", LESS, ("last_completed_s",)),
     ("stopped work", "evictions", "count", LESS, ("stops", "evicted")),
     ("stopped work", "lost with a node", "count", NEITHER, ("stops", "lost_with_node")),
     ("stopped work", "run time lost", "time", LESS, ("stops", "lost_run_s")),
@@ -92,15 +93,17 @@ GENERAL: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 
 
 def _value(outcome: Outcome, path: Sequence[str]) -> float | None:
-    figures = outcome["figures"]
-    found: Any = figures | {"lasted_s": figures["end_s"] - figures["begin_s"]}
+    found: Any = outcome["figures"]
     for name in path:
         found = None if found is None else found.get(name)
     return None if found is None else float(found)
 
 
 def _general(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    is_same_work = len({_value(o, ("tasks", "completed")) for o in outcomes}) == 1
     for group, name, kind, better, path in GENERAL:
+        if name == LAST_ENDED and not is_same_work:
+            better = NEITHER  # What refuses work, or never starts it, is done early.
         yield Row(group, name, tuple(_value(o, path) for o in outcomes), kind, better)
 
 

@@ -22,7 +22,7 @@ import pytest
 from fairlead.sim.simulate import Files, bars_of, compare, run, whole_draws
 from fairlead.sim.sources import Source, SourceError
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
-from fairlead.sim.verdicts import counted, in_words
+from fairlead.sim.verdicts import counted, in_words, rows
 from fairlead.times import span
 
 QUEUES = """
@@ -457,7 +457,7 @@ def test_both_sides_are_told(place: Path) -> None:
     outcomes = run_trials([trial(place), trial(place, "two")])
     outcomes[1]["figures"]["waits"]["started"]["mean"] *= 2
     outcomes[1]["figures"]["slowdown"]["p95"] /= 2
-    outcomes[1]["figures"]["end_s"] /= 2
+    outcomes[1]["figures"]["last_completed_s"] /= 2
     waits, who, others = in_words(outcomes)
     assert waits.startswith("With two, waiting times get longer: mean ")
     assert who.startswith("In the mean root.b gains most (")
@@ -466,6 +466,19 @@ def test_both_sides_are_told(place: Path) -> None:
     assert "bounded slowdown p95 " in better
     assert "tasks last one ended after 2.0 min → 60 s" in better
     assert "bounded slowdown p95 " not in worse
+
+
+def test_who_does_less_is_not_done_earlier(place: Path) -> None:
+    """The last one ended when it did, however long the simulation went on, and of less work that is no merit."""
+    (place / "tasks.csv").write_text(TASKS + "0,1h,1,root.b,ann\n0,10,9,root.a,ann\n")
+    first, other = run_trials([replace(trial(place), until_ms=86_400_000), trial(place, "two")])
+    ended = next(row for row in rows([first, first]) if row.name == "last one ended after")
+    assert (ended.values[0], ended.better) == (3720, "less")
+    other["figures"]["tasks"]["completed"] = 0
+    other["figures"]["last_completed_s"] = None
+    assert "last one ended" not in " ".join(in_words([first, other]))
+    other["figures"]["last_completed_s"] = 60
+    assert "last one ended" not in " ".join(in_words([first, other]))
 
 
 def test_brackets_in_names_are_no_markup(place: Path) -> None:
