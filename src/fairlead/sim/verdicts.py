@@ -189,7 +189,22 @@ def _who(first: Outcome, other: Outcome) -> str:
         told.append(f"{changes[0][1].name} gains most ({changes[0][1].text(0)} → {changes[0][1].text(1)})")
     if changes and changes[-1][0] > 0:
         told.append(f"{changes[-1][1].name} pays most ({changes[-1][1].text(0)} → {changes[-1][1].text(1)})")
-    return f"In the mean {' and '.join(told)}." if told else ""
+    said = [f"In the mean {' and '.join(told)}."] if told else []
+    return " ".join(said + _never_start(first, other))
+
+
+def _never_start(first: Outcome, other: Outcome) -> list[str]:
+    """In which queue most tasks more never start: they have no wait that could get longer."""
+    old, new = (
+        {name: group["not_started"] for name, group in o["figures"]["waits_by"]["queue"].items()}
+        for o in (first, other)
+    )
+    more = {name: count - old.get(name, 0) for name, count in new.items()}
+    worst = max(more, key=lambda name: more[name], default="")
+    if not worst or more[worst] <= WORTH_SAYING * new[worst]:
+        return []
+    starts = "task more never starts" if more[worst] == 1 else "tasks more never start"
+    return [f"In {worst} {more[worst]:,} {starts}."]
 
 
 def _else(first: Outcome, other: Outcome) -> str:

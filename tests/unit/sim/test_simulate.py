@@ -481,6 +481,17 @@ def test_who_does_less_is_not_done_earlier(place: Path) -> None:
     assert "last one ended" not in " ".join(in_words([first, other]))
 
 
+def test_who_never_starts_pays(place: Path) -> None:
+    """It has no wait, so no mean gets longer; that of those beside it gets shorter."""
+    (place / "two.yaml").write_text(QUEUES.replace("{name: a, resources: {guaranteed: {vcore: 1}}}", LIMITED))
+    (place / "tasks.csv").write_text(TASKS + "0,30,2,root.a,ann\n")
+    outcomes = run_trials([trial(place, nodes="1x vcore=2"), trial(place, "two", nodes="1x vcore=2")])
+    assert any("In root.a 1 task more never starts." in said for said in in_words(outcomes))
+
+
+LIMITED = "{name: a, resources: {max: {vcore: 1}}}"
+
+
 def test_brackets_in_names_are_no_markup(place: Path) -> None:
     """They were left out of the table, or ended it in a traceback."""
     (place / "tasks.csv").write_text(TASKS.replace("bob", "[lab]bob").replace("ann", "[/lab]"))
