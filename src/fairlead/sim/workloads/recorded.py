@@ -82,6 +82,9 @@ class _Run:
     exit_code: int = 0
     stopped: bool = False
     """It ended because it was told to, or with its node."""
+    tried_again: bool = False
+    awaited: bool = False
+    """It waited for other work."""
 
     @property
     def run_ms(self) -> int | None:
@@ -157,7 +160,7 @@ class Recorder:
                     if run is not None:
                         self._now[d.application, d.new_key] = run
                         run.started_ms = run.ended_ms = None
-                        run.stopped, run.exit_code = False, 0
+                        run.stopped, run.exit_code, run.tried_again = False, 0, True
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)
@@ -186,6 +189,7 @@ class Recorder:
                 run = self._now.get((event.application, event.key))
                 if run is not None:
                     run.at_ms = _in_line_ms(event.conditions, at_ms)
+                    run.awaited |= bool(event.conditions.after)
             case _:
                 act = ACTS.get(type(event))
                 if act is not None:
@@ -207,8 +211,10 @@ class Recorder:
 
     def _come(self, ask: specs.AskSpec, at_ms: int) -> _Run:
         tags = {name: value for name, value in ask.tags.items() if name != specs.TAG_CREATION_TIME}
-        at_ms = _in_line_ms(ask.conditions, at_ms) if ask.conditions is not None else at_ms
+        held = ask.conditions
+        at_ms = _in_line_ms(held, at_ms) if held is not None else at_ms
         run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), at_ms)
+        run.awaited = held is not None and bool(held.after)
         self._now[ask.application, ask.key] = run
         self._all.append(run)
         return run
@@ -258,11 +264,14 @@ class Recorder:
         running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
         never = sum(w.started_ms is None for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
+        again, awaited = sum(w.tried_again for w in chosen), sum(w.awaited for w in chosen)
         counted = [
             (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION}, left out"),
             (carried, "tasks that waited or ran already at the beginning, taken to come then"),
             (running, "tasks that still ran when the record ends, taken to end then"),
             (never, "tasks that never ran, given the median run time of their user"),
+            (again, "tasks that were tried again, taken to run as long as the last time"),
+            (awaited, "tasks that waited for others, taken to come when these were through then"),
             (stopped, "tasks that were stopped before their end, taken to run as long as they did"),
         ]
         notes = [f"{what}: {count:,}" for count, what in counted if count]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.conditions import Conditions, Dependency
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import (
     AddApplication,
@@ -219,6 +219,18 @@ def test_what_is_held_comes_when_it_is_in_line() -> None:
     assert past.jobs() == [(5, "later", 3), (7, "held", 2)]
     jobs = list(recorded(past.moments, "past").jobs)
     assert [task.ask.conditions for job in jobs for task in job.tasks] == [None, None]
+
+
+def test_what_waited_for_others_or_was_tried_again_is_counted() -> None:
+    """It came when they ended then, whenever they end here; of several runs the last counts."""
+    past = Past().come(0, "one", retry=RetrySpec(limit=1)).end(10, "one", exit_code=1)
+    past.come(11, "next", conditions=Conditions(after=(Dependency(application="one"),))).end(30, "one#2")
+    past.say(31, SetConditions("next", "next", Conditions())).end(40, "next")
+    assert past.jobs() == [(0, "one", 20), (31, "next", 9)]
+    assert recorded(past.moments, "past").notes == [
+        "tasks that were tried again, taken to run as long as the last time: 1",
+        "tasks that waited for others, taken to come when these were through then: 1",
+    ]
 
 
 def test_a_record_without_work_is_refused() -> None:
