@@ -251,6 +251,11 @@ def unreadable(path: Path, e: sqlite3.Error) -> files.JournalError:
     """What to say when SQLite cannot read the file."""
     if isinstance(e, sqlite3.OperationalError):
         return files.JournalError(f"cannot read {path}: {e}; is it readable for you, and its directory writable?")
+    if getattr(e, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+        return files.JournalDamaged(
+            f"{path} is not a journal of Fairlead, or its beginning is damaged ({e}); name another file, or restore "
+            "it from a backup"
+        )
     return files.JournalDamaged(
         f"{path} is damaged as a file ({e}); restore it from a backup, or save what can be read with "
         f"`sqlite3 {path.name} .recover`"

@@ -285,6 +285,8 @@ def test_a_text_file_is_refused(path: Path) -> None:
     path.write_text("queues:\n" * 500)
     with pytest.raises(JournalError, match="is damaged as a file"):
         Journal(path)
+    with pytest.raises(JournalError, match=r"is not a journal of Fairlead, or its beginning is damaged \(file is not"):
+        Journal.read(path)
 
 
 def test_a_format_of_the_future_is_refused(path: Path) -> None:
