@@ -43,8 +43,16 @@ class JournalRecorder:
 
 @contextmanager
 def recording(path: Path) -> Iterator[JournalRecorder]:
-    """A recorder into a new file, which is whole at the end of the block. Raises `JournalError`."""
+    """A recorder into a new file, which is whole at the end of the block; where that fails there is none.
+
+    Raises `JournalError`.
+    """
     if path.exists():
         raise JournalError(f"{path} is there already; name a new file to record to")
-    with Journal(path) as journal:
-        yield JournalRecorder(journal)
+    journal = Journal(path)
+    try:
+        with journal:
+            yield JournalRecorder(journal)
+    except Exception:
+        path.unlink(missing_ok=True)  # Or it would be in the way of the next attempt.
+        raise

@@ -513,6 +513,15 @@ def test_figures_are_not_lost_with_a_file_that_cannot_be_written(place: Path) ->
         assert "3 tasks" in out
 
 
+def test_a_run_that_fails_leaves_no_record(place: Path) -> None:
+    """It would be in the way of the next attempt, which has to name a new file."""
+    course = place / "course.db"
+    assert ran(trial(place, nodes="no.csv"), files=Files(course=str(course)))[0] == 2
+    assert not course.exists()
+    assert ran(trial(place), files=Files(course=str(course)))[0] == 0
+    assert course.exists()
+
+
 def test_only_whole_draws_are_compared() -> None:
     """After Ctrl-C one of a draw may be whole and the other one not: it is held against no other draw."""
     made = [{"name": name, "interrupted": stopped} for name, stopped in (("a", True), ("b", False), ("a", False))]
