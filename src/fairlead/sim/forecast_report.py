@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -102,11 +102,11 @@ def _tried(wanted: Wanted, plan: Plan, err: TextIO, progress: bool | None) -> di
 def report_of(course: ForecastTrial, name: str, nodes: int, cpu_s: float) -> dict[str, Any]:
     """How the forecasts did, as plain values."""
     scores = Judge().of(course.record)
-    compared = max(scores.compared, 1)
     return {
         "workload": name,
         "nodes": nodes,
         "tasks": course.tasks,
+        "refused": dict(course.refused),
         "moments": course.made,
         "draws": course.plan.draws,
         "seed": course.plan.seed,
@@ -114,8 +114,8 @@ def report_of(course: ForecastTrial, name: str, nodes: int, cpu_s: float) -> dic
         "open": scores.open,
         "compared": scores.compared,
         "promised": PROMISED,
-        "loss_s": {method: round(scores.loss_s[method] / compared, 1) for method in METHODS},
-        "inside": {method: round(scores.inside[method] / compared, 3) for method in METHODS},
+        "loss_s": {method: _each(scores.loss_s[method], scores, 1) for method in METHODS},
+        "inside": {method: _each(scores.inside[method], scores, 3) for method in METHODS},
         "coverage": {
             name: {"answers": group.answers, "inside": round(group.inside / group.answers, 3)}
             for name, group in scores.groups.items()
@@ -129,6 +129,11 @@ def report_of(course: ForecastTrial, name: str, nodes: int, cpu_s: float) -> dic
         "cpu_s": round(cpu_s, 1),
         "interrupted": course.stopped,
     }
+
+
+def _each(total: float, scores: Scores, digits: int) -> float | None:
+    """The mean over the answers that are compared; None: there are none."""
+    return round(total / scores.compared, digits) if scores.compared else None
 
 
 def _against(scores: Scores) -> float | None:
@@ -164,6 +169,7 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
         f"{counted(report['answers'], 'answer')} at {counted(report['moments'], 'moment')}, "
         f"{counted(report['draws'], 'future')} each; {report['open']:,} still wait"
     ]
+    lines += [f"  refused {count:,}: {why}" for why, count in report["refused"].items()]
     whole = report["coverage"].get("all")
     if whole is None:
         return [*lines, "  nothing was scored: nothing waited, or nothing that waited started"]
@@ -171,12 +177,7 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
         f"  promised {100 * report['promised']:.1f} %, came true {100 * whole['inside']:.1f} % of {whole['answers']:,}"
     )
     lines.append("  " + _verdict(report["holds"]))
-    lines.append(
-        f"  mean loss of {counted(report['compared'], 'answer')} that all methods have, and how many were inside:"
-    )
-    for method in METHODS:
-        inside = f"{100 * report['inside'][method]:.0f} %" if method not in ("limits", "known") else "a point"
-        lines.append(f"    {_SAID[method]:<40} {span(report['loss_s'][method]):>8}  {inside:>8}")
+    lines += _compared_lines(report)
     if report["against_simple"] is not None:
         better = "at most" if report["against_simple"] <= AT_MOST else "more than"
         lines.append(
@@ -193,6 +194,17 @@ def lines_of(report: Mapping[str, Any]) -> list[str]:
     if report["interrupted"]:
         lines.append("  INTERRUPTED: only what happened so far")
     return lines
+
+
+def _compared_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """How far off each method was."""
+    if not report["compared"]:
+        yield "  there is no answer that all methods have: they cannot be compared"
+        return
+    yield f"  mean loss of {counted(report['compared'], 'answer')} that all methods have, and how many were inside:"
+    for method in METHODS:
+        inside = f"{100 * report['inside'][method]:.0f} %" if method not in ("limits", "known") else "a point"
+        yield f"    {_SAID[method]:<40} {span(report['loss_s'][method]):>8}  {inside:>8}"
 
 
 def _verdict(holds: bool | None) -> str:

@@ -153,6 +153,24 @@ def test_the_report_says_whether_the_promise_holds(part: float, holds: bool) -> 
     assert ("that holds (75 to 85 % in all" in told) is holds
 
 
+def test_methods_that_answered_nothing_alike_are_not_compared() -> None:
+    """A loss of 0 s would be the best there is."""
+    course = trial("poisson", "1", 20, Plan(moments=1, draws=2))
+    course.record = course_of([10 * MINUTE] * 2, 10 * MINUTE)
+    report = report_of(course, "made up", 1, 0.0)
+    assert set(report["loss_s"].values()) == set(report["inside"].values()) == {None}
+    assert "they cannot be compared" in "\n".join(lines_of(report))
+
+
+def test_work_that_is_refused_is_said(tmp_path: Path) -> None:
+    """Nothing of it waits, so there is no forecast, and nobody would know why."""
+    (tmp_path / "t.csv").write_text("time,run,resources.vcore,queue\n0,9,1,root.a\n1,9,1,root.a\n")
+    (tmp_path / "q.yaml").write_text("partitions: [{name: default, queues: [{name: root, queues: [{name: b}]}]}]\n")
+    out, source = StringIO(), Source(workload=str(tmp_path / "t.csv"), nodes="1x vcore=1")
+    assert run([Wanted(source, str(tmp_path / "q.yaml"))], Plan(), out, StringIO(), progress=False) == 0
+    assert "  refused 2: queue root.a: " in out.getvalue()
+
+
 def test_a_missing_file_is_named() -> None:
     """Status 2."""
     err = StringIO()
