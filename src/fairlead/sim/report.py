@@ -243,7 +243,8 @@ SHEETS: Sheets = {
     ),
     "nodes": (
         "Nodes",
-        "What ran where on the first nodes, coloured by queue; a red end was evicted, lost or failed.",
+        f"What ran where on the first nodes, of each {plots.LANES_MAX} runs at a time at most, coloured by queue; "
+        "a red end was evicted, lost or failed.",
         nodes,
     ),
 }
