@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec
 from fairlead.sim.rows import Row, csv_rows, made_of
 
 
@@ -60,6 +60,8 @@ class Workload:
     """What a reader of the results should know; grows while `jobs` is read."""
     queues: str = ""
     """A queue file that suits it, for runs without one; empty: one queue `root.default`."""
+    classes: tuple[PriorityClassSpec, ...] = ()
+    """Priority classes that its work may name though no queue file has them."""
 
 
 class OutOfOrder(ValueError):

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
@@ -71,7 +71,22 @@ class Trial:
 
 
 def spec_of(trial: Trial, workload: Workload) -> ClusterSpec:
-    """The queue file of a trial; raises `ConfigurationError` for what is wrong with it or would be ignored."""
+    """The queue file of a trial, with those classes of the workload that it does not have itself.
+
+    Raises `ConfigurationError` for what is wrong with it or would be ignored.
+    """
+    spec = _file_of(trial, workload)
+    names = {known.name for known in spec.priority_classes}
+    has_default = any(known.global_default for known in spec.priority_classes)
+    more = [
+        replace(each, global_default=each.global_default and not has_default)
+        for each in workload.classes
+        if each.name not in names
+    ]
+    return replace(spec, priority_classes=(*spec.priority_classes, *more)) if more else spec
+
+
+def _file_of(trial: Trial, workload: Workload) -> ClusterSpec:
     if trial.text:
         return load_text(trial.text, trial.name)
     if not trial.queues:

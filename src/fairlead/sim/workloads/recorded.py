@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
+from fairlead.core.books.classes import BUILT_IN
 from fairlead.core.model import events as e
 from fairlead.core.model import specs
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Allocated, AskChanged, Decision, Released, Retried
+from fairlead.core.model.decisions import Allocated, AskChanged, Decision, DeclarationRejected, Released, Retried
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -55,8 +56,6 @@ ACTS: dict[type[Event], str] = {
     e.LabelNode: "nodes labelled",
     e.ReportImages: "images of nodes reported",
     e.RemoveApplication: "applications removed",
-    e.SetPriorityClass: "priority classes set",
-    e.RemovePriorityClass: "priority classes removed",
     e.SetQuota: "quotas set",
     e.RemoveQuota: "quotas removed",
     e.SetBudget: "budgets set",
@@ -102,6 +101,8 @@ class Recorder:
         self.queue_text = ""
         self._apps: dict[str, specs.ApplicationSpec] = {}
         self._nodes: dict[str, specs.NodeSpec] = {}
+        self._classes: dict[str, specs.PriorityClassSpec] = {}
+        """Declared beside the queue file, as they were in the end; work keeps its class when that goes."""
         self._now: dict[tuple[str, str], _Run] = {}
         """What is known and has not ended, by application and present key."""
         self._all: list[_Run] = []
@@ -119,6 +120,8 @@ class Recorder:
         """What there was when the record begins: the state that a pruned journal begins with."""
         self._begin_ms = self.last_ms = scheduler.cluster.now_ms
         self.queue_text = scheduler.cluster.text
+        classes = scheduler.cluster.admission.classes
+        self._classes = {each.name: each for each in classes if not (classes.is_of_file(each.name) or each in BUILT_IN)}
         for name, partition in scheduler.cluster.partitions.items():
             if name != specs.DEFAULT_PARTITION:
                 self._elsewhere += sum(len(app.asks) for app in partition.applications.values())
@@ -139,7 +142,7 @@ class Recorder:
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
         self.last_ms = max(self.last_ms, at_ms)
-        if event is not None:
+        if event is not None and not any(isinstance(d, DeclarationRejected) for d in decisions):
             self._event(at_ms, event)
         for d in decisions:
             match d:
@@ -191,9 +194,18 @@ class Recorder:
                     run.at_ms = _in_line_ms(event.conditions, at_ms)
                     run.awaited |= bool(event.conditions.after)
             case _:
-                act = ACTS.get(type(event))
-                if act is not None:
-                    self._acts[act] += 1
+                self._act(event)
+
+    def _act(self, event: Event) -> None:
+        """What an administrator did."""
+        match event:
+            case e.SetPriorityClass():
+                self._classes[event.spec.name] = event.spec
+            case e.RemovePriorityClass() if event.name in self._classes:
+                self._classes[event.name] = replace(self._classes[event.name], global_default=False)
+        act = ACTS.get(type(event))
+        if act is not None:
+            self._acts[act] += 1
 
     def _asked(self, at_ms: int, asks: Sequence[specs.AskSpec]) -> None:
         for ask in asks:
@@ -249,6 +261,8 @@ class Recorder:
             nodes=tuple(nodes or self._nodes.values()),
             tasks=len(chosen),
             notes=self._notes(chosen, len(carried)),
+            # Quotas are not repeated, and without one that names it nobody could use a limited class.
+            classes=tuple(replace(each, limited=False) for each in self._classes.values()),
             queues=self.queue_text or queue_file(dict.fromkeys(a.queue for a in self._apps.values() if a.queue)),
         )
 

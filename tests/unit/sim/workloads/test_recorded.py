@@ -21,6 +21,7 @@ from fairlead.core.model.events import (
     Event,
     Release,
     RemoveNode,
+    RemovePriorityClass,
     SetAtOnce,
     SetConditions,
     SetPriority,
@@ -31,6 +32,8 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.engine import Engine
+from fairlead.sim.sources import Source
+from fairlead.sim.trials import Trial, spec_of
 from fairlead.sim.workloads.recorded import Moment, NothingRecorded, recorded
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]\n"
@@ -184,9 +187,25 @@ def test_what_administrators_did_is_counted() -> None:
     assert "tasks that were stopped before their end, taken to run as long as they did: 1" in workload.notes
     assert workload.notes[-1] == (
         "what administrators did is not repeated: changes of the queue file (the last one counts) 1, nodes drained 1, "
-        "nodes removed 1, priorities changed 1, priority classes set 1"
+        "nodes removed 1, priorities changed 1"
     )
     assert past.jobs() == [(0, "one", 5)]
+
+
+def test_classes_that_were_declared_are_there() -> None:
+    """Work that names them would be refused under every file that does not have them."""
+    high = PriorityClassSpec(name="high", value=5, global_default=True)
+    past = Past().say(0, SetPriorityClass(high)).say(0, SetPriorityClass(replace(high, name="system-no")))
+    past.come(0, "one", priority_class="high")
+    state, before = Scheduler.load(past.scheduler.dump()), len(past.moments)
+    past.say(1, RemovePriorityClass("high")).end(9, "one")
+    workload = recorded(past.moments, "past")
+    assert workload.classes == (replace(high, global_default=False),)
+    assert recorded(past.moments[before:], "past", state=state).classes == workload.classes
+    spec = spec_of(Trial(name="x", text=QUEUES, source=Source(workload="past")), workload)
+    engine = Engine(spec, workload.nodes, workload.jobs)
+    engine.run()
+    assert (engine.refused, engine.tasks) == ({}, 1)
 
 
 def test_what_was_changed_comes_as_it_was_in_the_end() -> None:
