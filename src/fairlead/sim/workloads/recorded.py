@@ -53,7 +53,7 @@ ACTS: dict[type[Event], str] = {
     e.DrainNode: "nodes drained",
     e.UndrainNode: "nodes no longer drained",
     e.RemoveNode: "nodes removed",
-    e.LabelNode: "nodes labelled",
+    e.LabelNode: "taints of nodes (their labels are those of the end)",
     e.ReportImages: "images of nodes reported",
     e.RemoveApplication: "applications removed",
     e.SetQuota: "quotas set",
@@ -203,6 +203,11 @@ class Recorder:
                 self._classes[event.spec.name] = event.spec
             case e.RemovePriorityClass() if event.name in self._classes:
                 self._classes[event.name] = replace(self._classes[event.name], global_default=False)
+            case e.LabelNode() if event.id in self._nodes:
+                node = self._nodes[event.id]
+                self._nodes[event.id] = replace(node, attributes=event.attributes)
+                if event.taints == node.taints:
+                    return
         act = ACTS.get(type(event))
         if act is not None:
             self._acts[act] += 1

@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.core.model.conditions import Conditions, Dependency
+from fairlead.core.model.constraints import Taint
 from fairlead.core.model.decisions import Allocated, Released
 from fairlead.core.model.events import (
     AddApplication,
@@ -19,6 +20,7 @@ from fairlead.core.model.events import (
     Configure,
     DrainNode,
     Event,
+    LabelNode,
     Release,
     RemoveNode,
     RemovePriorityClass,
@@ -190,6 +192,19 @@ def test_what_administrators_did_is_counted() -> None:
         "nodes removed 1, priorities changed 1"
     )
     assert past.jobs() == [(0, "one", 5)]
+
+
+def test_nodes_have_the_labels_of_the_end() -> None:
+    """Work that requires one would never start; taints come and go as nodes are drained, which is not repeated."""
+    past = Past().say(0, LabelNode("n", {"disk": "ssd"})).come(1, "one").end(9, "one")
+    workload = recorded(past.moments, "past")
+    assert (workload.nodes[0].attributes, workload.notes) == ({"disk": "ssd"}, [])
+    past.say(9, LabelNode("n", {"disk": "ssd"}, (Taint("broken", "", "NoSchedule"),)))
+    workload = recorded(past.moments, "past")
+    assert workload.nodes[0].taints == ()
+    assert workload.notes == [
+        "what administrators did is not repeated: taints of nodes (their labels are those of the end) 1"
+    ]
 
 
 def test_classes_that_were_declared_are_there() -> None:
