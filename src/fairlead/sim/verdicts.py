@@ -173,7 +173,15 @@ def _about_waits(first: Outcome, other: Outcome) -> str:
     said = ", ".join(f"{row.name} {row.text(0)} → {row.text(1)}" for row in changes)
     better = {_improves(row) for row in changes}
     how = "are another" if len(better) > 1 else "get shorter" if True in better else "get longer"
-    return f"With {other['name']}, waiting times {how}: {said}."
+    return f"With {other['name']}, waiting times {how}{_of_how_many(first, other)}: {said}."
+
+
+def _of_how_many(first: Outcome, other: Outcome) -> str:
+    """Where clearly more or fewer start: waits of other tasks are no merit, and no fault, of the file."""
+    waits = [o["figures"]["waits"]["started"] for o in (first, other)]
+    old, new = (0 if each is None else each["count"] for each in waits)
+    is_alike = abs(new - old) <= WORTH_SAYING * max(new, old)
+    return "" if is_alike else f" (of {counted(new, 'task')} that started; {old:,} with {first['name']})"
 
 
 def _who(first: Outcome, other: Outcome) -> str:

@@ -486,7 +486,9 @@ def test_who_never_starts_pays(place: Path) -> None:
     (place / "two.yaml").write_text(QUEUES.replace("{name: a, resources: {guaranteed: {vcore: 1}}}", LIMITED))
     (place / "tasks.csv").write_text(TASKS + "0,30,2,root.a,ann\n")
     outcomes = run_trials([trial(place, nodes="1x vcore=2"), trial(place, "two", nodes="1x vcore=2")])
-    assert any("In root.a 1 task more never starts." in said for said in in_words(outcomes))
+    waits, who, *_ = in_words(outcomes)
+    assert "In root.a 1 task more never starts." in who
+    assert waits.startswith("With two, waiting times get longer (of 3 tasks that started; 4 with one): ")
 
 
 LIMITED = "{name: a, resources: {max: {vcore: 1}}}"
