@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from fairlead.sim.verdicts import counted
+from fairlead.sim.verdicts import WORTH_SAYING, counted
 from fairlead.times import span
 
 RESAMPLED = 2_000
@@ -33,6 +33,7 @@ def _against(draws: Sequence[Sequence[Outcome]], number: int) -> dict[str, Any]:
         "name": draws[0][number]["name"],
         "than": draws[0][0]["name"],
         "draws": len(draws),
+        "started": [sum(_started(draw[at]) for draw in draws) for at in (number, 0)],
         "wait": difference([(_wait(draw[number]), _wait(draw[0])) for draw in draws]),
         "by_queue": {
             queue: difference([(_waits(draw[number]).get(queue), _waits(draw[0]).get(queue)) for draw in draws])
@@ -65,6 +66,11 @@ def _wait(outcome: Outcome) -> float | None:
     return None if started is None else float(started["mean"])
 
 
+def _started(outcome: Outcome) -> int:
+    started = outcome["figures"]["waits"]["started"]
+    return 0 if started is None else int(started["count"])
+
+
 def _waits(outcome: Outcome) -> dict[str, float]:
     groups = outcome["figures"]["waits_by"]["queue"]
     return {name: float(each["started"]["mean"]) for name, each in groups.items() if each["started"] is not None}
@@ -75,12 +81,15 @@ def _lost(outcome: Outcome) -> float:
 
 
 def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
-    """Three sentences for each: whether it is better, which queues gain and pay, and what it costs in lost work. `noun`
-    is what was compared: a draw, a week, a day.
+    """Sentences for each: whether it is better, which queues gain and pay, what it costs in lost work, and whether it
+    starts clearly more or fewer tasks. `noun` is what was compared: a draw, a week, a day.
     """
     name, than, wait = comparison["name"], comparison["than"], comparison["wait"]
+    new, old = comparison["started"]
+    is_alike = abs(new - old) <= WORTH_SAYING * max(new, old)
+    starts = "" if is_alike else f"{name} starts {counted(new, 'task')} in all, {than} {old:,}."
     if wait is None:
-        yield f"{name} and {than} cannot be compared: nothing has started."
+        yield f"{name} and {than} cannot be compared: {starts or 'nothing has started.'}"
         return
     sure = is_sure(wait)
     hint = f": --seeds {2 * FEWEST}" if noun == "draw" else ""
@@ -110,6 +119,8 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
     if lost is not None and lost["mean_s"]:
         surely = "" if is_sure(lost) else ", not surely"
         yield f"Run time that came to nothing: {said_with_bounds(lost)} in each {noun}{surely}."
+    if starts:
+        yield starts
 
 
 def is_sure(difference: dict[str, Any]) -> bool:

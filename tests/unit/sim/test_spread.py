@@ -26,11 +26,11 @@ partitions:
 LIMIT = FILE + "            resources: {max: {vcore: 8}}\n"
 
 
-def outcome(name: str, web_s: float, batch_s: float, lost_s: float = 0.0) -> dict[str, Any]:
+def outcome(name: str, web_s: float, batch_s: float, lost_s: float = 0.0, count: int = 100) -> dict[str, Any]:
     mean = (web_s + batch_s) / 2
     groups = {queue: {"started": {"mean": wait}} for queue, wait in (("root.web", web_s), ("root.batch", batch_s))}
     figures = {
-        "waits": {"started": {"mean": mean}},
+        "waits": {"started": {"mean": mean, "count": count}},
         "waits_by": {"queue": groups},
         "stops": {"lost_run_s": lost_s},
     }
@@ -49,6 +49,15 @@ def test_what_each_draw_agrees_on_is_sure() -> None:
     assert words[2].startswith("Run time that came to nothing: 60 min (")
     wait = found["wait"]
     assert wait["low_s"] < wait["mean_s"] < wait["high_s"] < 0
+
+
+def test_that_fewer_start_is_said() -> None:
+    """What is refused, or never starts, waits for nothing."""
+    (found,) = compared([[outcome("a", 600, 600), outcome("b", 60, 60, count=60)] for _ in range(5)])
+    *_, last = in_words(found)
+    assert last == "b starts 300 tasks in all, a 500."
+    (found,) = compared([[outcome("a", 600, 600), outcome("b", 60, 60, count=99)] for _ in range(5)])
+    assert "starts" not in " ".join(in_words(found))
 
 
 def test_what_another_draw_turns_around_is_no_difference() -> None:
