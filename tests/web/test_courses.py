@@ -36,6 +36,17 @@ def test_of_a_simulation_an_application_says_whose_its_work_is() -> None:
     assert at_moment([one], 20) == ([], [])
 
 
+def test_what_was_changed_while_it_waited_counts() -> None:
+    """Core hours are those of what it had in the end."""
+    changes: list[tuple[int, str, str, dict[str, Any]]] = [
+        (1, "job.changed", "1", {"name": "longer", "time_limit_ms": None}),
+        (2, "job.changed", "1", {"resources": {"cpu": 4}}),
+    ]
+    one = courses([STORY[0], *changes])["1"]
+    assert (one.name, one.resources) == ("longer", {"cpu": 4})
+    assert courses([STORY[0], changes[0]])["1"].resources == {"cpu": 2}
+
+
 def test_an_eviction_is_told_with_whom_it_was_for_and_the_next_attempt_after_it() -> None:
     found = courses(STORY)
     one, two = found["1"], found["2"]

@@ -68,10 +68,10 @@ def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[s
                 if values.get("parts"):
                     arrays[key] = course
                     found.pop(key, None)
-            case "job.placed":
-                course.queue = str(values.get("queue", course.queue))
-            case "job.moved":
-                course.queue = str(values.get("new", course.queue))
+            case "job.placed" | "job.moved":
+                course.queue = str(values.get("new", values.get("queue", course.queue)))
+            case "job.changed":
+                _change(course, values)
             case "job.allocated":
                 _begin(course, str(values.get("node", "")), at_ms)
             case "job.evicting":
@@ -94,6 +94,11 @@ def _submit(course: Course, whole: Course, at_ms: int, values: Mapping[str, Any]
     course.queue, course.resources = str(values.get("queue", whole.queue)), values.get("resources") or {}
     course.submitted_ms = at_ms if course.submitted_ms is None else course.submitted_ms
     course.waits_since_ms = at_ms
+
+
+def _change(course: Course, values: Mapping[str, Any]) -> None:
+    course.resources = values.get("resources") or course.resources
+    course.name = str(values.get("name") or course.name)
 
 
 def _begin(course: Course, node: str, at_ms: int) -> None:
