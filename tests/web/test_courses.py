@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairlead import times
 from fairlead.web.courses import Course, Run, at_moment, courses
 from fairlead.web.gantt import _lanes, gantt
 
@@ -34,6 +35,13 @@ def test_of_a_simulation_an_application_says_whose_its_work_is() -> None:
     assert (one.user, one.queue, one.submitted_ms, one.waited_ms) == ("ann", "root.low", 0, 5)
     assert one.runs == [Run("a-1", "n1", 5, 9, "ended")]
     assert at_moment([one], 20) == ([], [])
+
+
+def test_over_midnight_the_times_of_a_chart_have_their_day() -> None:
+    """Of a week each would be some time of some day."""
+    noon, day = 1_800_014_400_000 // 86_400_000 * 86_400_000 + 43_200_000, 86_400_000
+    assert f">{times.moment(noon)}<" in gantt([], noon, noon + 7 * day, lambda _: 0)
+    assert f">{times.clock_time(noon)}<" in gantt([], noon, noon + 1000, lambda _: 0)
 
 
 def test_what_was_changed_while_it_waited_counts() -> None:

@@ -92,11 +92,13 @@ def gantt(found: Sequence[Course], begin_ms: int, end_ms: int, colour: Callable[
 
 
 def _axis(ticks: Sequence[tuple[int, float]]) -> Html:
-    """The times, in a picture of its own: it stays in sight while the lanes are scrolled."""
+    """The times, in a picture of its own that stays in sight while lanes are scrolled; of several days with the day."""
+    of_one_day = times.moment(ticks[0][0])[:10] == times.moment(ticks[-1][0])[:10]
+    say = times.clock_time if of_one_day else times.moment
     words = [
         element(
             "text",
-            times.clock_time(at_ms),
+            say(at_ms),
             x=f"{at:.1f}",
             y=12,
             class_="label",
