@@ -175,14 +175,17 @@ def _numbers(texts: Sequence[str]) -> list[float]:
 # -- durations, cores, memory --------------------------------------------------------------------------------------
 
 
+_SHORT_CLOCK = re.compile(r"\d{1,9}:\d\d")
+
+
 def _duration(said: str, texts: Sequence[str]) -> Unit:
-    if sum(bool(re.fullmatch(r"\d+:\d\d", text)) for text in texts) > len(texts) / 2:
-        # Sixty and more before the colon are minutes, and so are those of columns that also have hours.
-        longer = any(
-            re.fullmatch(r"\d+:\d\d:\d\d", text) or int(text.partition(":")[0]) > 23 for text in texts if ":" in text
-        )
-        return Unit("m:ss" if longer else "h:mm", known=False)
     numbers = _numbers(texts)
+    short = [text for text in texts if _SHORT_CLOCK.fullmatch(text)]
+    # Sixty and more before the colon are minutes, and so are those of columns that also have hours.
+    has_hours = any(":" in text and not _SHORT_CLOCK.fullmatch(text) for text in texts)
+    if len(short) > len(texts) / 2 or (short and has_hours and not numbers):
+        longer = has_hours or any(int(text.partition(":")[0]) > 23 for text in short)
+        return Unit("m:ss" if longer else "h:mm", known=False)
     if not numbers:
         return Unit(said or "s")
     return Unit(said or "s", known=bool(said) or len(numbers) < len(texts) / 2)
