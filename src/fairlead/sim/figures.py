@@ -310,7 +310,8 @@ def _against(rows: Rows, grid: Grid, chosen: Mask, guaranteed: dict[str, int]) -
 
 def _part(columns: Columns, guaranteed: dict[str, int]) -> float:
     """The largest part of any resource of the cluster, at its largest, that is guaranteed."""
-    return max((amount / max(max(_steps(columns, name)), 1) for name, amount in guaranteed.items()), default=0.0)
+    offered = ((amount, max(_steps(columns, name))) for name, amount in guaranteed.items())
+    return max((amount / whole for amount, whole in offered if whole), default=0.0)
 
 
 def _jain_of_users(columns: Columns, rows: Rows, grid: Grid) -> float | None:

@@ -147,6 +147,14 @@ def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
     assert "met" not in Story().task("z", 0, done(0, 1), queue="root.b").figures()["fairness"]["queues"]["root.b"]
 
 
+def test_a_guarantee_of_what_no_node_offers_is_no_part_of_the_cluster() -> None:
+    """Two GPUs of none were 200 % of it."""
+    queues = QUEUES.replace("{vcore: 2}", "{vcore: 2, gpu: 2}")
+    story = Story().task("one", 0, done(0, 50))
+    found = figures_of(story.columns, load_text(queues))["fairness"]["queues"]["root.a"]
+    assert (found["guaranteed"], found["met"]) == (0.5, 1.0)
+
+
 def test_jains_index_over_users() -> None:
     """Both want all of it: equal shares give 1, all for one gives a half; one alone has nothing to be fair to."""
     whole = (("vcore", 4000),)
