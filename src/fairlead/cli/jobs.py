@@ -177,6 +177,8 @@ def _show(screen: Screen, job: JobDetails, history: bool) -> None:
     if history:
         screen.title(render.plain(f"{job.key} {job.name}: {job.state}"))
         _print_history(screen, job.history)
+        if job.parts is not None:
+            screen.line(f"  each part has its own: fairlead show --history {job.key}.INDEX")
         return
     render.fields(screen, details(job, render.now_ms()))
     if job.history:

@@ -269,6 +269,14 @@ def test_a_long_history_is_cut_unless_all_of_it_is_wanted(service: Any, run: Cal
     assert whole[0] == "1 job: waiting"
 
 
+def test_of_an_array_it_is_said_where_its_history_is(service: Any, run: Callable[..., Any]) -> None:
+    """It has none itself, and nothing was printed."""
+    service.add("7", "running", parts={"indices": "1-7", "running": 1})
+    assert run("show", "7", "--history").stdout.splitlines()[1:] == [
+        "  each part has its own: fairlead show --history 7.INDEX"
+    ]
+
+
 def test_cancel_can_ask_before_each(filled: Any, run: Callable[..., Any]) -> None:
     """What is not agreed to is left alone; who says nothing at all cancels nothing."""
     filled.on("POST", "/jobs/*", lambda r: {"key": r.path.split("/")[4], "state": "cancelled"})
