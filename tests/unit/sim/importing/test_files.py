@@ -231,7 +231,7 @@ def test_units_may_have_colons_in_them(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%m", "%-d.%m.%Y", "%d.%m.%Y %Q"])
+@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%m", "%d.%m.%Y %", "%d.%m.%Y %Q"])
 def test_what_is_no_form_of_a_date_is_said(form: str) -> None:
     """`%m` for minutes once ended in a traceback."""
     for text in (f"time=Submit date:{form}", f"time:{form}"):
