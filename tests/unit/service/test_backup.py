@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import tarfile
@@ -203,7 +204,7 @@ def test_what_is_cut_short_or_no_backup_is_refused(state: Path, tmp_path: Path) 
 def test_a_damaged_journal_is_not_copied(state: Path, tmp_path: Path) -> None:
     import sqlite3
 
-    with sqlite3.connect(state / "journal.db") as connection:
+    with contextlib.closing(sqlite3.connect(state / "journal.db")) as connection, connection:
         connection.execute("UPDATE records SET payload = x'00' WHERE seq = 2")
     with pytest.raises(BackupError, match="the journal is damaged"):
         back_up(state, tmp_path / "b")
