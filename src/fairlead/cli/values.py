@@ -167,7 +167,8 @@ def time_limit(value: Any, where: str) -> int:
     if isinstance(value, str) and (said := foreign.about_time(value)):
         raise wrong_usage(f"{where}: {said}")
     if not (limit := duration(value, where)):
-        raise wrong_usage(f"{where}: 0 would end it at once; leave it out for a job without a limit (`fairlead update`: none)")
+        sentence = f"{where}: 0 would end it at once; leave it out for a job without a limit (`fairlead update`: none)"
+        raise wrong_usage(sentence)
     return limit
 
 

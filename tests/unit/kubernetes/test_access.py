@@ -300,7 +300,7 @@ async def test_a_certificate_of_a_credential_program_is_fetched_anew(
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.cert))
     tls.load_cert_chain(serving.cert, serving.key)
     tls.verify_mode = ssl.CERT_REQUIRED
-    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT  # From 3.13 on; the certificates made here name no key of their authority.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT  # From 3.13 on; the certificates made here name no key of an authority.
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
 
     def gives(name: str) -> None:
