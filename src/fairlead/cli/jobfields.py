@@ -87,7 +87,7 @@ FIELDS: Final = (
         "--retry",
         "N",
         "Try it again up to N times when it is broken off or fails.",
-        absent="0",
+        absent="what the queue says, else 0,",
         settings=_COUNT,
     ),
     Field(

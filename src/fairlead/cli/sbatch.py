@@ -31,7 +31,7 @@ _FLAGS: Final = frozenset({
 _MORE: Final = frozenset({"mem-per-cpu", "mem-per-gpu", "gpus-per-task"})
 """Those that count with others."""
 _PASSED_OVER: Final = frozenset({
-    "contiguous", "delay-boot", "get-user-env", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable",
+    "contiguous", "delay-boot", "get-user-env", "no-kill", "overcommit", "oversubscribe", "parsable",
     "quiet", "spread-job", "switches", "use-min-nodes", "verbose", "wait-all-nodes",
 })  # fmt: skip
 """They change nothing here: it is so anyway, or there is one node."""
@@ -300,6 +300,7 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "mem": lambda text: ["--memory", f"{_mebibytes(text)}Mi"],
     "nice": _nice,
     "nodelist": _nodelist,
+    "no-requeue": lambda _: ["--retry", "0"],
     "partition": _partition,
     "requeue": lambda _: ["--retry", "100", "--no-retry-on", "any"],  # As many as the built-in queue file lets.
     "time": time_limit,

@@ -307,11 +307,11 @@ def command(value: Any, where: str) -> list[str]:
 
 
 def retry(entry: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-    """How often, after which back-off, and after which exit statuses not; None where it is not tried again."""
+    """How often, after which back-off, and after which exit statuses not; None where it is not said."""
     limit, backoff, never = (entry.get(name) for name in ("retry", "retry_backoff", "no_retry_on"))
-    if limit is None or limit == 0:
+    if limit is None:
         for name, value in (("retry_backoff", backoff), ("no_retry_on", never)):
-            if value is not None and limit is None:
+            if value is not None:
                 raise wrong_usage(f"{where}: {name}: says how it is tried again, but retry does not say how often")
         return None
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:

@@ -16,6 +16,8 @@ from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAM
 from fairlead.core.model.properties import (
     JOB_MEMORY_DEFAULT,
     JOB_MEMORY_MAX,
+    JOB_RETRY_DEFAULT,
+    JOB_RETRY_MAX,
     JOB_TIME_DEFAULT,
     JOB_TIME_MAX,
     KNOWN,
@@ -109,7 +111,11 @@ def warn_ignored(found: Findings, queue: PlacedQueue) -> None:
         )
 
 
-_DEFAULTS = {JOB_TIME_DEFAULT: JOB_TIME_MAX, JOB_MEMORY_DEFAULT: JOB_MEMORY_MAX}
+_DEFAULTS = {
+    JOB_TIME_DEFAULT: JOB_TIME_MAX,
+    JOB_MEMORY_DEFAULT: JOB_MEMORY_MAX,
+    JOB_RETRY_DEFAULT: JOB_RETRY_MAX,
+}
 
 
 def check_job_defaults(found: Findings, queue: PlacedQueue, above: Mapping[str, str] | None = None) -> None:

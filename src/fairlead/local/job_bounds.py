@@ -19,6 +19,7 @@ from fairlead.core.model import properties as names
 from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.quantities import VCORE, format_quantity
 from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import RetrySpec
 from fairlead.policy.queue_choice.dynamic import nearest
 from fairlead.times import duration_exactly
 
@@ -30,6 +31,8 @@ _Amount = tuple[str, str, int | None, int | None, Callable[[int], str], str]
 """Code, in words, what is asked for, what may be, how it is shown, the property."""
 
 ONE_CORE = 1000
+ANY_STATUS = tuple(range(1, 256))
+"""Exit statuses that say that it failed by itself."""
 PRIORITY = "priority-above-max"
 UNSTATED = -1
 """Cores of a job that says nothing of cores, until its queue is known."""
@@ -64,7 +67,15 @@ def with_defaults(spec: JobSpec, said: QueueProperties) -> JobSpec:
     limit_ms = spec.time_limit_ms
     if limit_ms is None:
         limit_ms = _least(said.job_time_default_ms, said.job_time_max_ms)
-    return replace(spec, resources=Resources(amounts), time_limit_ms=limit_ms)
+    return replace(spec, resources=Resources(amounts), time_limit_ms=limit_ms, retry=_retry(spec, said))
+
+
+def _retry(spec: JobSpec, said: QueueProperties) -> RetrySpec | None:
+    """What fails by itself fails again: a queue lets come back only what was broken off. Idle work does so anyway."""
+    if spec.retry is not None:
+        return spec.retry if spec.retry.limit else None
+    times = _least(said.job_retry_default, said.job_retry_max) if said.job_retry_default and not spec.idle else None
+    return RetrySpec(limit=times, never_on=ANY_STATUS) if times else None
 
 
 def _least(default: int | None, most: int | None) -> int | None:

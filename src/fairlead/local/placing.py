@@ -66,7 +66,12 @@ class Placing:
         """The job as it is entered."""
         whole = self.whole or self.spec
         return replace(
-            self.spec, key=key, queue=self.queue, resources=whole.resources, time_limit_ms=whole.time_limit_ms
+            self.spec,
+            key=key,
+            queue=self.queue,
+            resources=whole.resources,
+            time_limit_ms=whole.time_limit_ms,
+            retry=whole.retry,
         )
 
 
@@ -97,9 +102,9 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
         elif place.denial is None:
             # Most jobs of a submission ask for the same: they are compared with the bounds once.
             asked = (alike, spec.resources, spec.time_limit_ms, spec.grace_ms, spec.priority, spec.priority_class)
-            first = bounds.get((asked, spec.retry))
+            first = bounds.get((asked, spec.retry, spec.idle))
             if first is None:
-                first = bounds[asked, spec.retry] = _within_bounds(placed, place, rights)
+                first = bounds[asked, spec.retry, spec.idle] = _within_bounds(placed, place, rights)
             placed = Placing(spec, place.queue, place.rule, first.denial, place.path, first.spec)
         if placed.denial is None and (spec.priority_class or partition.admission.is_asked):
             placed = _admitted(trial, placed, place.path, enters=not _is_held(partition, spec))

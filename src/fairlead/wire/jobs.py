@@ -44,7 +44,9 @@ Stoppable = Literal["waiting", "running", "suspended", "stopping"]
 class RetryDraft(Request, frozen=True, kw_only=True):
     """Whether and how a job is tried again when it is broken off (evicted, killed, lost) or fails."""
 
-    limit: Annotated[int, Meta(ge=1, le=MOST_RETRIES, description="Further attempts at most.")]
+    limit: Annotated[
+        int, Meta(ge=0, le=MOST_RETRIES, description="Further attempts at most; 0: none, whatever its queue says.")
+    ]
     backoff_ms: Annotated[
         int,
         Meta(

@@ -29,6 +29,7 @@ partitions:
               job.cpu.default: 500m
               job.retry.max: "2"
               job.output.max: 64Ki
+          - {name: back, properties: {job.retry.default: "3"}}
           - {name: open, adminacl: alice, properties: {job.grace.max: 2m}}
           - name: counted
             properties: {job.count.max: "4"}
@@ -190,3 +191,19 @@ def test_jobs_that_are_moved_are_counted_too(served: Any) -> None:
     served.call("POST", f"/api/v1/jobs/{inside}/cancel", {"now": True}, "bob")
     served.wait(inside)
     assert served.call("PATCH", f"/api/v1/jobs/{key}", {"queue": "root.counted.b"}, "bob").status == 200
+
+
+def test_a_queue_lets_come_back_what_was_broken_off(served: Any) -> None:
+    """Not what fails by itself, nor what says that it is not begun twice; idle work comes back anyway."""
+
+    def retry_of(**fields: Any) -> Any:
+        return served.show(key_of(submit(served, queue=fields.pop("queue", "root.back"), **fields)))["retry"]
+
+    assert retry_of() == {"limit": 3, "backoff_ms": 0, "never_on": [*range(1, 256)]}
+    assert retry_of(retry={"limit": 0}) is None
+    assert retry_of(retry={"limit": 1}) == {"limit": 1, "backoff_ms": 0, "never_on": []}
+    assert retry_of(idle=True) is None
+    assert retry_of(queue="root.open") is None
+    mixed = [{"command": ["true"], "cwd": "/", "queue": "root.back", "idle": idle} for idle in (True, False)]
+    both = served.call("POST", "/api/v1/jobs", {"jobs": mixed}, "bob").json["jobs"]
+    assert [served.show(job["key"])["retry"] is None for job in both] == [True, False]

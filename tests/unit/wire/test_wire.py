@@ -88,7 +88,7 @@ def test_each_shape_says_what_it_is(shape: type[Shape]) -> None:
         ('{"jobs": [{"command": ["a", "\\ud800"]}]}', "jobs[0].command[1]", "surrogate"),
         ('{"jobs": [{"command": ["a"], "ports": ["80", "x"]}]}', "jobs[0].ports[1]", "is no port; write 8080"),
         ('{"jobs": [{"command": ["a"], "labels": {"a": "\\n"}}]}', "jobs[0].labels.a", "control characters"),
-        ('{"jobs": [{"command": ["a"], "retry": {"limit": 0}}]}', "jobs[0].retry.limit", "must be at least 1"),
+        ('{"jobs": [{"command": ["a"], "retry": {"limit": -1}}]}', "jobs[0].retry.limit", "must be at least 0"),
         ('{"jobs": [{"command": ["a"], "cwd": 3}]}', "jobs[0].cwd", "must be a text or null, not 3"),
         ('{"jobs": [{"command": ["a"], "no": 3}]}', "jobs[0].no", "no such field"),
     ],

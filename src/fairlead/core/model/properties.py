@@ -33,6 +33,7 @@ JOB_MEMORY_DEFAULT = "job.memory.default"
 JOB_MEMORY_MAX = "job.memory.max"
 JOB_PRIORITY_MAX = "job.priority.max"
 JOB_GRACE_MAX = "job.grace.max"
+JOB_RETRY_DEFAULT = "job.retry.default"
 JOB_RETRY_MAX = "job.retry.max"
 JOB_COUNT_MAX = "job.count.max"
 JOB_USER_COUNT_MAX = "job.count.user.max"
@@ -169,6 +170,8 @@ class QueueProperties:
     job_priority_max: int | None = _read(JOB_PRIORITY_MAX, how=_OFFSET, default=None)
     """For those who do not administer the queue."""
     job_grace_max_ms: int | None = _read(JOB_GRACE_MAX, how=_DURATION, default=None)
+    job_retry_default: int | None = _read(JOB_RETRY_DEFAULT, how=_WHOLE, default=None)
+    """Further attempts of a job that was broken off and says nothing of retries."""
     job_retry_max: int | None = _read(JOB_RETRY_MAX, how=_WHOLE, default=None)
     job_count_max: int | None = _read(JOB_COUNT_MAX, how=_WHOLE, default=None)
     """Jobs that wait or run, in the queue and below."""
