@@ -94,3 +94,14 @@ def test_a_gang_larger_than_any_cluster_is_refused() -> None:
         identity.gang_of(one)
     groups[1]["minMember"] = 1
     assert identity.gang_of(pod(notes={f"{Y}task-groups": json.dumps(groups)})) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "user"),
+    [('{"user": "ada", "groups": null}', ("ada", ())), ('{"user": null, "groups": ["a"]}', ("nobody", ("a",)))],
+)
+def test_null_in_what_a_webhook_writes_of_the_submitter_is_nothing(
+    text: str, user: tuple[str, tuple[str, ...]]
+) -> None:
+    """Go writes a list without an entry so, and YuniKorn reads it so; the pod was unreadable."""
+    assert identity.user_of(pod(notes={f"{Y}user.info": text})) == user

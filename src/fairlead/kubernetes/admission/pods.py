@@ -209,10 +209,11 @@ def _guarded(question: Question, rules: AdmissionRules, pod: Pod, before: Pod | 
         claimed = msgspec.json.decode(said, type=Submitter)
     except msgspec.MsgspecError as e:
         return f'annotation {identity.USER_INFO} must look like {{"user": "ada", "groups": ["staff"]}}: {e}'
-    if rules.is_trusted(user, groups) or (claimed.user == user and set(claimed.groups) <= set(groups)):
+    whom = claimed.user or ""
+    if rules.is_trusted(user, groups) or (whom == user and set(claimed.groups or ()) <= set(groups)):
         return ""
     return (
-        f"user {user!r} may not submit in the name of {claimed.user!r}: leave out the annotation {identity.USER_INFO}, "
+        f"user {user!r} may not submit in the name of {whom!r}: leave out the annotation {identity.USER_INFO}, "
         "it is written for you"
     )
 

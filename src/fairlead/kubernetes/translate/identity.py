@@ -80,8 +80,9 @@ class IdentityError(ValueError):
 class Submitter(msgspec.Struct):
     """Who submitted the pod, as the admission webhook writes it."""
 
-    user: str = ""
-    groups: list[str] = []
+    user: str | None = None
+    groups: list[str] | None = None
+    """Programs in Go write null for a list without an entry."""
 
 
 class TaskGroup(msgspec.Struct, rename="camel", frozen=True):
@@ -188,7 +189,7 @@ def user_of(pod: Pod) -> tuple[str, tuple[str, ...]]:
     text = (pod.metadata.annotations or {}).get(USER_INFO)
     if text:
         said = _json(text, Submitter, USER_INFO)
-        return said.user or NOBODY, tuple(said.groups)
+        return said.user or NOBODY, tuple(said.groups or ())
     return _label(pod, (USER_NAME,)) or NOBODY, ()
 
 
