@@ -95,7 +95,7 @@ def whatever_is_free_there(_: Partition, ask: Ask, node: Node) -> list[Ask]:
     return taken if fits_in(ask.items, free) else []
 
 
-def one_resource_is_enough(_: Partition, leaf: Queue, share: Amounts) -> list[Ask]:
+def one_resource_is_enough(_: Partition, __: Queue, leaf: Queue, share: Amounts) -> list[Ask]:
     """By quota: enough is taken when one resource is covered; a victim that is put back for the guarantee is taken off
     the sum twice; and the leaf's own clock is stopped.
     """
@@ -133,6 +133,11 @@ def only_what_is_guaranteed(partition: Partition, queue: Queue) -> Amounts:
     return used if queue.guaranteed is None else {n: max(used.get(n, 0) - v, 0) for n, v in queue.guaranteed.items()}
 
 
+def the_leaf_alone(_: Queue, leaf: Queue) -> list[Queue]:
+    """By quota: work may bring a queue above its leaf below its guarantee."""
+    return [leaf] if leaf.guaranteed else []
+
+
 def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
     """By quota: a change starts the clock when every resource is lowered or equal; a first maximum does not."""
     if old is None:
@@ -164,6 +169,7 @@ RULES: dict[str, tuple[Any, str, Any]] = {
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
     "quota: what a guarantee does not name": (quota, "_weight", only_what_is_guaranteed),
+    "quota: guarantee above the leaf": (quota, "_guaranteed", the_leaf_alone),
     "quota: which change starts the clock": (quota_clocks, "_is_lower", wholly_lower),
 }
 """The decisions, as the compatibility page names them, each with what takes its place."""

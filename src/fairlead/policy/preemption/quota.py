@@ -18,6 +18,7 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, Resources, take_from
+from fairlead.policy.preemption.bound import Bound, all_let
 from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import may_be_told, reluctance
 
@@ -51,7 +52,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
     over, told = excess(partition, queue), _stop_idle(partition, queue)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for leaf, share in list(_shares(partition, queue, excess(partition, queue))):
-        for victim in _victims(partition, leaf, share):
+        for victim in _victims(partition, queue, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
     partition.out.append(QuotaEnforced(queue.path, partition.name, Resources(over), told))
@@ -119,10 +120,11 @@ def _weight(partition: Partition, queue: Queue) -> Book:
 # -- which work ---------------------------------------------------------------------------------------------------
 
 
-def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
+def _victims(partition: Partition, queue: Queue, leaf: Queue, share: Mapping[str, int]) -> list[Ask]:
     """Work of a leaf, taken in order until its share is covered; none of it is by itself larger than the share.
 
-    What only gives what is covered already, and what would bring the leaf below its guarantee, is passed over.
+    What only gives what is covered already, and what would bring the leaf, or one above it up to the queue that gives
+    back, below its guarantee, is passed over.
     """
     found = [
         a
@@ -131,13 +133,19 @@ def _victims(partition: Partition, leaf: Queue, share: Mapping[str, int]) -> lis
         if may_be_told(a) and not a.spec.idle and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    promised, above = leaf.guaranteed or {}, above_guarantee(partition, leaf, {})
+    guarantees = [Bound(each, above_guarantee(partition, each, {})) for each in _guaranteed(queue, leaf)]
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:
         helps = any(short.get(name, 0) > 0 for name, _ in victim.items)
-        if helps and all(v <= above.get(n, 0) for n, v in victim.items if n in promised):
-            take_from(above, victim.items)
+        if helps and all_let(guarantees, victim):
+            for bound in guarantees:
+                bound.add(victim, -1)
             take_from(short, victim.items)
             taken.append(victim)
     return taken
+
+
+def _guaranteed(queue: Queue, leaf: Queue) -> list[Queue]:
+    """The queues with a guarantee from a leaf up to the queue that gives back."""
+    return [each for each in leaf.lineage[: leaf.lineage.index(queue) + 1] if each.guaranteed]

@@ -250,7 +250,18 @@ def test_a_leaf_that_gives_all_above_its_guarantee_gives_no_more() -> None:
     case = Case(queue("a", g=2_000))
     case.fill("a", *[1_000] * 4)
     partition = case.s.cluster.partitions["default"]
-    assert len(_victims(partition, partition.applications["a"].queue, {"vcore": 3_000})) == 2
+    leaf = partition.applications["a"].queue
+    assert len(_victims(partition, leaf, leaf, {"vcore": 3_000})) == 2
+
+
+def test_a_parent_is_not_brought_below_its_guarantee_either() -> None:
+    """Each gives up to one piece of work more than its share, where that is not guaranteed above."""
+    parents = (queue("x", queue("x1"), g=3_500), queue("y", queue("y1")))
+    case = Case(queue("p", *parents, most=10_000))
+    case.fill("p.x.x1", *[1000] * 5)
+    case.fill("p.y.y1", *[1000] * 5)
+    case.set(queue("p", *parents, most=5_000))
+    assert Counter(key[:1] for key in case.after(1_000)) == {"x": 1, "y": 4}
 
 
 def test_work_that_needs_its_node_stays() -> None:
