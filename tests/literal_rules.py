@@ -138,6 +138,11 @@ def the_leaf_alone(_: Queue, leaf: Queue) -> list[Queue]:
     return [leaf] if leaf.guaranteed else []
 
 
+def only_its_part(*_: object) -> Iterator[tuple[Queue, Amounts]]:
+    """By quota: no leaf gives more than its part of what is too much, also where others cannot give theirs."""
+    yield from ()
+
+
 def wholly_lower(new: Amounts, old: Amounts | None) -> bool:
     """By quota: a change starts the clock when every resource is lowered or equal; a first maximum does not."""
     if old is None:
@@ -169,6 +174,7 @@ RULES: dict[str, tuple[Any, str, Any]] = {
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
     "quota: what a guarantee does not name": (quota, "_weight", only_what_is_guaranteed),
+    "quota: what single leaves cannot give": (quota, "_rest", only_its_part),
     "quota: guarantee above the leaf": (quota, "_guaranteed", the_leaf_alone),
     "quota: which change starts the clock": (quota_clocks, "_is_lower", wholly_lower),
 }

@@ -109,7 +109,7 @@ def test_there_is_something_to_check() -> None:
         "promises": 21,
         "queue_fairness": 14,
         "queues": 21,
-        "quota_preemption": 8,
+        "quota_preemption": 7,
         "reconfigure": 9,
         "rank": 25,
         "regressions": 9,

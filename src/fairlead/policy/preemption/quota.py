@@ -2,13 +2,14 @@
 
 Decides, when a queue's clock has run out (`core.acts.quota_clocks`), how much is taken back, from which leaves below
 it, and which work. Never takes work that needs its node, that leaves already, or that is by itself larger than what is
-to be taken back; it is done once for each change. Invariant: every victim gives back something of which its leaf still
-owes some.
+to be taken back; it is done once for each change. Invariant: every victim gives back something of which its leaf, or in
+the end the whole queue, still owes some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from fairlead.core.acts import allocations, quota_clocks
 from fairlead.core.books.asks import Ask
@@ -51,7 +52,8 @@ def _round(partition: Partition, queue: Queue) -> None:
 def _enforce(partition: Partition, queue: Queue) -> None:
     over, told = excess(partition, queue), _stop_idle(partition, queue)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    for leaf, share in list(_shares(partition, queue, excess(partition, queue))):
+    shares = list(_shares(partition, queue, excess(partition, queue)))
+    for leaf, share in chain(shares, _rest(partition, queue, [leaf for leaf, _ in shares])):
         for victim in _victims(partition, queue, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
@@ -106,6 +108,13 @@ def _shares(partition: Partition, queue: Queue, amount: Mapping[str, int]) -> It
             total = sum(w.get(name, 0) for w in weights.values())
             part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
         yield from _shares(partition, child, {n: v for n, v in part.items() if v})
+
+
+def _rest(partition: Partition, queue: Queue, leaves: list[Queue]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
+    """What is too much still, leaf by leaf, once each has given its part: all its work may be larger than that."""
+    for leaf in leaves:
+        if over := excess(partition, queue):
+            yield leaf, over
 
 
 def _weight(partition: Partition, queue: Queue) -> Book:

@@ -283,6 +283,16 @@ def test_children_give_in_proportion_to_what_they_use_above_their_guarantees() -
     assert Counter(key[:2] for key in case.after(1_000)) == {"c1": 20, "c2": 13, "c3": 42, "c4": 25}
 
 
+def test_what_no_child_could_give_by_itself_one_of_them_gives() -> None:
+    """All work of each is larger than its part, and not larger than what is too much in all."""
+    leaves = (queue("x"), queue("y"))
+    case = Case(queue("p", *leaves, most=10_000))
+    case.fill("p.x", 5_000)
+    case.fill("p.y", 5_000)
+    case.set(queue("p", *leaves, most=5_000))
+    assert case.after(1_000) == ["x0"]
+
+
 def test_a_child_within_its_guarantee_gives_nothing() -> None:
     """The other one gives all of it."""
     leaves = (queue("x", g=4_000), queue("y"))
