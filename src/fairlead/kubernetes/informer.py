@@ -360,8 +360,7 @@ class Informer:
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""
         for application in [each for each in self.refused if not self.gangs.has_failed(each)]:
-            del self.refused[application]
-            yield from self.placeholders.release_members(application)
+            yield from self.placeholders.try_again(application)
 
     # -- what the binder reports ------------------------------------------------------------------------------------
 

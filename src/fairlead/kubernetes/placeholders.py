@@ -40,6 +40,15 @@ class Placeholders:
             if member.books is Books.OUT and self._informer.may_enter(member):
                 yield from self._informer.enter(member)
 
+    def try_again(self, application: str) -> Iterator[Event]:
+        """An application that was refused is tried again; one with a gang by itself, its members follow much later."""
+        informer = self._informer
+        del informer.refused[application]
+        declared = informer.gangs.declared.get(application)
+        if declared is not None and declared.gang.groups and not declared.begun:
+            yield from informer.introduce(application)
+        yield from self.release_members(application)
+
     def complete(self, application: str, only: str = "") -> None:
         """Create the placeholders that a gang lacks, or of these `only` the one of this name.
 

@@ -368,3 +368,14 @@ def test_a_gang_with_a_deadline_starts_beside_a_window_that_comes_again(deadline
         if isinstance(act, DeletePod):
             cluster.gone(act.pod.name)
     assert sorted(binds(cluster.acts())) == (["m1", "m2"] if deadline_s else [])
+
+
+def test_a_gang_whose_application_was_refused_begins_with_a_queue_file_that_takes_it() -> None:
+    """It said that the gang reserves its room, and no placeholder was ever made."""
+    strict = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+    cluster = Cluster(strict)
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS}
+    cluster.pod("m", labels={"queue": "root.b"}, annotations=notes)
+    assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    cluster.driver.configure(load_text(strict.replace("name: a", "name: b")), 5)
+    assert [act.queue for act in cluster.driver.acts() if isinstance(act, CreatePlaceholder)] == ["root.b"] * 2
