@@ -95,6 +95,11 @@ class Gangs:
         self.declared[application.id] = found
         return found
 
+    def redeclare(self, application: ApplicationSpec) -> None:
+        """An application that has not begun is declared otherwise."""
+        if application.id in self.declared:
+            self.declared[application.id].application = application
+
     def reserve(self, application: ApplicationSpec, size: int, owner: ObjectName) -> None:
         """A workload of this application begins when so many stand-ins have a node."""
         self.declared[application.id] = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size)

@@ -154,6 +154,7 @@ class Informer:
                 known.flaw = ""
                 yield from self._ours(known, pod, before)
                 yield from self.workloads.came(known)
+        yield from self.reader.renoted()
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:

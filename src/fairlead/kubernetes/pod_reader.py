@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import AddAsks, ChangeAsk, Event, LabelAsk
+from fairlead.core.model.specs import TAG_FORCE_CREATE
 from fairlead.kubernetes.devices.device_binder import UNMET
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
+from fairlead.kubernetes.translate.cluster import tags_of
 from fairlead.kubernetes.translate.constraints import ConstraintError
-from fairlead.kubernetes.translate.identity import IdentityError
-from fairlead.kubernetes.translate.pods import ask_of, foreign_ask, protection
+from fairlead.kubernetes.translate.identity import QUEUE, IdentityError
+from fairlead.kubernetes.translate.pods import TAG_NAMESPACE, ask_of, foreign_ask, protection
 
 if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
@@ -98,6 +100,24 @@ class PodReader:
                 known.spec = replace(spec, allow_preempt_self=said[0], min_runtime_ms=said[1])
                 if known.books is not Books.OUT:
                     yield self.described(known)
+
+    def renoted(self) -> Iterator[Event]:
+        """A namespace says something else: applications that were refused are tried again by what theirs says now."""
+        informer = self._informer
+        for name in [each for each in informer.refused if not informer.gangs.has_failed(each)]:
+            spec, first = informer.specs.get(name), next(informer.pod_store.members(name), None)
+            if spec is None or first is None or informer.workloads.is_one(name):
+                continue
+            space = spec.tags.get(TAG_NAMESPACE, "")
+            notes = informer.around.namespace_notes(space)
+            tags = {key: spec.tags[key] for key in (TAG_NAMESPACE, TAG_FORCE_CREATE) if key in spec.tags} | tags_of(
+                notes
+            )
+            now = replace(spec, queue=first.queue or notes.get(QUEUE, ""), tags=tags)
+            if now != spec:
+                informer.specs[name] = now
+                informer.gangs.redeclare(now)
+                yield from informer.placeholders.try_again(name)
 
     def why_no_volumes(self, known: KnownPod) -> str:
         """What is wrong with its volume claims, as a sentence; empty: nothing that keeps it out of the books."""

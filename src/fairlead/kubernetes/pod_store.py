@@ -16,7 +16,7 @@ from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
-from fairlead.kubernetes.translate.identity import pod_group_of, preemption_word
+from fairlead.kubernetes.translate.identity import pod_group_of, preemption_word, queue_of
 from fairlead.kubernetes.translate.pods import (
     PodClaim,
     claims_of,
@@ -94,6 +94,8 @@ class KnownPod:
     """It is started again whenever it ends, and nothing limits it."""
     group: str = ""
     """The pod group that it says it belongs to."""
+    queue: str = ""
+    """The queue that it names itself."""
     pod: Pod | None = None
     """Its latest version, where what that means depends on the labels of namespaces."""
     priority_class: str = ""
@@ -109,7 +111,7 @@ class KnownPod:
         self.claims, self.own_claims, self.not_understood = claims_of(pod), own_claims_of(pod), not_understood(pod)
         self.device_claims = device_claims_of(pod)
         self.pod = pod if selects_namespaces(pod) else None
-        self.group = pod_group_of(pod)
+        self.group, self.queue = pod_group_of(pod), intern(queue_of(pod))
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
         self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"

@@ -7,8 +7,8 @@ from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
-from fairlead.kubernetes.acts import EvictPod
-from fairlead.kubernetes.kinds import PRIORITY_CLASSES
+from fairlead.kubernetes.acts import CreatePlaceholder, EvictPod
+from fairlead.kubernetes.kinds import NAMESPACES, PRIORITY_CLASSES
 from fairlead.kubernetes.reflector import Deleted
 
 MINUTE = 60_000
@@ -98,3 +98,41 @@ def test_pods_that_are_no_good_victims_since_they_came_are_spared_where_there_is
         cluster.pod("new", node="n1", spec=LOW, annotations={"yunikorn.apache.org/allow-preemption": "false"})
     cluster.pod("high", priority=9)
     assert _evicted(cluster) == ["old"]
+
+
+STRICT = (
+    "partitions: [{name: default, placementrules: [{name: provided}], queues: [{name: root, submitacl: '*', QUEUES}]}]"
+)
+
+
+def _namespace(cluster: Cluster, queue: str) -> None:
+    notes = {"yunikorn.apache.org/queue": queue}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "ns", "annotations": notes}})
+
+
+def test_what_was_refused_by_what_its_namespace_said_is_tried_again_when_that_is_put_right() -> None:
+    """It waited for ever, unless it was made anew or the queue file changed. Its own word comes first as ever."""
+    cluster = Cluster(STRICT.replace("QUEUES", "queues: [{name: a}]"))
+    cluster.node("n1")
+    _namespace(cluster, "root.typo")
+    cluster.pod("p")
+    cluster.pod("own", labels={"queue": "root.typo", "applicationId": "own"})
+    assert binds(cluster.acts()) == {}
+    _namespace(cluster, "root.a")
+    acts = cluster.acts()
+    assert binds(acts) == {"p": "n1"}
+    cluster.bind_all(acts)
+    assert cluster.driver.scheduler.cluster.partitions["default"].root.children["a"].allocated["vcore"] == 1000
+    assert list(cluster.driver.informer.refused) == ["own"]
+
+
+def test_a_gang_that_was_refused_so_has_its_placeholders_made_in_the_right_queue() -> None:
+    """The one that declares the gang says no queue itself."""
+    cluster = Cluster(STRICT.replace("QUEUES", "queues: [{name: a}]"))
+    _namespace(cluster, "root.typo")
+    groups = '[{"name": "w", "minMember": 1, "minResource": {"cpu": "1"}}]'
+    name = "yunikorn.apache.org/task-group-name"
+    cluster.pod("m", annotations={name: "w", "yunikorn.apache.org/task-groups": groups})
+    assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    _namespace(cluster, "root.a")
+    assert [act.queue for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == ["root.a"]
