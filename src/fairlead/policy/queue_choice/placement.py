@@ -16,8 +16,8 @@ from fairlead.core.books.queues import RECOVERY_QUEUE, Queue
 from fairlead.core.books.user_limits import groups_of
 from fairlead.core.model.names import USER_NAME
 from fairlead.core.model.properties import QueueProperties
+from fairlead.core.model.reason import amounts_of
 from fairlead.core.model.reasons import Reason, Refused, SubmitDenied
-from fairlead.core.model.resources import lacks, pruned
 from fairlead.core.model.specs import TAG_FORCE_CREATE, ApplicationSpec, RuleSpec, TemplateSpec
 from fairlead.policy.queue_choice.acl import may_submit
 from fairlead.policy.queue_choice.dynamic import (
@@ -196,11 +196,13 @@ def _why_not_gang(
     for most in maxima:
         for name, limit in (most or {}).items():
             room[name] = min(limit, room.get(name, limit))
-    if not lacks(room, {}, gang):
+    short = [name for name, amount in gang if name in room and amount > room[name]]
+    if not short:
         return None
+    needed = amounts_of(dict(gang), short, up=True)
     return Refused(
-        f"queue {path} cannot fit application {spec.id}: task group request {pruned(dict(gang))} larger than max "
-        f"queue allocation {pruned(room)}"
+        f"queue {path} cannot fit application {spec.id}: its gang needs {needed} together, "
+        f"and {amounts_of(room, short)} is all that may be used there"
     )
 
 

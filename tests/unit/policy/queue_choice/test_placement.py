@@ -193,7 +193,7 @@ def test_a_gang_must_fit_every_maximum_on_the_way() -> None:
     s = scheduler(None, [{"name": "team", "queues": [{"name": "leaf"}], **small}])
     got = place(s, "root.team.leaf", placeholder_ask=GANG)
     assert got == (
-        "! queue root.team.leaf cannot fit application app: task group request {'vcore': 3000} larger than max queue "
-        "allocation {'vcore': 2000}"
+        "! queue root.team.leaf cannot fit application app: its gang needs cpu 3 together, "
+        "and cpu 2 is all that may be used there"
     )
     assert place(s, "root.team.leaf", placeholder_ask=Resources({"vcore": 2000, "gpu": 9})) == "root.team.leaf"
