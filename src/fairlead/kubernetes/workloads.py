@@ -310,14 +310,15 @@ class Workloads:
         waiting = (s for s in known.stand_ins.values() if s.books is Books.WAITING) if known is not None else iter(())
         return next(waiting, None) is stand_in
 
-    def representative(self, namespace: str, name: str) -> KnownPod | None:
-        """What stands for the workload of this name when somebody asks for it: what waits comes first."""
-        for kind in KINDS:
-            known = self._by_name.get((kind, namespace, name))
-            if known is not None:
-                members = list(self._informer.pod_store.members(known.spec.application))
-                return min(members, key=lambda m: m.books is Books.PLACED, default=None)
-        return None
+    def named(self, namespace: str, name: str) -> Workload | None:
+        """The job or pod group of this name."""
+        found = (self._by_name.get((kind, namespace, name)) for kind in KINDS)
+        return next(filter(None, found), None)
+
+    def representative(self, known: Workload) -> KnownPod | None:
+        """What stands for a workload when somebody asks for it: what waits comes first."""
+        members = self._informer.pod_store.members(known.spec.application)
+        return min(members, key=lambda m: m.books is Books.PLACED, default=None)
 
     def is_one(self, application: str) -> bool:
         """Whether this is the application of a workload."""

@@ -12,7 +12,15 @@ from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes.acts import EvictPod
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PRIORITY_CLASSES
+from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.reflector import Deleted
+
+
+def stands_for(cluster: Jobs, name: str) -> KnownPod | None:
+    """What is meant when somebody asks for a job."""
+    workloads = cluster.driver.informer.workloads
+    job = workloads.named("default", name)
+    return workloads.representative(job) if job is not None else None
 
 
 def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -> None:
@@ -22,7 +30,7 @@ def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -
     cluster.job("train")
     assert suspensions(cluster.acts()) == {}
     assert cluster.waiting() == 1
-    stands_for_it = cluster.driver.informer.workloads.representative("default", "train")
+    stands_for_it = stands_for(cluster, "train")
     assert stands_for_it is not None
     assert stands_for_it.name.name == "train[1]", "the one that waits"
     cluster.node("n2", "3")
@@ -209,7 +217,7 @@ def test_a_job_of_a_class_that_preempts_nothing_stops_nothing(is_default: bool) 
     _running(cluster, "low")
     cluster.job("high", parallelism=1, template={} if is_default else {"priority_class": "urgent"})
     assert suspensions(cluster.acts()) == {}
-    stand_in = cluster.driver.informer.workloads.representative("default", "high")
+    stand_in = stands_for(cluster, "high")
     assert stand_in is not None
     assert (stand_in.spec.priority, stand_in.spec.allow_preempt_other) == (100, False)
 

@@ -74,8 +74,10 @@ class ClusterMoment:
         if why := self.informer.pod_store.unreadable.get((namespace, name)):
             raise Refusal("not-found", f"pod {namespace}/{name} is passed over: {why}")
         known = self.informer.pod_store.named(namespace, name)
-        if known is None:
-            known = self.informer.workloads.representative(namespace, name)
+        if known is None and (job := self.informer.workloads.named(namespace, name)) is not None:
+            known = self.informer.workloads.representative(job)
+            if known is None and job.spec.flaw:
+                raise Refusal("not-found", f"{job.spec.name} is not admitted: {job.spec.flaw}")
         if known is None or known.foreign:
             raise Refusal("not-found", f"no pod {namespace}/{name} waits or runs under this scheduler")
         return known

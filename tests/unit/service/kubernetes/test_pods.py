@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import Cluster
+from driven_jobs import QUEUES, Jobs
 
 from fairlead.kubernetes.kinds import POD_GROUPS
 from fairlead.runtime import Refusal
@@ -41,3 +42,15 @@ def test_who_asks_for_a_pod_that_cannot_be_read_hears_why() -> None:
     cluster.pod("a", labels=labels, annotations=notes)
     cluster.pod("a", labels=labels)
     assert ClusterMoment(cluster.driver).why("default/a").state == "waiting"
+
+
+def test_who_asks_for_a_job_that_is_not_admitted_hears_why() -> None:
+    """It has no pods, and nothing keeps room for it."""
+    cluster = Jobs(QUEUES)
+    cluster.job("train", template={"scheduler": "other"})
+    with pytest.raises(Refusal) as refusal:
+        ClusterMoment(cluster.driver).why("default/train")
+    assert refusal.value.message == (
+        "default/train is not admitted: its pods name the scheduler other: "
+        "set schedulerName: fairlead in its pod template"
+    )
