@@ -157,7 +157,8 @@ class MachinePlace(Place):
         clock = self.runtime.clock
         if clock.ahead_ms >= WRONG_MS:
             ahead = f"the service's time is {duration(clock.ahead_ms)} ahead of it until it has caught up"
-            return f"this machine's clock was set back: {ahead}; timers take as long as they should"
+            early = "timers take as long as they should, but what is to begin at a time, and windows, come that early"
+            return f"this machine's clock was set back: {ahead}; {early}"
         jumped = "this machine's clock went forward by more than a day at once: nothing old is removed for a day"
         return jumped if clock.jumped else ""
 

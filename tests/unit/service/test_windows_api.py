@@ -143,3 +143,14 @@ def test_every_week_means_the_same_time_of_day(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.undo()
         time.tzset()
     assert os.environ.get("TZ") != "Europe/Berlin"
+
+
+def test_that_windows_come_early_after_the_clock_was_set_back_is_said(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the service's time, which goes on: so do times to begin at."""
+    assert not served.place.problems()
+    ahead_ms = 3 * 3_600_000
+    monkeypatch.setattr(served.place.runtime.clock, "_wall", lambda: time.time_ns() // 1_000_000 - ahead_ms)
+    [said] = served.place.problems()
+    assert said.endswith("but what is to begin at a time, and windows, come that early")
