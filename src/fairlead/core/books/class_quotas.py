@@ -144,10 +144,16 @@ class ClassQuotas(Declared[QuotaSpec]):
         `limited`: its class is allowed only where a quota selects it by its scopes. `beside`: work of the queue whose
         place it may take.
         """
-        over = list(self.over(path, priority_class))
-        if limited and not any(quota.spec.scopes for quota in over):
-            return ClassNotAllowed(priority_class, path)
+        if limited and (refused := self.why_not_allowed(path, priority_class)) is not None:
+            return refused
+        over = self.over(path, priority_class)
         return next((short for quota in over if (short := quota.shortage(items, beside)) is not None), None)
+
+    def why_not_allowed(self, path: str, priority_class: str) -> Reason | None:
+        """Why a class that is allowed only where a quota selects it by its scopes is not in the queue; None: it is."""
+        if any(quota.spec.scopes for quota in self.over(path, priority_class)):
+            return None
+        return ClassNotAllowed(priority_class, path)
 
     def count(self, ask: Ask, sign: int) -> None:
         """`ask` was admitted, or is there already (1); it is gone, whether it waited or ran (-1)."""

@@ -19,7 +19,7 @@ from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.classes import NEVER
 from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
-from fairlead.core.model.resources import Items, Resources
+from fairlead.core.model.resources import Items
 from fairlead.core.model.specs import AskSpec
 
 
@@ -33,8 +33,12 @@ def admit(
     resolved = with_class(admission, spec)
     if isinstance(resolved, Reason):
         return resolved
-    asked = resolved if enters else replace(resolved, resources=Resources())
-    return why_beyond_quota(admission, queue, asked, app) or resolved
+    if enters:
+        return why_beyond_quota(admission, queue, resolved, app) or resolved
+    refused = (
+        admission.quotas.why_not_allowed(queue, resolved.priority_class) if _is_limited(admission, resolved) else None
+    )
+    return refused or resolved
 
 
 def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec, app: Application | None = None) -> Reason | None:
@@ -43,13 +47,16 @@ def why_beyond_quota(admission: Admission, queue: str, spec: AskSpec, app: Appli
     The placeholders of a task group and its work that waits do not count beside each other: one goes as the other
     comes, and a gang has one place each.
     """
-    found = admission.classes.get(spec.priority_class)
-    limited = found is not None and found.limited
-    wanted = (queue, spec.priority_class, spec.resources.items, limited)
+    wanted = (queue, spec.priority_class, spec.resources.items, _is_limited(admission, spec))
     obstacle = admission.quotas.obstacle(*wanted)
     if obstacle is None or app is None or not spec.task_group:
         return obstacle
     return admission.quotas.obstacle(*wanted, _doubled(app, spec))
+
+
+def _is_limited(admission: Admission, spec: AskSpec) -> bool:
+    found = admission.classes.get(spec.priority_class)
+    return found is not None and found.limited
 
 
 def _doubled(app: Application, spec: AskSpec) -> list[Ask]:
