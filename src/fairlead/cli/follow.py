@@ -88,9 +88,10 @@ def logs(
     if arrays and follow and len(known) > 1:
         raise app.wrong_usage(f"logs: follow the parts of {arrays[0]} by themselves, without other jobs")
     if arrays and follow:
-        call = partial(follow_parts.follow_parts, client, known[0], names)
+        unread: list[str] = []
+        call = partial(follow_parts.follow_parts, client, known[0], names, unread)
         all_at_once(client, [call], Interrupt(()), is_read=is_read)
-        return None
+        return app.REFUSED if unread else None
     alone = len(known) == 1 and not arrays
     known = [part for key in known for part in (follow_parts.begun(client, key) if key in arrays else [key])]
     return _print_logs(client, known, names, tail, attempt, alone=alone, follow=follow)
@@ -305,7 +306,7 @@ def _copy(client: Client, key: str, asked: Interrupt) -> None:
     from fairlead.cli import follow_parts
 
     if follow_parts.is_several(client, key):
-        all_at_once(client, [lambda: follow_parts.follow_parts(client, key, ("stdout", "stderr"))], asked)
+        all_at_once(client, [lambda: follow_parts.follow_parts(client, key, ("stdout", "stderr"), [])], asked)
     else:
         streams: tuple[Stream, Stream] = ("stdout", "stderr")
         _follow_all(client, [Source(key, name, target(name)) for name in streams], asked)

@@ -32,7 +32,7 @@ def begun(client: Client, key: str) -> list[str]:
     return [job.key for job in client.jobs(array=key) if job.started_at_ms is not None]
 
 
-def _print(client: Client, key: str, streams: Sequence[Stream]) -> None:
+def _print(client: Client, key: str, streams: Sequence[Stream], unread: list[str]) -> None:
     for stream in streams:
         lines = Prefixed(key, target(stream))
         try:
@@ -40,11 +40,12 @@ def _print(client: Client, key: str, streams: Sequence[Stream]) -> None:
                 write(lines, content)
         except Refused as problem:  # It writes to /dev/null, or the like: the others are passed on all the same.
             complain(f"{key}: {problem.message}")
+            unread.append(key)
         write(lines, b"")
 
 
-def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
-    """Pass on what the parts write until all have ended."""
+def follow_parts(client: Client, key: str, streams: Sequence[Stream], unread: list[str]) -> None:
+    """Pass on what the parts write until all have ended. `unread` gets the keys of those of which none can be read."""
     told: set[str] = set()
     threads: list[threading.Thread] = []
     while True:
@@ -54,12 +55,12 @@ def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
         for job in runs[:_AT_ONCE]:
             if job.key not in told and len(threads) < _AT_ONCE * len(streams):
                 told.add(job.key)
-                threads += [_followed(client, job.key, stream) for stream in streams]
+                threads += [_followed(client, job.key, stream, unread) for stream in streams]
         parts = array.parts
         ended = 0 if parts is None else parts.done + parts.failed + parts.cancelled
         # Once it has ended, all are looked at: how many have been told is not how many of those that wrote something.
         if array.state not in LIVE or ended > len(told) - len(threads) // len(streams):
-            _print_ended(client, key, streams, told)
+            _print_ended(client, key, streams, told, unread)
         if array.state not in LIVE:
             for thread in threads:
                 thread.join()
@@ -67,16 +68,16 @@ def follow_parts(client: Client, key: str, streams: Sequence[Stream]) -> None:
         time.sleep(_POLL_S)
 
 
-def _print_ended(client: Client, key: str, streams: Sequence[Stream], told: set[str]) -> None:
+def _print_ended(client: Client, key: str, streams: Sequence[Stream], told: set[str], unread: list[str]) -> None:
     """Pass on what ended parts wrote that were not told; what was cancelled before it began wrote nothing."""
     for job in patiently(lambda: list(client.jobs(array=key))):
         if job.state not in LIVE and job.key not in told:
             told.add(job.key)
             if job.started_at_ms is not None:
-                _print(client, job.key, streams)
+                _print(client, job.key, streams, unread)
 
 
-def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:
+def _followed(client: Client, key: str, stream: Stream, unread: list[str]) -> threading.Thread:
     def follow() -> None:
         lines = Prefixed(key, target(stream))
         try:
@@ -84,6 +85,7 @@ def _followed(client: Client, key: str, stream: Stream) -> threading.Thread:
                 write(lines, chunk)
         except Exception as problem:
             complain(f"{key}: {problem}")
+            unread.append(key)
         write(lines, b"")
 
     thread = threading.Thread(target=follow, daemon=True)

@@ -166,6 +166,8 @@ def test_the_parts_beside_one_whose_output_cannot_be_read_are_shown(
     result = run("logs", "--stderr", "7")
     assert (result.exit_code, result.stdout) == (4, "")
     assert "7.2: oops" in result.stderr
+    followed = run("logs", "-f", "--stderr", "7")
+    assert (followed.exit_code, followed.stderr) == (4, result.stderr)
     assert "7.1: what it wrote is not there any more" in result.stderr
 
 
