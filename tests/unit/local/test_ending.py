@@ -201,6 +201,16 @@ def test_too_much_memory(each_bench: Bench) -> None:
     assert "57Mi" in report.note
 
 
+def test_where_the_kernel_killed_but_a_part_of_the_work_that_is_said(bench: Bench) -> None:
+    """The command went on, and may have ended well."""
+    if not any(each.name == "memory limit" and each.enforced for each in bench.machine.capabilities()):
+        pytest.skip("no control group bounds memory here: the watch ends all of it")
+    code = "bytearray(80_000_000)"
+    report = bench.run("a", "/bin/sh", "-c", f'"{sys.executable}" -c "{code}"; exit 0', memory=60_000_000)
+    assert (report.exit_code, report.oom) == (0, True)
+    assert report.note.endswith("the kernel killed processes of it")
+
+
 def test_shared_memory_counts_once(each_bench: Bench) -> None:
     """Five processes that share 60 MB are 60 MB, not 300: they stay within 150 MB."""
     code = "import os, time\nx = b'x' * 60_000_000\nany(not os.fork() for _ in range(4))\ntime.sleep(0.8)"

@@ -236,7 +236,8 @@ class Supervision:
         if cgroups.killed_for_memory(self.plan):
             self.outcome["oom"] = True
             limit = self.spec["run"]["memory"]
-            self.outcome["note"] = f"it reached its memory bound of {limit >> 20}Mi and the kernel killed it"
+            whom = "it" if _status(self.status)["signal"] == signal.SIGKILL else "processes of it"
+            self.outcome["note"] = f"it reached its memory bound of {limit >> 20}Mi and the kernel killed {whom}"
         if not self.begun:
             return {**self.outcome, "begun": False}
         lost = self.streams.finish()
