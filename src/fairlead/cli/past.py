@@ -31,7 +31,7 @@ EXAMPLES = """
 fairlead journal at '2026-05-04 14:05' why
 fairlead journal at '2026-05-04 14:05' why 17 --all
 fairlead journal at 14:05 whatif cancel 12
-fairlead journal at -- -30m whatif priority 17 100
+fairlead journal at '30m ago' whatif priority 17 100
 """
 _FORMS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 _LONGEST = 40
@@ -40,7 +40,7 @@ _LONGEST = 40
 
 @command("at", examples=EXAMPLES)
 @click.argument(
-    "moment", metavar="TIME", help="Such as '2026-05-04 14:05', 14:05 (today), -30m (ago), or a record as '@812'."
+    "moment", metavar="TIME", help="Such as '2026-05-04 14:05', 14:05 (today), '30m ago', or a record as '@812'."
 )
 @click.argument(
     "question", nargs=-1, metavar="QUESTION...", help="Such as why [KEY], or whatif CHANGE..., as those commands."
@@ -119,8 +119,9 @@ def _moment(text: str) -> tuple[int | None, int | None]:
 
     if text.startswith("@") and text[1:].isdecimal() and len(text) < _LONGEST:
         return int(text[1:]), None
-    if text.startswith("-"):
-        return None, int(time.time() * 1000) - parse_duration(text[1:], "journal at")
+    ago = text[1:] if text.startswith("-") else text.removesuffix(" ago")  # Behind `--`, which ends the options: -30m.
+    if ago != text:
+        return None, int(time.time() * 1000) - parse_duration(ago, "journal at")
     if text.count("-") == 0 and text.count(":") in (1, 2):
         text = f"{time.strftime('%Y-%m-%d')} {text}"
     for form in _FORMS:
@@ -129,7 +130,9 @@ def _moment(text: str) -> tuple[int | None, int | None]:
         except ValueError:
             continue
     text = render.cut(text, _LONGEST)
-    raise wrong_usage(f"journal at: {text!r} is no time; write '2026-05-04 14:05', 14:05, -30m, or a record as @812")
+    raise wrong_usage(
+        f"journal at: {text!r} is no time; write '2026-05-04 14:05', 14:05, '30m ago', or a record as @812"
+    )
 
 
 def _overview(scheduler: Scheduler) -> tuple[Any, list[str]]:

@@ -102,12 +102,16 @@ def test_a_moment_is_a_record_or_a_time(run: Callable[..., Any], state: Path) ->
     later = json.loads(run("journal", "at", "@9", "--json", "--path", str(state)).stdout)["answer"]
     assert (later["waiting"], later["running"]) == (0, 1), "what has ended does not run"
     assert "2 in root.a: needs gpu 1" in run("journal", "at", "@7", "why", "--path", str(state)).stdout
+    ago = int(time.time() - (START_MS + 6 * 60_000 + 30_000) / 1000)
+    for words in ((f"{ago}s ago", "--json", "--path", str(state)), ("--json", "--path", str(state), "--", f"-{ago}s")):
+        assert json.loads(run("journal", "at", *words).stdout)["seq"] == 7
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("at", "tomorrow-ish"), "is no time"),
+        (("at", "soon ago"), "journal at: 'soon' is not a duration"),
         (("at", "@7", "who", "2"), "is no question"),
         (("at", "@7", "why", "77"), "there was no job '77'"),
         (("at", "@7", "whatif", "drain", "n9"), "there was no node 'n9'"),
