@@ -15,7 +15,7 @@ from fairlead.insight.arrivals import Arrivals
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
-from fairlead.local import dependencies, placing, requests, selection
+from fairlead.local import arrays, dependencies, placing, requests, selection
 from fairlead.local.arrays import all_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.job import Job
@@ -107,12 +107,13 @@ class MachineMoment:
 
     def name(self, key: str) -> Name:
         """Its name in the scheduler; an array's stands for all of it. Refused once it has ended."""
-        job = self._meant(key)[0]
-        if job.application == key and job.spec.index is not None:
+        meant = self._meant(key)
+        if all(job.ended for job in meant):
+            state = arrays.state_of(meant)
+            raise Refusal("conflict", f"job {key} has ended already ({state}); nothing follows from it now")
+        if meant[0].application == key and meant[0].spec.index is not None:
             return self.partition, key, ""  # All of an array.
         job = self._visible(key)
-        if job.ended:
-            raise Refusal("conflict", f"job {key} has ended already ({job.state}); nothing follows from it now")
         return self.partition, job.application, job.ask_key
 
     def sees(self, application: str) -> bool:

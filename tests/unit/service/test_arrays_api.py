@@ -221,3 +221,13 @@ def test_when_a_job_stands_still_is_said_of_itself(served: Any) -> None:
     shown = order(served, f"{key}.1", "resume").json
     assert (shown["suspended_at_ms"], shown["suspended_ms"] >= 50) == (None, True)
     order(served, key, "cancel", now=True)
+
+
+def test_nothing_follows_from_an_array_that_has_ended(served: Any) -> None:
+    """As from a single job; it was supposed that nothing would be otherwise, or that it was no waiting work."""
+    key = served.submit("/bin/true", array="1-2")
+    served.wait(key)
+    for supposed in ({"cancel": [key]}, {"priority": {"key": key, "priority": 5}}):
+        refused = served.call("POST", "/api/v1/whatif", supposed)
+        said = f"job {key} has ended already (succeeded); nothing follows from it now"
+        assert (refused.status, refused.error["detail"]) == (409, said)
