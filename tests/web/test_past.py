@@ -15,9 +15,11 @@ from fairlead.web import past_page
 from fairlead.web.colours import Colours
 from fairlead.web.frame import Page
 from fairlead.web.live import Live
-from fairlead.web.past_page import _Past
+from fairlead.web.past_page import RecordedPast, _Past
 from fairlead.web.viewer import Viewer
-from fairlead.wire.cluster import Queue
+from fairlead.wire.cluster import Event, EventPage, Queue
+from fairlead.wire.course import Course as Recorded
+from fairlead.wire.jobs import Job
 from fairlead.wire.occupancy import Occupant
 
 MINUTE = 60_000
@@ -26,6 +28,10 @@ MINUTE = 60_000
 def event(at_ms: int, what: str, key: str, **values: Any) -> ServerEvent:
     told = {"seq": 1, "at_ms": at_ms, "type": what, "key": key, "values": values}
     return ServerEvent("1.0", what, told)
+
+
+def happened(at_ms: int, what: str, key: str, **values: Any) -> Event:
+    return made(Event, at_ms=at_ms, type=what, key=key, values=values)
 
 
 async def read(past: _Past, seq: int, events: list[ServerEvent], occupants: list[Occupant]) -> list[str]:
@@ -121,3 +127,34 @@ async def test_nine_of_ten_waited_as_long_as_is_said(past: _Past) -> None:
     shown = str(await past.by_user())
     assert "1m 40s" in shown
     assert shown.index("50") < shown.index("1m 40s")
+
+
+async def test_what_began_before_the_time_that_is_looked_at_ran_in_it() -> None:
+    """In a recorded course: what ended in the last hour, and what has run since before the oldest event."""
+    now_ms = 600 * MINUTE
+    events = [
+        happened(now_ms - 90 * MINUTE, "job.submitted", "1", user="ann", queue="root.a", resources={"cpu": 2}),
+        happened(now_ms - 90 * MINUTE, "job.allocated", "1", node="n1"),
+        happened(now_ms - 30 * MINUTE, "job.released", "1", cause="FINISHED"),
+    ]
+    running = made(
+        Job, key="2", user="ben", queue="root.a", node="n1", started_at_ms=now_ms - 200 * MINUTE, resources={"cpu": 4}
+    )
+
+    async def recorded() -> Any:
+        return made(Recorded, at_ms=now_ms)
+
+    async def course_events(*, limit: int, after: str | None) -> Any:
+        """A page has one event."""
+        del limit
+        at = int(after or len(events))
+        return made(EventPage, events=[events[at - 1]], next=str(at - 1) if at > 1 else None)
+
+    async def jobs(**_: Any) -> AsyncIterator[Job]:
+        yield running
+
+    client = SimpleNamespace(recorded=recorded, course_events=course_events, jobs=jobs)
+    past = RecordedPast(cast(Viewer, SimpleNamespace(of="course", client=client)), Live(), cast(Page, None), "1h")
+    await past._catch_up()
+    hours = {course.key: past._core_hours(course) for course in past.found()}
+    assert hours == {"1": 1.0, "2": 4.0}

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairlead.wire.jobs import Job
+from fairlead.wire.occupancy import Occupant
+
 
 @dataclass(slots=True)
 class Run:
@@ -50,8 +53,12 @@ class Course:
             self.waited_ms += max(0, self.runs[0].begin_ms - at_ms)
 
 
-def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[str, Course]:
-    """The jobs of events, each as its moment in milliseconds, its type, the job's key and what it says."""
+Told = tuple[int, str, str, Mapping[str, Any]]
+"""An event: its moment in milliseconds, its type, the job's key and what it says."""
+
+
+def courses(events: Iterable[Told]) -> dict[str, Course]:
+    """The jobs of events."""
     found: dict[str, Course] = {}
     arrays: dict[str, Course] = {}
     for at_ms, what, key, values in events:
@@ -81,6 +88,16 @@ def courses(events: Iterable[tuple[int, str, str, Mapping[str, Any]]]) -> dict[s
             case _:
                 pass
     return found
+
+
+def began_before(jobs: Iterable[Job | Occupant], since_ms: int) -> list[Told]:
+    """Of what runs, and began before the events that are looked at: that it did."""
+    told: list[Told] = [
+        (each.started_at_ms, "job.allocated", each.key, {"node": each.node})
+        for each in jobs
+        if each.started_at_ms is not None and each.started_at_ms < since_ms
+    ]
+    return sorted(told, key=lambda each: each[:3])
 
 
 def _part(key: str, array: Course | None) -> Course:

@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from math import ceil
 from statistics import median
-from typing import Any
 
 from fastapi import Request
 
 from fairlead import times
 from fairlead.client.errors import ClientError
 from fairlead.web.colours import colours_of
-from fairlead.web.courses import Course, at_moment, courses
+from fairlead.web.courses import Course, Told, at_moment, began_before, courses
 from fairlead.web.frame import Given, Page, Row, act_button, table
 from fairlead.web.gantt import gantt, legend
 from fairlead.web.html import EMPTY, Child, Html, a, div, element, joined, p, strong
@@ -45,7 +44,6 @@ MOST_ROWS = 400
 MARGIN_MS = 5_000
 """So long before the first run the chart begins, where nothing ran earlier in the time."""
 PANELS = ("gantt", "at", "queues", "users", "score")
-Told = tuple[int, str, str, Mapping[str, Any]]
 USE = (
     ("", "whole"),
     ("Jobs", "num"),
@@ -163,13 +161,9 @@ class _Past:
     async def _add_what_goes_on(self) -> None:
         """What began before the records that are looked at, and still runs: else a full machine would look empty."""
         self._since_ms = since_ms = self._events[0][0] if self._events else self.end_ms
-        began, going_on = list[Told](), dict[str, Job | Occupant]()
-        async for each in running(self.viewer, most=GO_ON):
-            if each.started_at_ms is not None and each.started_at_ms < since_ms:
-                began.append((each.started_at_ms, "job.allocated", each.key, {"node": each.node}))
-                going_on[each.key] = each
-        self._named = going_on
-        self._events = [*sorted(began, key=lambda told: told[:3]), *self._events]
+        there = [each async for each in running(self.viewer, most=GO_ON)]
+        self._named = {each.key: each for each in there if (each.started_at_ms or since_ms) < since_ms}
+        self._events = [*began_before(there, since_ms), *self._events]
 
     def _said_why_not(self) -> Child:
         return p(self._why_not, class_="failed") if self._why_not else None
@@ -380,17 +374,18 @@ class RecordedPast(_Past):
         if len(found) >= RECORDED:
             # What is older was not looked at: it did not stand still then.
             self.begin_ms = max(self.begin_ms, found[0].at_ms)
-        self._events = [(each.at_ms, each.type, each.key, each.values) for each in found]
+        told: list[Told] = [(each.at_ms, each.type, each.key, each.values) for each in found]
+        self._events = [*began_before(named.values(), told[0][0] if told else where.at_ms), *told]
         self._named, self._is_read = named, True
 
     async def _recorded(self) -> tuple[Recorded, list[Event], dict[str, Job]]:
-        """Where one is, the events of the time before that, and the jobs that are there."""
+        """Where one is, the events before that (what ended in the time looked at began earlier), and what is there."""
         client = self.viewer.client
         where, found, after = await client.recorded(), list[Event](), ""
         while len(found) < RECORDED:
             page = await client.course_events(limit=A_PAGE, after=after or None)
             found += page.events
             after = page.next or ""
-            if not after or (found and found[-1].at_ms < where.at_ms - SPANS[self.span]):
+            if not after:
                 break
         return where, found[::-1], {job.key: job async for job in client.jobs(limit=RECORDED)}
