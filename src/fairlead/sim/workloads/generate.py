@@ -341,7 +341,8 @@ def _limit(tenant: Tenant, run_ms: int) -> int | None:
     least_ms = int(run_ms * (tenant.limit_factor or 1.0))
     if not tenant.limits:
         return least_ms
-    return min((limit for limit in tenant.limits if limit >= least_ms), default=max(tenant.limits))
+    # A plain number: no journal has a word for ours.
+    return int(min((limit for limit in tenant.limits if limit >= least_ms), default=max(tenant.limits)))
 
 
 def _count(random: Random, tenant: Tenant) -> int:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
+from fairlead.core.model.events import AddAsks
 from fairlead.core.model.specs import NodeSpec
+from fairlead.journal import codec
 from fairlead.sim.jobs import Workload
 from fairlead.sim.workloads.generate import PRESETS, RecipeError, generate, read_recipe
 from fairlead.times import duration_ms
@@ -37,6 +39,7 @@ def test_every_preset_can_be_drawn_from(name: str) -> None:
     assert [j.at_ms for j in jobs] == sorted(j.at_ms for j in jobs)
     leaves = {f"root.{q.name}" for q in load_text(workload.queues).partitions[0].root.queues}
     assert {j.application.queue for j in jobs} <= leaves
+    assert all(codec.encode(AddAsks(tuple(task.ask for task in j.tasks))) for j in jobs), "it can be recorded"
     most = dict(workload.nodes[0].capacity)
     assert all(amount <= most[name] for j in jobs for t in j.tasks for name, amount in t.ask.resources)
 
