@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from fairlead.sim import plots
-from fairlead.sim.verdicts import Outcome, Row, breakdown
+from fairlead.sim.verdicts import WORTH_SAYING, Outcome, Row, breakdown, counted
 
 LESS_COLOUR, MORE_COLOUR = "#2f9e44", "#e8590c"
 BY = ("queue", "user")
@@ -32,18 +32,37 @@ def _change(row: Row) -> float:
     return 0.0 if old is None or new is None else new - old
 
 
+def never_start(first: Outcome, other: Outcome, by: str) -> list[tuple[str, int]]:
+    """Of which clearly more tasks never start (or are refused): they have no wait; those of most first."""
+    old, new = (
+        {name: each["tasks"] - (each["started"] or {"count": 0})["count"] for name, each in groups.items()}
+        for groups in (o["figures"]["waits_by"][by] for o in (first, other))
+    )
+    more = [(name, count - old.get(name, 0)) for name, count in new.items()]
+    found = [(name, count) for name, count in more if count > WORTH_SAYING * new[name]]
+    return sorted(found, key=lambda each: (-each[1], each[0]))[:SHOWN_MAX]
+
+
 def drawing(first: Outcome, other: Outcome) -> plots.Drawing:
     """The changes by queue, then those by user."""
     groups = [(by, changed(first, other, by)) for by in BY]
     most = max((abs(_change(row)) for _, found in groups for row in found), default=1.0)
     y, parts = 4, []
     for by, found in groups:
-        if not found:
+        silent = never_start(first, other, by)
+        if not found and not silent:
             continue
         parts.append(f'<text class="tick" x="8" y="{y + 14}">mean wait by {by}</text>')
         y += _LINE
         for row in found:
             parts += _bar(row, y, most)
+            y += _LINE
+        for name, count in silent:
+            said = f"{counted(count, 'task')} more never {'starts' if count == 1 else 'start'}"
+            parts.append(
+                f'<text class="tick" x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{escape(_short(name))}</text>'
+            )
+            parts.append(f'<text class="tick" x="{_NAMES + 8}" y="{y + 13}">{said}</text>')
             y += _LINE
         y += 8
     if not parts:
@@ -56,7 +75,7 @@ def _bar(row: Row, y: int, most: float) -> Iterator[str]:
     middle, change = (left + right) / 2, _change(row)
     wide = max(abs(change) / most * (right - left) / 2, 0.7)
     x, colour = (middle - wide, LESS_COLOUR) if change < 0 else (middle, MORE_COLOUR)
-    name = row.name if len(row.name) <= 28 else "…" + row.name[-27:]
+    name = _short(row.name)
     said = f"{row.text(0)} → {row.text(1)}"
     base = plots.number(middle)
     yield f'<text class="tick" x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(name)}</text>'
@@ -64,6 +83,10 @@ def _bar(row: Row, y: int, most: float) -> Iterator[str]:
     rect = f'x="{plots.number(x)}" y="{y + 3}" width="{plots.number(wide)}" height="{_LINE - 6}" fill="{colour}"'
     yield f"<rect {rect}><title>{escape(f'{row.name}: {said}')}</title></rect>"
     yield f'<text class="tick" x="{right + 8}" y="{y + 13}">{escape(said)}</text>'
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else "…" + name[-27:]
 
 
 def drawings(outcomes: Sequence[Outcome]) -> list[tuple[str, plots.Drawing]]:

@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fairlead.sim import gains
 from fairlead.sim.simulate import Files, bars_of, compare, run, whole_draws
 from fairlead.sim.sources import Source, SourceError
 from fairlead.sim.trials import Trial, TrialFailed, run_trials
@@ -488,6 +489,8 @@ def test_who_never_starts_pays(place: Path) -> None:
     outcomes = run_trials([trial(place, nodes="1x vcore=2"), trial(place, "two", nodes="1x vcore=2")])
     waits, who, *_ = in_words(outcomes)
     assert "In root.a 1 task more never starts." in who
+    ((_, drawn),) = gains.drawings(outcomes)
+    assert drawn.elements.count("1 task more never starts") == 2, "by queue and by user"
     assert waits.startswith("With two, waiting times get longer (of 3 tasks that started; 4 with one): ")
 
 
