@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from fairlead.client.errors import Unreachable
 from fairlead.client.http import ServerEvent
 from fairlead.web import past_page
 from fairlead.web.colours import Colours
+from fairlead.web.courses import Run
 from fairlead.web.frame import Page
 from fairlead.web.live import Live
 from fairlead.web.past_page import RecordedPast, _Past
@@ -34,7 +35,9 @@ def happened(at_ms: int, what: str, key: str, **values: Any) -> Event:
     return made(Event, at_ms=at_ms, type=what, key=key, values=values)
 
 
-async def read(past: _Past, seq: int, events: list[ServerEvent], occupants: list[Occupant]) -> list[str]:
+async def read(
+    past: _Past, seq: int, events: list[ServerEvent], occupants: list[Occupant], known: Sequence[Job] = ()
+) -> list[str]:
     """The jobs that it asks the names of."""
     asked: list[str] = []
 
@@ -48,7 +51,7 @@ async def read(past: _Past, seq: int, events: list[ServerEvent], occupants: list
 
     async def jobs(**_: Any) -> AsyncIterator[Any]:
         asked.append("jobs")
-        for each in list[Any]():
+        for each in known:
             yield each
 
     async def changes() -> Any:
@@ -89,6 +92,28 @@ async def test_what_began_before_the_records_that_are_looked_at_and_runs_is_show
     assert shown["7"].submitted_ms is None, "when it was submitted is not known: it counts for no waiting time"
     assert [run.begin_ms for run in shown["8"].runs] == [since + MINUTE]
     assert f"the newest {past_page.RECORDS:,} records" in str(past._reach())
+
+
+async def test_what_began_before_the_records_that_are_looked_at_and_ended_in_them_is_shown(past: _Past) -> None:
+    """What ran for long has most of the core hours; what waited all the time has none."""
+    since = past.end_ms - 30 * MINUTE
+    events = [
+        event(since, "job.waits", "9"),
+        event(since, "job.ended", "7", state="succeeded"),
+        event(since + 15 * MINUTE, "job.ended", "6", state="failed"),
+    ]
+    told = {"user": "ann", "queue": "root.a", "node": "vm", "resources": {"cpu": 2}}
+    known = [
+        made(Job, key="6", started_at_ms=since - 600 * MINUTE, **told),
+        made(Job, key="7", started_at_ms=since - MINUTE, **told),
+        made(Job, key="8", started_at_ms=since - MINUTE, **told),
+        made(Job, key="9", started_at_ms=None, **told),
+    ]
+    await read(past, past_page.RECORDS + 1, events, [], known)
+    shown = {course.key: course for course in past.found()}
+    assert shown["6"].runs == [Run("6", "vm", since - 600 * MINUTE, since + 15 * MINUTE, "failed")]
+    assert past._core_hours(shown["6"]) == 2 * 45 / 60, "of the hour that is looked at"
+    assert {key for key, course in shown.items() if course.runs} == {"6", "7"}
 
 
 async def test_where_all_is_looked_at_nothing_is_said_to_be_missing(past: _Past) -> None:

@@ -91,7 +91,7 @@ def courses(events: Iterable[Told]) -> dict[str, Course]:
 
 
 def began_before(jobs: Iterable[Job | Occupant], since_ms: int) -> list[Told]:
-    """Of what runs, and began before the events that are looked at: that it did."""
+    """Of what began before the events that are looked at, and ran on: that it did."""
     told: list[Told] = [
         (each.started_at_ms, "job.allocated", each.key, {"node": each.node})
         for each in jobs

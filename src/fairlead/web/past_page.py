@@ -138,6 +138,9 @@ class _Past:
             if not all(course.user or key in self._named for key, course in courses(self._events).items()):
                 jobs = {job.key: job async for job in self.viewer.client.jobs(parts=True, limit=5000)}
                 self._named = {**jobs, **self._named}
+                seen = courses(self._events)
+                ended = [job for key, job in jobs.items() if key in seen and not seen[key].runs]
+                self._events = [*began_before(ended, self._since_ms or 0), *self._events]
         finally:
             drawing.cancel()
 
