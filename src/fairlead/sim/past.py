@@ -22,7 +22,7 @@ from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, run_trial
 from fairlead.sim.verdicts import Outcome, breakdown, in_words
-from fairlead.sim.workloads.journalled import journal_workload
+from fairlead.sim.workloads.journalled import begins_ms, journal_workload
 from fairlead.wire.configuration import ConfigPast, MeanWaits, PastQuestion
 
 IN_FORCE, OTHER = "the file in force", "this file"
@@ -38,7 +38,7 @@ def answered(asked: PastQuestion) -> ConfigPast:
     trial = Trial(name=IN_FORCE, text=asked.in_force, source=source, digest=False, period_ms=LENGTHS["day"])
     outcomes = [run_trial(trial), run_trial(replace(trial, name=OTHER, text=asked.other))]
     return ConfigPast(
-        since_ms=asked.since_ms,
+        since_ms=max(asked.since_ms, begins_ms(asked.state)),
         tasks=outcomes[0]["figures"]["tasks"]["submitted"],
         sentences=[said[:1].upper() + said[1:] for said in (*in_words(outcomes), *_how_surely(outcomes))],
         queues=_waits(outcomes, "queue"),

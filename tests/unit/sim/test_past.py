@@ -76,6 +76,14 @@ def test_over_some_days_it_says_in_how_many_it_is_better(tmp_path: Path) -> None
         assert bool(surely) is is_said, found.sentences
 
 
+def test_it_says_since_when_the_work_is_that_is_recorded(tmp_path: Path) -> None:
+    """A journal may be shorter than the days that were asked for."""
+    state = recorded(tmp_path)
+    for since_ms, told_ms in ((-DAY_S * 1000, 0), (1_500, 1_500)):
+        found = answered(PastQuestion(state=state, since_ms=since_ms, in_force=IN_FORCE, other=OTHER))
+        assert found.since_ms == told_ms
+
+
 @pytest.mark.parametrize(
     ("since_ms", "other", "said"),
     [(2**50, OTHER, "nothing was submitted in that stretch of time"), (0, "partitions: 7", "partitions")],

@@ -31,6 +31,12 @@ def journal_workload(source: Source) -> Workload:
         raise SourceError(str(e)) from e
 
 
+def begins_ms(state: str) -> int:
+    """When the first record of the journal in a state directory is of; 0 where there is none. Raises `JournalError`."""
+    with Reader(journal_file(Path(state))) as reader:
+        return next((record.at_ms for record in reader.records(reader.first_seq)), 0)
+
+
 def _state_at_its_begin(file: Path) -> Scheduler | None:
     """What there was before the first record of a journal whose older part was given up; None if it is whole."""
     with Reader(file) as reader:
