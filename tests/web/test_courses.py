@@ -44,6 +44,16 @@ def test_over_midnight_the_times_of_a_chart_have_their_day() -> None:
     assert f">{times.clock_time(noon)}<" in gantt([], noon, noon + 1000, lambda _: 0)
 
 
+def test_what_was_evicted_for_good_waits_no_more() -> None:
+    """Its end is told before that its room is free; what is tried again waits from then on."""
+    stopped = [*STORY[:2], (30, "job.evicting", "1", {"on_behalf_of": "2/2", "rule": "priority"})]
+    told = [*stopped, (40, "job.ended", "1", {"state": "evicted"}), (40, "job.released", "1", {"node": "n1"})]
+    one = courses(told)["1"]
+    assert (one.runs[0].how, at_moment([one], 50)) == ("evicted", ([], []))
+    again = courses([*STORY[:2], *STORY[3:6]])["1"]
+    assert at_moment([again], 50) == ([], [again])
+
+
 def test_what_was_changed_while_it_waited_counts() -> None:
     """Core hours are those of what it had in the end."""
     changes: list[tuple[int, str, str, dict[str, Any]]] = [

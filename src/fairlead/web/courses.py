@@ -40,6 +40,8 @@ class Course:
     waits_since_ms: int | None = None
     runs: list[Run] = field(default_factory=list)
     waited_ms: int = 0
+    is_over: bool = False
+    """It has ended for good: that its room is free is told after that."""
 
     @property
     def open_run(self) -> Run | None:
@@ -140,7 +142,8 @@ def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> No
     ended = course.runs[-1] if course.runs else None
     if ended is not None and values.get("state"):
         ended.how = str(values["state"])
-    was_stopped = what == "job.released" and ended is not None and ended.how == "evicted"
+    course.is_over = what == "job.ended" or (course.is_over and what == "job.released")
+    was_stopped = what == "job.released" and ended is not None and ended.how == "evicted" and not course.is_over
     course.waits_since_ms = at_ms if was_stopped or what in ("job.attempt-ended", "job.requeued") else None
 
 
