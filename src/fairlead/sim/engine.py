@@ -216,7 +216,8 @@ class Engine(VirtualTime):
 
     def _end(self, attempt: Attempt) -> None:
         """A run ends by itself."""
-        code = 143 if attempt.cut_off else attempt.task.exit_code
+        # None: what its time limit ended is not tried again, as on a machine.
+        code = None if attempt.cut_off else attempt.task.exit_code
         how = End.CUT_OFF if attempt.cut_off else End.FAILED if code else End.FINISHED
         id_ = self._leave(attempt, how)
         self.handle(Release(*id_, Cause.FINISHED, exit_code=code))

@@ -237,6 +237,13 @@ def test_retries_are_the_schedulers_own() -> None:
     assert (engine.tasks, engine.ended, fates(engine.columns)) == (1, 1, {"flaky": Fate.COMPLETED})
 
 
+def test_what_its_time_limit_cut_off_is_not_tried_again() -> None:
+    """It would need as much time again; so it is on a machine."""
+    engine = simulated(job("long", runs_s=100, time_limit_ms=30_000, retry=RetrySpec(limit=2)))
+    assert [End(how) for how in engine.columns.run_how] == [End.CUT_OFF]
+    assert Fate(engine.columns.fate[0]) is Fate.COMPLETED
+
+
 def test_a_time_limit_cuts_work_off() -> None:
     """At its declared limit."""
     engine = simulated(job("long", runs_s=100, time_limit_ms=30_000))
