@@ -65,6 +65,8 @@ def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | N
             course.advance(step)
     except ConfigurationRefused as refusal:
         return {"name": scenario.name, "result": {"rejected": str(refusal)}, "timings": []}
+    except ScenarioError as e:
+        raise ScenarioError(f"{scenario.name}: {e}" if scenario.name else str(e)) from None
     result = course.record.as_result() | final_state(course.scheduler)
     if course.goes_beyond or any(map(goes_beyond, scenario.steps)):
         result |= course.record.additions() | aftermath(course.scheduler, unblock)

@@ -46,7 +46,7 @@ def asked(**fields: Any) -> AskSpec:
 
 def run(*steps: dict[str, Any], rule: str = "priority", **more: Any) -> dict[str, Any]:
     begin = [{"op": "node", "id": "n", "resources": {"vcore": 10}}, {"op": "app", "id": "x", "queue": "root.a"}]
-    given = {"config": CONFIG % rule, "steps": [*begin, *steps]}
+    given = {"name": "one of many", "config": CONFIG % rule, "steps": [*begin, *steps]}
     result: dict[str, Any] = run_scenario(given, **more)["result"]
     return result
 
@@ -158,8 +158,8 @@ def test_what_makes_no_sense_is_refused(step: dict[str, Any]) -> None:
     ],
 )
 def test_a_key_that_does_not_fit_is_an_error(step: dict[str, Any], words: str) -> None:
-    """With the number of the step."""
-    with pytest.raises(ScenarioError, match=words):
+    """With the scenario, of many in a file, and the number of the step."""
+    with pytest.raises(ScenarioError, match=f"^one of many: .*{words}"):
         run(ask("k"), SCHEDULE, ask("w"), step, rule="guarantee")
 
 
