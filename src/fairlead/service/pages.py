@@ -41,6 +41,8 @@ class Pages:
     url: str = ""
     """Where they are; empty: nowhere."""
     why_none: str = TURNED_OFF
+    option: str = "--pages-port"
+    """What the command calls their port."""
     inside: list[socket.socket] = field(default_factory=list)
     """Where their process reaches the service: a Unix socket on which the kernel's word does not count."""
     _socket: socket.socket | None = None
@@ -60,7 +62,7 @@ class Pages:
             inside = _way_in(beside, stack)
             self._socket = tcp.listen(port)
         except (ListenError, OSError) as problem:
-            self.why_none = f"the pages have no address: {str(problem).replace('--port', '--pages-port')}"
+            self.why_none = f"the pages have no address: {str(problem).replace('--port', self.option)}"
             log.warning("%s", self.why_none)
             return
         stack.callback(self._socket.close)

@@ -39,7 +39,7 @@ def serve_course(file: Path, port: int, on_ready: Callable[[str], None]) -> str:
         except JournalError as error:
             return str(error)
         stack.callback(course.close)
-        pages = Pages()
+        pages = Pages(option="--port")
         pages.listen(Tcp(), port, None, stack)
         if not pages.url:
             return pages.why_none

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from fairlead.service.recorded import course as module
 from fairlead.service.recorded.course import Course
 from fairlead.service.recorded.moment import CourseMoment
 from fairlead.service.recorded.place import RecordedPlace
+from fairlead.service.recorded.serve import serve_course
 from fairlead.sim.simulate import Files, run
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial
@@ -77,6 +79,12 @@ def test_what_a_simulation_recorded_is_decided_again(tenants: Path) -> None:
         found = replay(reader, _make)
     assert found.ok
     assert found.decisions > 200
+
+
+def test_where_its_port_is_taken_the_option_is_named_that_the_command_has(tenants: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = serve_course(tenants, taken.getsockname()[1], lambda _: None)
+    assert "Choose another with --port" in said
 
 
 def test_a_course_that_is_there_is_not_written_to(tenants: Path) -> None:
