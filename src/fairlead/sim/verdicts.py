@@ -19,9 +19,9 @@ Outcome = dict[str, Any]
 LESS, MORE, NEITHER = "less", "more", ""
 WORTH_SAYING = 0.05
 """Differences of a smaller part are noise to a reader."""
-LAST_ENDED = "last one ended after"
+NEVER_STARTED, LAST_ENDED = "never started", "last one ended after"
 TOLD = {
-    "waiting time": ("mean", "p50", "p95", "never started"),
+    "waiting time": ("mean", "p50", "p95", NEVER_STARTED),
     "bounded slowdown": ("mean", "p95"),
     "tasks": ("refused", "given up", LAST_ENDED),
     "stopped work": ("evictions", "run time lost"),
@@ -79,7 +79,7 @@ GENERAL: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         ("waiting time", name, "time", LESS, ("waits", "started", name))
         for name in ("mean", "p50", "p95", "p99", "max")
     ),
-    ("waiting time", "never started", "count", LESS, ("waits", "not_started")),
+    ("waiting time", NEVER_STARTED, "count", LESS, ("waits", "not_started")),
     *(("bounded slowdown", name, "ratio", LESS, ("slowdown", name)) for name in ("mean", "p95", "p99")),
     ("tasks", "completed", "count", MORE, ("tasks", "completed")),
     ("tasks", "refused", "count", LESS, ("tasks", "refused")),
@@ -168,6 +168,9 @@ def in_words(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _about_waits(first: Outcome, other: Outcome) -> str:
     changes = [row for row in rows([first, other]) if row.group == "waiting time" and _is_told(row)]
+    if len({o["figures"]["tasks"]["refused"] for o in (first, other)}) > 1:
+        # What is refused waits for nothing: that is no shorter wait.
+        changes = [row for row in changes if row.name != NEVER_STARTED]
     if not changes:
         return ""
     said = ", ".join(f"{row.name} {row.text(0)} → {row.text(1)}" for row in changes)

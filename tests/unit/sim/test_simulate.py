@@ -494,6 +494,14 @@ def test_who_never_starts_pays(place: Path) -> None:
     assert waits.startswith("With two, waiting times get longer (of 3 tasks that started; 4 with one): ")
 
 
+def test_what_is_refused_waits_no_shorter(place: Path) -> None:
+    """It waits for nothing; of another file it never started."""
+    (place / "tasks.csv").write_text("time,run,resources.vcore,queue,user\n0,100,1,root.b,ann\n0,9,9,root.a,ann\n")
+    (place / "two.yaml").write_text(QUEUES.replace("{name: a,", "{name: c,"))
+    first, other = run_trials([trial(place), trial(place, "two")])
+    assert in_words([first, other])[0].startswith("two is worse in tasks refused 0 → 1")
+
+
 LIMITED = "{name: a, resources: {max: {vcore: 1}}}"
 
 
