@@ -41,7 +41,9 @@ _ROWS = 3
     metavar="FILE",
     help="CSV, JSON, JSON lines, SWF, sacct, Kubernetes or YuniKorn (.gz too); - is standard input.",
 )
-@click.option("--out", "-o", default="tasks.csv", metavar="FILE", help="The table to write; - is standard output.")
+@click.option(
+    "--out", "-o", default="tasks.csv", metavar="FILE", help="The table (.csv) to write; - is standard output."
+)
 @click.option(
     "--map",
     "-m",
@@ -72,6 +74,8 @@ def sim_import(
     from fairlead.sim.rows import TraceError, sentence
 
     timezone = _timezone(zone)
+    if out != "-" and not out.endswith(".csv"):
+        raise wrong_usage(f"--out {out}: the simulator knows a table by its name; give one that ends in .csv, or -")
     try:
         records = opened(_kept(file))
         sample, count = sample_of(records)

@@ -92,6 +92,7 @@ def test_many_wrong_rows_write_nothing(run: Callable[..., Any], table: Path) -> 
         (("--map", "run:weeks"), "'weeks' is no unit of a duration; write one of ns, us, ms, s, min"),
         (("--map", "run"), "write FIELD=COLUMN"),
         (("--set", "queue"), "write FIELD=VALUE"),
+        (("--out", "may.txt"), "give one that ends in .csv"),
         (("--zone", "Mars/Base"), "there is no zone 'Mars/Base'"),
     ],
 )
