@@ -8,6 +8,7 @@ is said once for each kind, with counts.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -278,7 +279,7 @@ def _say_what_next(account: Account, out: str) -> None:
     tasks, rows = _counted(account.tasks, "task"), _counted(account.rows, "row")
     print(f"{out}: {tasks} in {rows}{since}, in {_counted(len(account.queues), 'queue')}")
     print(f"in use at once, at most, as recorded: {format_amounts(peak(account))}")
-    print(f"next: fairlead sim run --workload {out} --nodes '{machines_for(account)}'")
+    print(f"next: fairlead sim run --workload {shlex.quote(out)} --nodes '{machines_for(account)}'")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -43,6 +43,11 @@ def test_yes_writes_and_says_what_comes_next(run: Callable[..., Any], table: Pat
     assert "submitted 20 = waiting 0 + running 0 + completed 20" in again.stdout
 
 
+def test_what_comes_next_can_be_typed(run: Callable[..., Any], table: Path) -> None:
+    result = run("sim", "import", str(table), "--yes", "--out", "my work.csv")
+    assert "next: fairlead sim run --workload 'my work.csv' --nodes " in result.stdout
+
+
 def test_a_person_corrects_the_guess(run: Callable[..., Any], table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is typed is a correction until it is yes; nonsense is said and asked again."""
     monkeypatch.setattr(importing, "_is_terminal", lambda: True)
