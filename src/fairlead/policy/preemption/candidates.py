@@ -91,7 +91,7 @@ class Candidates:
         passed_over = [a for a in found if a not in kept]
         found = list(kept)
         if self.budgets_left:
-            broken = self.violates(found)
+            broken = self.violates(reversed(found))  # What a budget lets go are the lowest.
             found.sort(key=lambda a: not broken[a])
         return found, passed_over
 

@@ -185,6 +185,16 @@ def test_on_one_node_those_within_the_budget_go_first() -> None:
     assert c.run()[1] == ["batch"]
 
 
+def test_what_a_budget_lets_go_are_the_lowest() -> None:
+    """Not the highest, which would leave nothing of the budget for those below it."""
+    c = PriorityCluster(budgets=(BudgetSpec(name="keep", selector=labelled("web"), max_unavailable=1),))
+    c.fill("high", 2, 5, labels={"app": "web"})
+    c.fill("low", 2, 1, labels={"app": "web"})
+    c.submit("urgent", 2, 9)
+    assert c.run()[1] == ["low"]
+    assert c.evictions()[0].violates == ()
+
+
 def test_what_leaves_already_counts_against_a_budget() -> None:
     """Two of three may go one after the other only: the second preemptor takes another one."""
     c = PriorityCluster(nodes={"n1": 1, "n2": 1, "n3": 1, "n4": 1})
