@@ -7,7 +7,7 @@ from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -120,7 +120,7 @@ class AdmissionDeclaration:
     budgets: tuple[Placed[BudgetSpec], ...] = ()
 
 
-def check_admission(found: Findings, declaration: AdmissionDeclaration, partitions: Iterable[PartitionSpec]) -> None:
+def check_admission(found: Findings, declaration: AdmissionDeclaration, partitions: Sequence[PartitionSpec]) -> None:
     """Every entry by itself, then names that stand twice, two defaults, and what an entry speaks of in vain."""
     _each(found, declaration.priorityclasses, class_problem)
     _each(found, declaration.quotas, quota_problem)
@@ -130,6 +130,10 @@ def check_admission(found: Findings, declaration: AdmissionDeclaration, partitio
     queues = set().union(*(_paths(p.root, "root") for p in partitions))
     for quota in declaration.quotas:
         _warn_of_quota(found, quota, known, queues)
+    by_guarantee = all(partition.preemption.rule == "guarantee" for partition in partitions)
+    if declaration.budgets and by_guarantee and not found.failed:
+        text = "preemption by guarantee looks at no budgets; with preemption.rule priority or both they count"
+        found.warn("budgets", text)
 
 
 def _each(found: Findings, entries: tuple[Placed[S], ...], problem_of: Callable[[S], tuple[str, str] | None]) -> None:

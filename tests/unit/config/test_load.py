@@ -140,7 +140,8 @@ def test_what_begins_with_0_is_said_as_the_number_that_counts(written: str, valu
     """`08` was shown as 8.0, and of a priority class or a budget nothing was said at all."""
     queues = "partitions: [{queues: [{name: a, maxapplications: %s}]}]"
     classes = "partitions: [{queues: [{name: a}]}]\npriorityclasses: [{name: high, value: %s}]"
-    budgets = "partitions: [{queues: [{name: a}]}]\nbudgets: [{name: two, selector: {a: b}, minAvailable: %s}]"
+    by_rank = "partitions: [{queues: [{name: a}], preemption: {rule: both}}]"
+    budgets = by_rank + "\nbudgets: [{name: two, selector: {a: b}, minAvailable: %s}]"
     for text in (queues, classes, budgets) if written != "08" else (queues,):
         (problem,) = check_text(text % written)
         assert problem.severity == "warning"

@@ -67,6 +67,22 @@ partitions:
         assert "means something with preemption.rule guarantee only" in problem.message
 
 
+def test_budgets_where_all_preemption_is_by_guarantee_are_said_to_mean_nothing() -> None:
+    text = """
+budgets: [{{name: db, selector: {{app: db}}, minAvailable: 1}}]
+partitions:
+  - name: default
+    queues: [{{name: root}}]
+  - name: other
+    preemption: {{rule: {rule}}}
+    queues: [{{name: root}}]
+"""
+    assert not check_text(text.format(rule="both"))
+    (problem,) = check_text(text.format(rule="guarantee"))
+    assert (problem.line, problem.severity) == (2, WARNING)
+    assert "by guarantee looks at no budgets" in problem.message
+
+
 def test_a_warning_says_so() -> None:
     """Its line has the word, and the file loads."""
     text = "partitions: [{queues: [{name: root, properties: {priority.offset: abc}}]}]"
