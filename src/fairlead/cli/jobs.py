@@ -261,7 +261,9 @@ def priority(client: Client, key: str, value: int, why: str, output: str) -> Non
     """Change the priority of a job."""
     job = client.change(key, priority=value, why=why or None)
     if not render.write_value(job, output):
-        print(render.plain(f"{job.key} priority {job.priority}"))
+        # Of an array the priority of a part that runs is shown, which stays as it is.
+        said = f"{job.priority}" if job.parts is None else f"{value} for what waits of it"
+        print(render.plain(f"{job.key} priority {said}"))
 
 
 @app.command("move", examples="fairlead move 17 root.batch")

@@ -82,6 +82,14 @@ def test_of_the_parts_that_are_on_the_machine_it_is_said_how_many_do_not_run(
     assert run("ls").stdout.splitlines()[1].endswith("[1-3] running 3 (suspended 2, stopping 1)")
 
 
+def test_the_priority_of_an_array_is_said_for_what_waits_of_it(service: Any, run: Callable[..., Any]) -> None:
+    """What runs keeps its own, which was shown as if nothing had changed."""
+    counts = {"waiting": 3, "held": 1, "running": 2, "done": 0, "cancelled": 0, "failed": 0, "exit_status": 0}
+    shown = service.add("7", "running", priority=0, parts={"indices": "1-6", "at_once": 2, "count": 6} | counts)
+    service.on("PATCH", "/jobs/7", shown)
+    assert run("priority", "7", "4").stdout == "7 priority 4 for what waits of it\n"
+
+
 def test_filters_are_handed_to_the_service(filled: Any, run: Callable[..., Any]) -> None:
     """One question, for several states too."""
     chosen = ("-s", "failed", "-s", "running", "-u", "ann", "-q", "root.batch", "-n", "shop")
