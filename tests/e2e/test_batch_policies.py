@@ -388,7 +388,7 @@ def test_short_of_memory_the_greedy_goes_and_comes_back(serve: Any) -> None:
 
 def test_within_its_request_work_goes_as_a_last_resort_alone(serve: Any) -> None:
     """All of the budget is used by those who may: the lowest priority goes, and is told so."""
-    service = serve("--memory-budget", "200Mi", "--memory-pressure", "20%")
+    service = serve("--memory-budget", "200Mi", "--memory-pressure", "20%", "--resource", "memory=1Gi")
     high = service.submit("--memory", "300Mi", "--priority", "5", script=eats(90))
     low = service.submit("--memory", "300Mi", script=eats(110))
     shown = service.state(low, *ENDED)

@@ -81,7 +81,11 @@ fairlead up --host 0.0.0.0 --tls-cert host.pem --tls-key host.key
     metavar="PART",
     help="With less free memory than this (5%, 512Mi) jobs are stopped, one by one; off: never.",
 )
-@click.option("--memory-budget", metavar="SIZE", help="Memory for all jobs together, instead of what the machine has.")
+@click.option(
+    "--memory-budget",
+    metavar="SIZE",
+    help="Memory for all jobs together, instead of what the machine has: what is given out, and may be used.",
+)
 @click.option(
     "--keep-free",
     metavar="SIZE",

@@ -161,9 +161,11 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     kept = ResourcesFile(state_dir / "resources.json")
     declared = kept.declared(options.resources)
     gpus = range(declared["gpu"]) if "gpu" in declared else None
+    # What all jobs may use together is what is given out, unless that is declared otherwise.
+    given = declared if options.memory_budget is None else {"memory": options.memory_budget, **declared}
     disk = Disk(state_dir, options.keep_free)
     local: LocalPlace = LocalPlace(
-        lambda tell: Machine(state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=declared, disk=disk),
+        lambda tell: Machine(state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=given, disk=disk),
         state_dir / "runs",
         as_submitter=as_root,
         socket=options.socket.absolute() if options.socket is not None else None,

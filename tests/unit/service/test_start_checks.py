@@ -150,3 +150,16 @@ def test_a_socket_where_nobody_may_write(tmp_path: Path) -> None:
     with ExitStack() as stack, pytest.raises(ListenError, match="is not writable for you"):
         bring_up(options, stack)
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(("resources", "has"), [({}, 200 << 20), ({"memory": 300 << 20}, 300 << 20)])
+def test_a_memory_budget_is_what_the_node_gives_out(tmp_path: Path, resources: dict[str, int], has: int) -> None:
+    """Else more was promised than might be used. What is declared counts more."""
+    options = ServeOptions(
+        state_dir=tmp_path / "st", socket=tmp_path / "s", port=None, memory_budget=200 << 20, resources=resources
+    )
+    with ExitStack() as stack:
+        place, sockets = bring_up(options, stack)
+        for each in sockets:
+            stack.callback(each.close)
+        assert place.local.machine.capacity()["memory"] == has
