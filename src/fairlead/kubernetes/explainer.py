@@ -95,8 +95,17 @@ class Explainer:
             self._next_round_ms = now_ms + SETTLE_MS
             self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
             self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
+            self._tell_gangs()
         for _ in range(min(AT_ONCE, len(self._round))):
             self._look_at(self._round.popleft(), now_ms)
+
+    def _tell_gangs(self) -> None:
+        """Members that their gang holds back are told how far it has come, once that stays as it is."""
+        informer = self._driver.informer
+        for application in [name for name, gang in informer.gangs.declared.items() if gang.take_news()]:
+            for member in informer.pod_store.members(application):
+                if member.books is Books.OUT and informer.gangs.holds_back(member) and not member.flaw:
+                    self._say(Explain(member.name, *informer.gangs.obstacle(member)))
 
     def _look_at(self, uid: str, now_ms: int) -> None:
         informer = self._driver.informer

@@ -46,6 +46,18 @@ class Declared:
     """And its application with it (`Hard`): it is not tried again."""
     stand_ins: int = 0
     """So many keep its room that are no pods (`workloads`)."""
+    seen: int = 0
+    """So many placeholders had a node at the last look, ..."""
+    told: int = 0
+    """... and when its members were last told."""
+
+    def take_news(self) -> bool:
+        """Whether its members wait with another number than they were told, and it is the same as at the last look."""
+        before, self.seen = self.seen, len(self.standing)
+        if self.begun or self.stand_ins or self.seen != before or self.seen == self.told:
+            return False
+        self.told = self.seen
+        return True
 
     @property
     def size(self) -> int:

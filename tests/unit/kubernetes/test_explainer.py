@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from driven_cluster import PRIORITY, Cluster
 
-from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.acts import CreatePlaceholder, Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.explainer import SETTLE_MS, Explainer
+from fairlead.kubernetes.translate import identity
 
 FIVE = PRIORITY.replace("{name: default}]", "{name: default, LIMIT}]")
 LIMITS = ["resources: {max: {vcore: 5}}", "limits: [{limit: all, users: ['*'], maxresources: {vcore: 5}}]"]
@@ -60,3 +61,22 @@ def test_what_fits_or_can_run_nowhere_calls_for_no_node() -> None:
     assert unscheduled(told, "")["status"]["conditions"][0]["reason"] == "SchedulingSkipped"
     cluster.pod("fits")  # Nothing was placed since.
     assert words(cluster) == {"fits": "SchedulingSkipped"}
+
+
+def test_members_of_a_gang_are_told_how_far_it_has_come() -> None:
+    """It stays a part for as long as there is no room; that none has its room was what they were told at first."""
+    cluster = Cluster()
+    cluster.node("n1", "1")
+    groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "1"}}]'
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: groups}
+    cluster.pod("m", labels={"applicationId": "job"}, annotations=notes)
+    for made in [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]:
+        own = {**notes, identity.PLACEHOLDER: "true"}
+        cluster.pod(made.name, labels={"applicationId": "job"}, annotations=own)
+    cluster.bind_all(cluster.acts())
+    said: list[Any] = []
+    explainer = Explainer(cluster.driver, said.append)
+    for now in range(0, 6 * SETTLE_MS, SETTLE_MS):
+        explainer.go_on(now)
+    told = [act.message for act in said if isinstance(act, Explain) and act.pod.name == "m"]
+    assert told == ["the gang of application job reserves its room: 1 of 2 have it"]
