@@ -188,7 +188,7 @@ def test_a_task_group_that_it_would_be_no_member_of(free: int) -> None:
 
 
 def test_a_place_that_its_own_gang_would_give_up() -> None:
-    """Of a gang of three two hold nodes: with a higher priority the third would have one of theirs: no help."""
+    """Of a gang of three two hold nodes: with a higher priority the third has none of theirs, only what is weaker."""
     there = lab({GPU: 1}, {GPU: 1}, {GPU: 1}, rule="priority")
     there.submit("busy", "root.a", priority=7)
     gang = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({GPU: 3}), gang_style="Hard")
@@ -197,8 +197,8 @@ def test_a_place_that_its_own_gang_would_give_up() -> None:
     there.scheduler.handle(AddAsks(tuple(replace(one, key=f"p{number}") for number in range(3))), 0)
     there.scheduler.schedule(0)
     said = [change.sentence for change in ways(there.scheduler, ("default", "gang", "p2"), fork=False).changes]
-    assert not [sentence for sentence in said if "priority" in sentence]
-    assert any("busy" in sentence for sentence in said), said
+    priority = "runs if its priority were 8 (now 0; 7 is not enough); that would stop busy"
+    assert [sentence for sentence in said if "priority" in sentence] == [priority]
 
 
 def test_work_that_takes_the_place_of_a_placeholder_robs_no_gang() -> None:

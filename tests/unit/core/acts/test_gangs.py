@@ -202,6 +202,7 @@ def test_a_gang_is_not_whole_while_one_of_its_placeholders_is_told_to_go() -> No
     assert gang.state is State.RUNNING
 
 
+@pytest.mark.plain
 def test_not_each_placeholder_of_a_large_gang_is_added_up_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only once as much has a node as all need together; 10,000 of them took seconds."""
     added, add_to = 0, gangs.add_to
