@@ -364,12 +364,12 @@ def test_what_cannot_be_reserved_is_refused_before_it_is_tried(service: Service)
     """With what is in the way; nothing is entered."""
     runs, waits, idle = service.submit(), service.submit(), service.submit(idle=True)
     jobs = service.place.jobs
-    bob = Caller(user="bob", uid=1000, groups=("bob",), is_admin=False)
+    not_admin = Caller(user="ann", uid=1000, groups=("ann",), is_admin=False)
     for key, on, who, said in (
         (runs, True, ANN, "is running; only a job that waits in line"),
         (idle, True, ANN, "is idle work"),
         (waits, False, ANN, "has no reservation"),
-        (waits, True, bob, "only administrators of root.default"),
+        (waits, True, not_admin, "only administrators of root.default"),
     ):
 
         def act(turn: Turn, key: str = key, on: bool = on, who: Caller = who) -> None:
