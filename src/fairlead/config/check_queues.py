@@ -21,6 +21,7 @@ from fairlead.core.model.properties import (
     JOB_TIME_DEFAULT,
     JOB_TIME_MAX,
     KNOWN,
+    PREEMPTION_DELAY,
     RESOURCE_GROUP,
     SORT_PRIORITY,
     unreadable,
@@ -108,6 +109,12 @@ def warn_ignored(found: Findings, queue: PlacedQueue) -> None:
             child_path(f"{queue.path}.properties", SORT_PRIORITY),
             f"{SORT_PRIORITY}: disabled means something with preemption.rule guarantee only: by the other rules the "
             "higher priority goes first, or it would have what went before it stopped",
+        )
+    if PREEMPTION_DELAY in queue.spec.properties:
+        found.warn(
+            child_path(f"{queue.path}.properties", PREEMPTION_DELAY),
+            f"{PREEMPTION_DELAY} means something with preemption.rule guarantee only: by the other rules work is "
+            "stopped at once; preemption.min.runtime spares what is young",
         )
 
 

@@ -67,6 +67,20 @@ partitions:
         assert "means something with preemption.rule guarantee only" in problem.message
 
 
+def test_a_delay_of_preemption_is_said_to_mean_nothing_by_rank() -> None:
+    text = """
+partitions:
+  - name: default
+    preemption: {{rule: {rule}}}
+    queues: [{{name: root, properties: {{preemption.delay: 10m}}}}]
+"""
+    assert not check_text(text.format(rule="guarantee"))
+    for rule in ("priority", "both"):
+        (problem,) = check_text(text.format(rule=rule))
+        assert (problem.line, problem.severity) == (5, WARNING)
+        assert "preemption.delay means something with preemption.rule guarantee only" in problem.message
+
+
 def test_budgets_where_all_preemption_is_by_guarantee_are_said_to_mean_nothing() -> None:
     text = """
 budgets: [{{name: db, selector: {{app: db}}, minAvailable: 1}}]

@@ -22,6 +22,7 @@ SORT_PRIORITY = "application.sort.priority"
 PRIORITY_POLICY = "priority.policy"
 PRIORITY_OFFSET = "priority.offset"
 PREEMPTION_POLICY = "preemption.policy"
+PREEMPTION_DELAY = "preemption.delay"
 QUOTA_PREEMPTION_DELAY = "quota.preemption.delay"
 QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 """How YuniKorn 1.8 writes it; the newer name wins where both are given."""
@@ -142,7 +143,7 @@ class QueueProperties:
     priority_offset: int = _read(PRIORITY_OFFSET, how=_OFFSET, default=0)
     preemption_policy: str = _read(PREEMPTION_POLICY, how=_PREEMPTION, default="default")
     """`default`, `fence` (victims for work inside are looked for inside) or `disabled` (no victims from here)."""
-    preemption_delay_ms: int = _read("preemption.delay", how=_DURATION, default=DEFAULT_DELAY_MS, leaf=True)
+    preemption_delay_ms: int = _read(PREEMPTION_DELAY, how=_DURATION, default=DEFAULT_DELAY_MS, leaf=True)
     preemption_min_runtime_ms: int = _read("preemption.min.runtime", how=_DURATION, default=0)
     """Work that has run for less is no victim."""
     preemption_evictions_max: int | None = _read("preemption.evictions.max", how=_WHOLE, default=None)
