@@ -13,19 +13,7 @@ from dataclasses import dataclass, field
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
 from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, USER_NAME
-from fairlead.core.model.properties import (
-    JOB_MEMORY_DEFAULT,
-    JOB_MEMORY_MAX,
-    JOB_RETRY_DEFAULT,
-    JOB_RETRY_MAX,
-    JOB_TIME_DEFAULT,
-    JOB_TIME_MAX,
-    KNOWN,
-    PREEMPTION_DELAY,
-    RESOURCE_GROUP,
-    SORT_PRIORITY,
-    unreadable,
-)
+from fairlead.core.model.properties import KNOWN, PREEMPTION_DELAY, RESOURCE_GROUP, SORT_PRIORITY, unreadable
 from fairlead.core.model.quantities import format_quantity
 from fairlead.core.model.resources import UNLIMITED, Limits
 from fairlead.core.model.specs import LimitSpec, QueueSpec
@@ -118,11 +106,7 @@ def warn_ignored(found: Findings, queue: PlacedQueue) -> None:
         )
 
 
-_DEFAULTS = {
-    JOB_TIME_DEFAULT: JOB_TIME_MAX,
-    JOB_MEMORY_DEFAULT: JOB_MEMORY_MAX,
-    JOB_RETRY_DEFAULT: JOB_RETRY_MAX,
-}
+_DEFAULTS = {f"job.{what}.default": f"job.{what}.max" for what in ("time", "memory", "retry")}
 
 
 def check_job_defaults(found: Findings, queue: PlacedQueue, above: Mapping[str, str] | None = None) -> None:

@@ -28,13 +28,10 @@ QUOTA_PREEMPTION_DELAY_1_8 = "preemption.quota.delay"
 """How YuniKorn 1.8 writes it; the newer name wins where both are given."""
 RESOURCE_GROUP = "resource.group"
 WAIT_MAX = "wait.max"
-JOB_TIME_DEFAULT = "job.time.default"
 JOB_TIME_MAX = "job.time.max"
-JOB_MEMORY_DEFAULT = "job.memory.default"
 JOB_MEMORY_MAX = "job.memory.max"
 JOB_PRIORITY_MAX = "job.priority.max"
 JOB_GRACE_MAX = "job.grace.max"
-JOB_RETRY_DEFAULT = "job.retry.default"
 JOB_RETRY_MAX = "job.retry.max"
 JOB_COUNT_MAX = "job.count.max"
 JOB_USER_COUNT_MAX = "job.count.user.max"
@@ -161,17 +158,17 @@ class QueueProperties:
     """Work that waited so long has its turn kept; 0 is off."""
     easy_backfill: bool = _read("backfill", how=_words({"free": False, "easy": True}), default=False, leaf=True)
     """Work that is held back by a kept turn may start where it cannot delay it."""
-    job_time_default_ms: int | None = _read(JOB_TIME_DEFAULT, how=_DURATION, default=None)
+    job_time_default_ms: int | None = _read("job.time.default", how=_DURATION, default=None)
     """For jobs that say none. This and all below are about jobs submitted to a machine; None: it is not set."""
     job_time_max_ms: int | None = _read(JOB_TIME_MAX, how=_DURATION, default=None)
-    job_memory_default: int | None = _read(JOB_MEMORY_DEFAULT, how=_BYTES, default=None)
+    job_memory_default: int | None = _read("job.memory.default", how=_BYTES, default=None)
     job_memory_max: int | None = _read(JOB_MEMORY_MAX, how=_BYTES, default=None)
     job_cpu_default: int | None = _read("job.cpu.default", how=_CORES, default=None)
     """In thousandths of a core."""
     job_priority_max: int | None = _read(JOB_PRIORITY_MAX, how=_OFFSET, default=None)
     """For those who do not administer the queue."""
     job_grace_max_ms: int | None = _read(JOB_GRACE_MAX, how=_DURATION, default=None)
-    job_retry_default: int | None = _read(JOB_RETRY_DEFAULT, how=_WHOLE, default=None)
+    job_retry_default: int | None = _read("job.retry.default", how=_WHOLE, default=None)
     """Further attempts of a job that was broken off and says nothing of retries."""
     job_retry_max: int | None = _read(JOB_RETRY_MAX, how=_WHOLE, default=None)
     job_count_max: int | None = _read(JOB_COUNT_MAX, how=_WHOLE, default=None)
