@@ -54,7 +54,7 @@ def test_a_back_off_is_said(served: Any) -> None:
     ("fields", "place"),
     [
         ({"retry": {}}, "jobs.0.retry.limit"),
-        ({"retry": {"limit": 0}}, "jobs.0.retry.limit"),
+        ({"retry": {"limit": -1}}, "jobs.0.retry.limit"),
         ({"retry": {"limit": 1, "backoff_ms": 3_600_001}}, "jobs.0.retry.backoff_ms"),
         ({"retry": {"limit": 1, "never_on": [0]}}, "jobs.0.retry.never_on.0"),
         ({"retry": {"limit": 1, "never": [1]}}, "jobs.0.retry.never"),
