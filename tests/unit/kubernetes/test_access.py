@@ -296,6 +296,7 @@ async def test_a_certificate_of_a_credential_program_is_fetched_anew(
                 [[(_, name)]] = writer.get_extra_info("peercert")["subject"]
                 shown.append(name)
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
 
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.cert))
     tls.load_cert_chain(serving.cert, serving.key)
