@@ -47,7 +47,8 @@ _MEANS = (Column("", least=12, keep_end=True), Column("NOW", right=True), Column
 def write_past(screen: Screen, found: ConfigPast) -> None:
     """Write what it would have made of past work."""
     since = render.moment(found.since_ms)
-    screen.line(f"{found.tasks:,} jobs that ran or waited since {since}, under the file in force and under this file:")
+    jobs = "1 job" if found.tasks == 1 else f"{found.tasks:,} jobs"
+    screen.line(f"{jobs} that ran or waited since {since}, under the file in force and under this file:")
     for said in found.sentences:
         screen.line(render.plain(said))
     for by, means in (("queue", found.queues), ("user", found.users)):

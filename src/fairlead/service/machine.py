@@ -145,7 +145,8 @@ class MachinePlace(Place):
             found.append(self.config_file.problem())
         if unknown := [each.run for each in list(self.local.unknown)]:
             runs = ", ".join(unknown[:5])
-            found.append(f"{len(unknown)} runs go on that the journal does not know: {runs}; see `fairlead unknown`")
+            go_on = "1 run goes on" if len(unknown) == 1 else f"{len(unknown)} runs go on"
+            found.append(f"{go_on} that the journal does not know: {runs}; see `fairlead unknown`")
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
         found += [self.disk.shortage(), self._clock_problem()]

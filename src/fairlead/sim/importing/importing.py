@@ -193,9 +193,11 @@ def doubts(account: Account, mapped: Mapped) -> Iterator[str]:
         yield f"half of all runs last {duration(middle)} or less: is that so? (--map run:min)"
     over = int(np.sum((limit > 0) & (run > 1.05 * limit)))
     if over > MANY * len(run):
-        yield f"{over:,} runs are longer than their time limit: is one in another unit? (--map run:s)"
+        said = "1 run is longer than its" if over == 1 else f"{over:,} runs are longer than their"
+        yield f"{said} time limit: is one in another unit? (--map run:s)"
     if account.early > MANY * account.rows:
-        yield f"{account.early:,} rows started before they were submitted: are both read as they are meant?"
+        said = "1 row" if account.early == 1 else f"{account.early:,} rows"
+        yield f"{said} started before submission: are both read as they are meant?"
     first, last = min(account.at), max(account.at)
     if account.running:
         had = "1 row had" if account.running == 1 else f"{account.running:,} rows had"
