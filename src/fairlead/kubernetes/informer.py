@@ -79,7 +79,7 @@ class Informer:
         if isinstance(change, Changed) and change.kind is kinds.PODS:
             yield from self._pod_changed(change.object)
         elif isinstance(change, Deleted) and change.kind is kinds.PODS:
-            self.pod_store.unreadable.pop((change.namespace, change.name), None)
+            self.pod_store.passed_over.pop((change.namespace, change.name), None)
             yield from self.remove(self.pod_store.by_uid.get(change.uid))
         elif change.kind in STORED:
             yield from self.volume_binder.take(change)
@@ -110,6 +110,7 @@ class Informer:
             known = None
         if known is None:
             if stands in (Standing.ELSEWHERE, Standing.GATED, Standing.OVER):
+                self.pod_store.gated(name, (pod.spec.scheduling_gates or ()) if stands is Standing.GATED else ())
                 return
             # An earlier one of this name is gone: its end was missed.
             yield from self.remove(self.pod_store.named(name.namespace, name.name))
@@ -123,7 +124,7 @@ class Informer:
                 log.warning("pod %s of another scheduler is passed over: %s", name, e)
             elif known is None:  # one that is in stays as it was
                 self.tell(name, "unreadable", str(e))
-                self.pod_store.unreadable[name.namespace, name.name] = str(e)
+                self.pod_store.passed_over[name.namespace, name.name] = str(e)
             return
         if known is None:
             known = KnownPod(name, spec.application, spec, foreign=stands is Standing.FOREIGN)

@@ -6,7 +6,7 @@ Decides nothing. Invariant: a pod is in at most one of waiting and placed, and o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from sys import intern
@@ -14,7 +14,7 @@ from sys import intern
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec
 from fairlead.kubernetes.acts import ObjectName
-from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.objects import Gate, Pod
 from fairlead.kubernetes.translate.constraints import selects_namespaces
 from fairlead.kubernetes.translate.identity import pod_group_of, preemption_word, queue_of
 from fairlead.kubernetes.translate.pods import (
@@ -142,16 +142,24 @@ class PodStore:
     by_application: dict[str, dict[str, None]] = field(default_factory=dict)
     homeless: dict[str, dict[str, None]] = field(default_factory=dict)
     """By node: pods that are bound to a node we do not know (yet, or any more)."""
-    unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By namespace and name: why a pod that is not known here cannot be read, as a sentence."""
+    passed_over: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By namespace and name: why a pod of ours is not known here, as a sentence: it is unreadable, or has gates."""
 
     def add(self, pod: KnownPod) -> None:
         """A pod is known from now on."""
         self.by_uid[pod.name.uid] = pod
         self.by_name[pod.name.namespace, pod.name.name] = pod.name.uid
-        self.unreadable.pop((pod.name.namespace, pod.name.name), None)
+        self.passed_over.pop((pod.name.namespace, pod.name.name), None)
         if not pod.foreign:
             self.by_application.setdefault(pod.application, {})[pod.name.uid] = None
+
+    def gated(self, name: ObjectName, gates: Iterable[Gate]) -> None:
+        """What keeps a pod out that is not to be scheduled yet; none: it is over, or not ours."""
+        if named := ", ".join(gate.name for gate in gates):
+            why = f"it has scheduling gates ({named}), and is not looked at before whoever set them takes them away"
+            self.passed_over[name.namespace, name.name] = why
+        else:
+            self.passed_over.pop((name.namespace, name.name), None)
 
     def forget(self, pod: KnownPod) -> None:
         """A pod is no more."""

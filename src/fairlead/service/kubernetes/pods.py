@@ -71,7 +71,7 @@ class ClusterMoment:
         """
         namespace, _, name = unquote(key).rpartition("/")
         namespace = namespace or "default"
-        if why := self.informer.pod_store.unreadable.get((namespace, name)):
+        if why := self.informer.pod_store.passed_over.get((namespace, name)):
             raise Refusal("not-found", f"pod {namespace}/{name} is passed over: {why}")
         known = self.informer.pod_store.named(namespace, name)
         if known is None and (job := self.informer.workloads.named(namespace, name)) is not None:

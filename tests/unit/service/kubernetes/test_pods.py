@@ -54,3 +54,13 @@ def test_who_asks_for_a_job_that_is_not_admitted_hears_why() -> None:
         "default/train is not admitted: its pods name the scheduler other: "
         "set schedulerName: fairlead in its pod template"
     )
+
+
+def test_who_asks_for_a_pod_with_gates_hears_of_them() -> None:
+    """It is ours, but nobody looks at it yet."""
+    cluster = Cluster()
+    cluster.pod("a", spec={"schedulingGates": [{"name": "quota/check"}, {"name": "later"}]})
+    with pytest.raises(Refusal, match=r"pod default/a is passed over: it has scheduling gates \(quota/check, later\)"):
+        ClusterMoment(cluster.driver).why("default/a")
+    cluster.pod("a")
+    assert ClusterMoment(cluster.driver).why("default/a").state == "waiting"
