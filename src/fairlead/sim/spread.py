@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from fairlead.sim.verdicts import WORTH_SAYING, counted
+from fairlead.sim.verdicts import alike, counted
 from fairlead.times import span
 
 RESAMPLED = 2_000
@@ -86,8 +86,7 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
     """
     name, than, wait = comparison["name"], comparison["than"], comparison["wait"]
     new, old = comparison["started"]
-    is_alike = abs(new - old) <= WORTH_SAYING * max(new, old)
-    starts = "" if is_alike else f"{name} starts {counted(new, 'task')} in all, {than} {old:,}."
+    starts = "" if alike(new, old) else f"{name} starts {counted(new, 'task')} in all, {than} {old:,}."
     if wait is None:
         yield f"{name} and {than} cannot be compared: {starts or 'nothing has started.'}"
         return

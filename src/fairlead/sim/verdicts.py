@@ -179,12 +179,16 @@ def _about_waits(first: Outcome, other: Outcome) -> str:
     return f"With {other['name']}, waiting times {how}{_of_how_many(first, other)}: {said}."
 
 
+def alike(new: int, old: int) -> bool:
+    """Whether two counts differ by no more than is worth saying."""
+    return abs(new - old) <= WORTH_SAYING * max(new, old)
+
+
 def _of_how_many(first: Outcome, other: Outcome) -> str:
     """Where clearly more or fewer start: waits of other tasks are no merit, and no fault, of the file."""
     waits = [o["figures"]["waits"]["started"] for o in (first, other)]
     old, new = (0 if each is None else each["count"] for each in waits)
-    is_alike = abs(new - old) <= WORTH_SAYING * max(new, old)
-    return "" if is_alike else f" (of {counted(new, 'task')} that started; {old:,} with {first['name']})"
+    return "" if alike(new, old) else f" (of {counted(new, 'task')} that started; {old:,} with {first['name']})"
 
 
 def _who(first: Outcome, other: Outcome) -> str:

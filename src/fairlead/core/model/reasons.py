@@ -137,18 +137,11 @@ class ClusterFull(Reason):
     needed: Mapping[str, int]
     free: Mapping[str, int]
     total: Mapping[str, int]
-    overdrawn: tuple[str, ...] = ()
-    """Nodes on which more runs than they have (they shrank, or it was reported so): that is missing in the sum."""
 
     def _sentence(self) -> str:
         names = short_of(self.needed, self.free)
         free, total = amounts_of(self.free, names), amounts_of(self.total, names)
-        said = f"needs {amounts_of(self.needed, names, up=True)}; all nodes together have {free} free of {total}"
-        if not self.overdrawn:
-            return said
-        first, others = self.overdrawn[0], len(self.overdrawn) - 1
-        where = f"{first} and {others} more" if others else first
-        return f"{said}, since more runs on {where} than there is, whatever others have free"
+        return f"needs {amounts_of(self.needed, names, up=True)}; all nodes together have {free} free of {total}"
 
 
 @dataclass(frozen=True, slots=True)

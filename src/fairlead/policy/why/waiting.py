@@ -23,7 +23,6 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.matching import TAINT, is_selected
-from fairlead.core.model.reason import short_of
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.limits import (
@@ -125,11 +124,8 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     for node in dict.fromkeys(partition.nodes.foreign_on.values()):
         add_to(used, tuple(node.occupied.items()))  # No queue has it, and it is not free.
     free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
-    left = {n.id: [n.available.get(r, 0) for r in short_of(needed, free)] for n in partition.nodes.nodes.values()}
-    overdrawn = tuple(name for name, each in left.items() if min(each) < 0)
-    if all(max(each) <= 0 for each in left.values()):
-        overdrawn = ()  # Nor has any other something free.
-    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed}, overdrawn)
+    # Not each node is looked at: of a full cluster this is asked for all that waits.
+    return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:

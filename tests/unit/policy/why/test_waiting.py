@@ -8,7 +8,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.events import AddAsks, Cause, DrainNode, ReserveAsk, UpdateNode
+from fairlead.core.model.events import AddAsks, Cause, DrainNode, ReserveAsk
 from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, TooBigForEveryNode, WaitingForVictims
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
@@ -31,23 +31,6 @@ def waiting(cores_: int = 1, *queues: QueueSpec, **more: Any) -> PriorityCluster
     c.submit("w", cores_, **more)
     c.run()
     return c
-
-
-def test_a_node_that_has_less_than_runs_on_it_is_named_where_the_sum_of_all_lacks_that() -> None:
-    """Else it would say that nothing is free while another node is empty."""
-    c = PriorityCluster(nodes={"n1": 8})
-    c.submit("a", 8)
-    c.run()
-    c.handle(UpdateNode("n1", Resources({"vcore": 2000})))
-    c.node("n2", 4)
-    c.submit("w", 2)
-    c.run()
-    reason = c.s.why("w", "w")
-    assert reason is not None
-    assert reason.sentence() == (
-        "needs cpu 2; all nodes together have cpu 0 free of cpu 6, "
-        "since more runs on n1 than there is, whatever others have free"
-    )
 
 
 def test_without_a_node_nothing_else_is_said() -> None:
