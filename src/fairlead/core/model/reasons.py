@@ -325,6 +325,20 @@ class WaitingForVictims(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class GangTooLarge(Reason):
+    """All nodes together have less than its gang needs to be whole."""
+
+    needed: Mapping[str, int]
+    """What its gang needs of what there is too little of."""
+    total: Mapping[str, int]
+    """What all nodes have of that."""
+
+    def _sentence(self) -> str:
+        needed, total = format_amounts(self.needed, up=True), format_amounts(self.total)
+        return f"its gang needs {needed} together; all nodes together have {total}"
+
+
+@dataclass(frozen=True, slots=True)
 class GangsHoldEachOther(Reason):
     """Its gang and another one each held a part of what the other lacks; one of them gives its placeholders back."""
 

@@ -164,7 +164,7 @@ def _plan(
     idle = list(partition.idle.running)
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
     later_seq = min(young_idle, default=NONE_LATER)
-    is_common = ask.spec.allow_preempt_other and not reaches_later(
+    is_common = may_stop_others(partition, ask) and not reaches_later(
         partition, ask, chain(idle, partition.disruption.leave_by)
     )
     plan = None

@@ -21,6 +21,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
 from fairlead.core.model.resources import lacks, take_from
+from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.preemption.bound import Bound, all_let
 
 TIMER = "preempt-again"
@@ -28,7 +29,8 @@ TIMER = "preempt-again"
 
 def may_stop_others(partition: Partition, ask: Ask) -> bool:
     """Whether anything may be stopped for the ask, idle work that borrows beside it apart."""
-    return partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+    is_on = partition.spec.preemption.enabled and ask.spec.allow_preempt_other
+    return is_on and not is_of_gang_too_large(partition, ask)
 
 
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:

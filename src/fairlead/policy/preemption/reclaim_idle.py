@@ -26,6 +26,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book, fits_in
+from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.max_wait import may_start
 from fairlead.policy.order.effective_priority import search_root
@@ -144,6 +145,8 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 def _may_claim(partition: Partition, ask: Ask) -> bool:
     """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
     if not may_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
+        return False
+    if is_of_gang_too_large(partition, ask):
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.

@@ -16,6 +16,7 @@ from fairlead.core.books.demand import Demand
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import due_ms, may_try, note_attempt
+from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
@@ -85,7 +86,8 @@ class Attempts:
             self.left[demand.leaf] = self.left.get(demand.leaf, ATTEMPTS_MAX) - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
-            plan = find_plan(self._survey_of(partition), ask)
+            is_in_vain = is_of_gang_too_large(partition, ask)
+            plan = None if is_in_vain else find_plan(self._survey_of(partition), ask)
             if plan is not None:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)

@@ -25,6 +25,7 @@ from fairlead.core.model import reasons
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
+from fairlead.policy.eligibility.gang_size import is_larger_than_all_nodes
 from fairlead.policy.eligibility.limits import (
     applications_at_max,
     closed_gate,
@@ -120,12 +121,20 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return _limit_promised(partition, ceiling, ask)
     if partition.nodes.sum_has_room(ask.items):
         return None
+    if is_larger_than_all_nodes(partition, ask):
+        return _gang_too_large(partition, ask.app)
     total, used = partition.nodes.total, dict(partition.root.allocated)
     for node in dict.fromkeys(partition.nodes.foreign_on.values()):
         add_to(used, tuple(node.occupied.items()))  # No queue has it, and it is not free.
     free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
     # Not each node is looked at: of a full cluster this is asked for all that waits.
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
+
+
+def _gang_too_large(partition: Partition, app: Application) -> Reason:
+    total = partition.nodes.total
+    needed = {name: v for name, v in app.spec.placeholder_ask.items if v > total.get(name, 0)}
+    return reasons.GangTooLarge(needed, {name: total.get(name, 0) for name in needed})
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:

@@ -1,0 +1,139 @@
+"""Gangs that are larger than what they could ever get: nothing is stopped for their placeholders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores
+
+from fairlead.core.model.events import AddApplication, AddAsks, Configure
+from fairlead.core.model.reasons import GangTooLarge
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, QueueSpec
+from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
+
+RULES = ["guarantee", "priority", "both"]
+
+
+def cluster(rule: str, most: int | None = None, limits: tuple[LimitSpec, ...] = (), **nodes: int) -> PriorityCluster:
+    """Leaf `a` is guaranteed five cores, so that it may take them back from `b`."""
+    rules = {"preemption.delay": "1ms"}
+    maximum = cores(most) if most is not None else None
+    a = QueueSpec(name="a", guaranteed=cores(5), properties=rules, max=maximum, limits=limits)
+    return PriorityCluster(a, QueueSpec(name="b"), nodes=nodes or {"n1": 4}, rule=rule)
+
+
+def gang(c: PriorityCluster, members: int, each: int = 1, user: str = "u") -> None:
+    """Placeholders of a higher priority than what runs."""
+    whole = Resources({"vcore": 1_000 * members * each})
+    spec = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=whole, user=user)
+    c.handle(AddApplication(spec))
+    size = Resources({"vcore": 1_000 * each})
+    more = {"priority": 5, "placeholder": True, "task_group": "t"}
+    c.handle(AddAsks(tuple(AskSpec(application="gang", key=f"p{i}", resources=size, **more) for i in range(members))))
+
+
+def fill(c: PriorityCluster, count: int) -> None:
+    """Low work in the other queue, a core each."""
+    for i in range(count):
+        c.fill(f"low{i}", 1, 0, "root.b")
+
+
+def stopped(c: PriorityCluster) -> int:
+    """How many are told to stop in some runs, in which all that is told to stop leaves at once."""
+    total = 0
+    for _ in range(12):
+        _, told = c.run(20_000)
+        for key in told:
+            c.gone(key)
+        total += len(told)
+    return total
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_is_stopped_for_a_gang_larger_than_all_nodes(rule: str) -> None:
+    c = cluster(rule)
+    fill(c, 4)
+    gang(c, 5)
+    assert stopped(c) == 0
+    c.node("n2", 1)
+    assert stopped(c) == 4, "the node makes it possible"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gang_that_could_be_whole_has_work_stopped(rule: str) -> None:
+    c = cluster(rule)
+    fill(c, 4)
+    gang(c, 4)
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_free_it_takes_all_the_same(rule: str) -> None:
+    c = cluster(rule)
+    fill(c, 2)
+    gang(c, 5)
+    assert len(c.run()[0]) == 2
+    assert stopped(c) == 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_maximum_that_was_lowered_keeps_it_from_being_whole(rule: str) -> None:
+    c = cluster(rule, n1=4)
+    fill(c, 4)
+    gang(c, 4)
+    lowered = _with_most(c, 3)
+    c.handle(Configure(lowered))
+    assert stopped(c) == 0
+    c.handle(Configure(c.spec))
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_limit_of_its_user_keeps_it_from_being_whole(rule: str) -> None:
+    limit = LimitSpec(users=("u",), max_resources=Limits({"vcore": 3_000}))
+    c = cluster(rule, limits=(limit,))
+    fill(c, 4)
+    gang(c, 4)
+    assert stopped(c) == 0
+    c.handle(Configure(_with_limits(c, ())))
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_idle_work_is_not_taken_back_for_it_either(rule: str) -> None:
+    c = cluster(rule)
+    for i in range(4):
+        c.fill(f"idle{i}", 1, 0, "root.a", idle=True)
+    gang(c, 5)
+    assert stopped(c) == 0
+    c.node("n2", 1)
+    assert stopped(c) == 4
+
+
+def test_why_says_how_large_the_gang_is() -> None:
+    c = cluster("priority")
+    gang(c, 5)
+    c.run()
+    why = c.s.why("gang", "p4")
+    assert why == GangTooLarge({"vcore": 5_000}, {"vcore": 4_000})
+    assert why.sentence() == "its gang needs cpu 5 together; all nodes together have cpu 4"
+    part = c.s.cluster.partitions["default"]
+    assert is_of_gang_too_large(part, part.applications["gang"].asks["p4"])
+
+
+def _with_most(c: PriorityCluster, most: int) -> ClusterSpec:
+    return _with_leaf(c, max=cores(most))
+
+
+def _with_limits(c: PriorityCluster, limits: tuple[LimitSpec, ...]) -> ClusterSpec:
+    return _with_leaf(c, limits=limits)
+
+
+def _with_leaf(c: PriorityCluster, **changes: Any) -> ClusterSpec:
+    part = c.spec.partitions[0]
+    a, b = part.root.queues
+    root = replace(part.root, queues=(replace(a, **changes), b))
+    return replace(c.spec, partitions=(replace(part, root=root),))
