@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +25,7 @@ import msgspec
 from fairlead.collector import collector_off
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.reasons import NextInLine
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -157,16 +159,6 @@ def filled(rule: str = "") -> Scheduler:
     return scheduler
 
 
-def ranked() -> Scheduler:
-    """The same tree to be filled where rank decides, and guarantees count for it."""
-    return full("both")
-
-
-def ranked_and_filled() -> Scheduler:
-    """The same once everything that fits has been placed."""
-    return filled("both")
-
-
 def many_leaves() -> Scheduler:
     """1,000 leaves below 10 parents, an application of 10 asks in each."""
     rng = random.Random(2)
@@ -244,6 +236,18 @@ def idle_cycles(scheduler: Scheduler) -> Sample:
     return Sample(calls, seconds)
 
 
+def answers(scheduler: Scheduler) -> Sample:
+    """Why work of each application that waits does not run."""
+    applications = scheduler.cluster.partitions["default"].applications.values()
+    waiting = [(app.id, app.waiting_asks()[-1].key) for app in applications if app.waiting_asks()]
+    began = time.perf_counter()
+    reasons = [scheduler.why(*names) for names in waiting]
+    seconds = time.perf_counter() - began
+    if not reasons or any(isinstance(reason, NextInLine) for reason in reasons):
+        raise RuntimeError("the why benchmark is not of a full cluster: something could start")
+    return Sample(len(reasons), seconds)
+
+
 def restart(scheduler: Scheduler) -> Sample:
     """Save the whole state, load it, and place what the loaded one can."""
     asks = sum(len(app.asks) for app in scheduler.cluster.partitions["default"].applications.values())
@@ -285,16 +289,6 @@ def turnover(scheduler: Scheduler, turns: int = 5000, sizes: tuple[Resources, ..
     return Sample(turns, seconds)
 
 
-def ranked_turnover(scheduler: Scheduler) -> Sample:
-    """The same, fewer turns of it: where rank decides one takes longer."""
-    return turnover(scheduler, 200)
-
-
-def turnover_of_many_sizes(scheduler: Scheduler) -> Sample:
-    """The same with work of 200 sizes."""
-    return turnover(scheduler, 1000, MANY_SIZES)
-
-
 CASES = (
     Case("flat", "2 queues, 5,000 nodes, 10,000 equal asks", "allocation", flat, place_all),
     Case("tree", "64 leaves, 1,000 nodes, 10,000 mixed asks", "allocation", tree, place_all),
@@ -304,12 +298,17 @@ CASES = (
     Case("binpacking", "5,000 nodes, 20,000 mixed asks, fullest node first", "allocation", binpacking, place_all),
     Case("churn", "a full cluster: one ends, one of any priority comes, one starts", "turn", filled, turnover),
     Case(
-        "at-maximum", "churn in a department that has all it may, 200 sizes", "turn", at_maximum, turnover_of_many_sizes
+        "at-maximum",
+        "churn in a department that has all it may, 200 sizes",
+        "turn",
+        at_maximum,
+        partial(turnover, turns=1000, sizes=MANY_SIZES),
     ),
     Case("set-aside", "1,000 nodes set aside for work of 200 sizes that waits", "node", crowded, set_aside),
-    Case("ranked", "the full tree, preemption.rule: both", "allocation", ranked, place_all),
-    Case("ranked-churn", "churn, preemption.rule: both", "turn", ranked_and_filled, ranked_turnover),
+    Case("ranked", "the full tree, preemption.rule: both", "allocation", partial(full, "both"), place_all),
+    Case("ranked-churn", "churn, preemption.rule: both", "turn", partial(filled, "both"), partial(turnover, turns=200)),
     Case("idle", "a full cluster: a call that places nothing", "call", filled, idle_cycles),
+    Case("why", "a full cluster: why one that waits does not run", "answer", filled, answers),
     Case("restart", "a full cluster: save, load, first call", "ask", filled, restart),
 )
 

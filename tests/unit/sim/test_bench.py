@@ -17,6 +17,7 @@ from fairlead.sim.bench import (
     Case,
     add_nodes,
     add_work,
+    answers,
     cluster,
     idle_cycles,
     measure,
@@ -54,6 +55,12 @@ def test_idle_counts_calls_and_refuses_work() -> None:
     assert idle_cycles(small_and_full()).count == 2000
     with pytest.raises(RuntimeError, match="not idle"):
         idle_cycles(small())
+
+
+def test_why_counts_the_applications_that_wait_and_refuses_what_could_start() -> None:
+    assert answers(small_and_full()).count == 1
+    with pytest.raises(RuntimeError, match="not of a full cluster"):
+        answers(small())
 
 
 def test_a_restart_counts_the_asks_it_brought_back() -> None:
