@@ -47,6 +47,10 @@ def check_partition(partition: Partition) -> None:
     for node in partition.nodes.nodes.values():
         add_to(total, tuple(node.total.items()))
     _same(partition.nodes.total, total, "sum of the nodes", partition.name)
+    occupied: Book = {}
+    for node in partition.nodes.nodes.values():
+        add_to(occupied, tuple(node.occupied.items()))
+    _same(partition.nodes.occupied, occupied, "what other schedulers use", partition.name)
     foreign = {key: node for node in partition.nodes.nodes.values() for key in node.foreign}
     assert partition.nodes.foreign_on == foreign, "foreign work is not looked for where it runs"
     check_idle(partition)

@@ -40,6 +40,8 @@ class NodeTable:
         self.total: Book = {}
         self.in_use: Book = {}
         """What the root queue uses: the very book of the root, not a copy (set by the partition)."""
+        self.occupied: Book = {}
+        """What work of other schedulers uses."""
         self.fitting: dict[Shape, None] = {}
         """Shapes of waiting asks that may fit on some node, as far as is known."""
         self.requiring: dict[str, dict[Shape, None]] = {}
@@ -83,6 +85,7 @@ class NodeTable:
         self._note_taints(node)
         node.weigh(self.sort)
         add_to(self.total, tuple(node.total.items()))
+        add_to(self.occupied, tuple(node.occupied.items()))
         self.foreign_on |= dict.fromkeys(node.foreign, node)
         self.gained(node)
 
@@ -130,6 +133,7 @@ class NodeTable:
         self.foreign_on[spec.key] = node
         node.foreign[spec.key] = (spec, now_ms)
         node.recount_foreign()
+        add_to(self.occupied, spec.resources.items)
         self.terrain.count(spec, node, 1)
         self.gained(node)
 
@@ -140,6 +144,7 @@ class NodeTable:
             return None
         spec, _ = node.foreign.pop(key)
         node.recount_foreign()
+        take_from(self.occupied, spec.resources.items)
         self.terrain.count(spec, node, -1)
         self.gained(node)
         return spec

@@ -123,11 +123,9 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return None
     if is_larger_than_all_nodes(partition, ask):
         return _gang_too_large(partition, ask.app)
-    total, used = partition.nodes.total, dict(partition.root.allocated)
-    for node in dict.fromkeys(partition.nodes.foreign_on.values()):
-        add_to(used, tuple(node.occupied.items()))  # No queue has it, and it is not free.
-    free = {r: total.get(r, 0) - used.get(r, 0) for r in needed}
     # Not each node is looked at: of a full cluster this is asked for all that waits.
+    total, used, theirs = partition.nodes.total, partition.root.allocated, partition.nodes.occupied
+    free = {r: total.get(r, 0) - used.get(r, 0) - theirs.get(r, 0) for r in needed}
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -146,3 +149,36 @@ def test_what_does_not_wait_has_no_reason(key: str) -> None:
     c = PriorityCluster()
     c.fill("runs", 1)
     assert c.s.why(key, key) is None
+
+
+@pytest.mark.plain
+def test_of_a_full_cluster_it_takes_as_many_steps_with_ten_times_the_nodes() -> None:
+    """It is asked for all that waits, again and again. Work of other schedulers runs on each node of a cluster."""
+    assert steps_of_why(20) == steps_of_why(200)
+
+
+def steps_of_why(nodes: int) -> int:
+    """How many lines run for one answer."""
+    c = PriorityCluster(nodes={f"n{i}": 1 for i in range(nodes)})
+    for i in range(nodes):
+        c.submit(f"r{i}", 1)
+        memory, tags = Resources({"memory": 1}), {TAG_FOREIGN: "default"}
+        c.handle(AddAsks((AskSpec(application="", key=f"f{i}", resources=memory, node=f"n{i}", tags=tags),)))
+    c.submit("w", 1)
+    c.run()
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        told = c.s.why("w", "w")  # The first answer: it is kept as long as nothing changes.
+    finally:
+        sys.settrace(before)
+    assert told is not None
+    assert told.code == "cluster-full"
+    return count
