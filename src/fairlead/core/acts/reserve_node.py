@@ -40,6 +40,7 @@ def unreserve(partition: Partition, ask: Ask) -> None:
     del node.reservations[ask]
     ask.reserved_on = None
     partition.nodes.reserved_again.pop(ask, None)
+    partition.nodes.spares_young.pop(ask, None)
     unwatch(ask)
     partition.reservations -= 1
     partition.books_version += 1

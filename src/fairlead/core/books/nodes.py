@@ -60,6 +60,8 @@ class NodeTable:
         """Where more may run than there is room for (`core.books.nominations`)."""
         self.reserved_again: dict[Ask, None] = {}
         """Asks with a reserved node for which something changed since they were last tried."""
+        self.spares_young: dict[Ask, None] = {}
+        """Those that require their node and stop nothing there that has only started: tried again once it is older."""
         self.reserved_shapes: dict[Shape, None] = {}
         """Shapes of such asks that may fit on some other node, as far as is known."""
         self.since_search: dict[Node, None] = {}

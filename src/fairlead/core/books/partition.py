@@ -103,6 +103,8 @@ class Partition:
         """An event or timer has come that is more than new work, which takes room and makes none: nothing is young."""
         if self.started_seq > self.changed_seq:
             self.books_version += 1  # What was may be stopped now.
+            self.nodes.reserved_again |= self.nodes.spares_young
+            self.nodes.spares_young.clear()
         self.news += 1
         self.changed_seq = self.next_seq()
 

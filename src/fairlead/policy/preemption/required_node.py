@@ -2,7 +2,8 @@
 
 Decides which allocations of that node are stopped so that the ask fits; guarantees, fences and delays do not count
 here, because the ask has nowhere else to go. Never stops work of higher priority, other work that needs this node, or
-anything unless the ask then fits. Invariant: nothing is stopped that the ask could fit without, taken in this order.
+anything unless the ask then fits, nor what started while the ask waited before anything but new work came. Invariant:
+nothing is stopped that the ask could fit without, taken in this order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def preempt_on_required_node(partition: Partition, ask: Ask, node: Node) -> None
     if ask.preempt_triggered or _will_fit(partition, ask, node):
         return
     nominees = [each for each in node.held if each.nomination is not None]
-    victims = _victims(partition, ask, node) or _victims(partition, ask, node, nominees, leaves=False)
+    young = [each for each in node.allocations if partition.is_young(each, ask)]
+    victims = _victims(partition, ask, node, spared=young)
+    victims = victims or _victims(partition, ask, node, nominees, spared=young, leaves=False)
+    if young and not victims:
+        partition.nodes.spares_young[ask] = None
     message = f"preempting allocations to free up resources to run daemon set ask: {ask.key}"
     for victim in victims:
         if victim in nominees:
@@ -99,10 +104,16 @@ def _room_beside(node: Node, ask: Ask, newcomers: Collection[Ask], leaving: Coll
 
 
 def _victims(
-    partition: Partition, ask: Ask, node: Node, newcomers: Collection[Ask] = (), *, leaves: bool = True
+    partition: Partition,
+    ask: Ask,
+    node: Node,
+    newcomers: Collection[Ask] = (),
+    *,
+    spared: Collection[Ask] = (),
+    leaves: bool = True,
 ) -> list[Ask]:
-    """What has to stop on the node, and of the `newcomers` as if these had started there, so that the ask fits, beside
-    what `leaves` it anyway.
+    """What has to stop on the node, but for what is `spared`, and of the `newcomers` as if these had started there, so
+    that the ask fits, beside what `leaves` it anyway.
     """
     names = {name for name, _ in ask.items}
     found = [
@@ -111,6 +122,7 @@ def _victims(
         if not a.required_node
         and a.priority <= ask.priority
         and a.evict_cause is None
+        and a not in spared
         and any(name in names for name, _ in a.items)
     ]
     found.sort(key=reluctance)

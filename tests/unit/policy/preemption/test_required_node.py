@@ -223,3 +223,29 @@ def test_equals_and_what_is_nobodys_victim_make_room_by_guarantee_alone(
     c.submit("daemon", 1, priority, "root.b", tags=on("n1"))
     is_stopped = rule == "guarantee" or (priority > 0 and enabled and policy == "default")
     assert c.run()[1] == (["work"] if is_stopped else [])
+
+
+def test_what_started_in_the_same_call_is_not_stopped_where_room_is_kept_only_after_that() -> None:
+    """It would have fitted beside what started; then the turn of higher work came, for which that room gathers. It has
+    work stopped as soon as anything but new work has come. Course 29045 under `guarantee`.
+    """
+    leaves = QueueSpec(name="a"), QueueSpec(name="c", properties={"wait.max": "10s"})
+    c = PriorityCluster(*leaves, nodes={"n1": 4}, rule="guarantee")
+    c.fill("x", 1, 9)
+    c.fill("y", 1, 9)
+    c.fill("idle", 2, 0, "root.c", idle=True)
+    c.submit("low", 2, -1, "root.c")
+    assert c.run()[1] == ["idle"]
+    c.submit("high", 2, 5, "root.c")
+    c.run(20_000)
+    c.submit("daemon", 1, 0, "root.a", tags=on("n1"))
+    assert c.run() == ([], [])
+    c.finished("x")
+    c.gone("idle")
+    assert c.run() == (["low@n1"], [])
+    assert c.nominated() == {"high": "n1"}
+    assert c.run() == ([], [])
+    c.submit("other", 1, 0, "root.a")
+    assert c.run() == ([], [])
+    c.node("n2", 1)
+    assert c.run() == (["other@n2"], ["low"])
