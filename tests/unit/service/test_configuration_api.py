@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from fairlead.core.model.decisions import Allocated, QueueChanged
 from fairlead.journal.reader import Reader
+from fairlead.local import accounts
 from fairlead.service.history_events import of_record
 
 pytestmark = pytest.mark.real
@@ -29,6 +31,7 @@ partitions:
               - {limit: "each", users: ["*"], maxresources: {vcore: 2}}
 """
 CONFIG = "/api/v1/config"
+ME = accounts.by_uid(os.geteuid()).name
 
 
 def put(served: Any, text: str, who: str = "", **more: Any) -> Any:
@@ -86,7 +89,7 @@ def test_a_difference_says_what_then_happens(served: Any, base: dict[str, Any]) 
     kinds = {queue["queue"]: queue["kind"] for queue in found["queues"]}
     assert kinds == {"root.batch": "changed", "root.gone": "draining", "root.fresh": "added"}
     exceeded = next(over for over in found["over"] if not over["who"])
-    assert [over["who"] for over in found["over"] if over["who"]] == ["user root"]
+    assert [over["who"] for over in found["over"] if over["who"]] == [f"user {ME}"]
     assert (exceeded["queue"], exceeded["used"], exceeded["limit"]) == ("root.batch", {"cpu": 2}, {"cpu": 1})
     assert [(job["key"], job["name"]) for job in exceeded["jobs"]] == [(over, "over")]
     assert served.call("GET", CONFIG).json["checksum"] == base["checksum"], "nothing was changed by looking"
@@ -181,7 +184,7 @@ def test_every_version_can_be_read_and_put_back(served: Any, base: dict[str, Any
     assert again["text"] == second["text"]
     listed = served.call("GET", f"{CONFIG}/history").json["versions"]
     assert [(v["version"], v["in_force"]) for v in listed[:2]] == [(again["version"], True), (back["version"], False)]
-    assert (listed[1]["source"], listed[1]["who"]) == ("rollback", "root")
+    assert (listed[1]["source"], listed[1]["who"]) == ("rollback", ME)
     old = served.call("GET", f"{CONFIG}?version={base['version']}").json
     assert (old["text"], old["in_force"]) == (BASE, False)
     assert served.call("GET", f"{CONFIG}?version=9999").status == 404
@@ -246,7 +249,7 @@ def test_what_touched_a_job_is_in_its_story(served: Any, base: dict[str, Any]) -
     )
     version = put(served, changed).json["version"]
     [entry] = [e for e in served.show(key)["history"] if e["what"] == "configured"]
-    assert entry["detail"] == f"version {version} by root: max of root.batch from cpu 2 to cpu 3"
+    assert entry["detail"] == f"version {version} by {ME}: max of root.batch from cpu 2 to cpu 3"
 
 
 # -- on past work ---------------------------------------------------------------------------------------------------

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from fairlead.local import accounts
+
 pytestmark = pytest.mark.real
+ME = accounts.by_uid(os.geteuid()).name
 
 
 def of(served: Any, path: str, who: str) -> list[dict[str, Any]]:
@@ -33,7 +37,7 @@ def test_a_colleague_sees_who_has_a_gpu_and_until_when(served: Any) -> None:
     [first, second] = of(served, "gpus", "bob")
     assert (first["number"], second["number"], second["holder"]) == (0, 1, None)
     holder = first["holder"]
-    assert (holder["key"], holder["user"], holder["name"], holder["state"]) == (key, "root", "train", "running")
+    assert (holder["key"], holder["user"], holder["name"], holder["state"]) == (key, ME, "train", "running")
     assert (holder["started_at_ms"], holder["ends_at_ms"]) == (begun, begun + 50_000)
     other = served.submit("/bin/sleep", "60")
     served.wait(other, "running")
@@ -68,7 +72,7 @@ def test_names_may_be_private(served: Any, monkeypatch: pytest.MonkeyPatch) -> N
     key = served.submit("/bin/sleep", "60", name="secret", resources={"cpu": 1, "gpu": 1})
     begun_with(served, key)
     said = {who: of(served, "gpus", who)[0]["holder"] for who in ("bob", "carol")}
-    assert (said["bob"]["name"], said["bob"]["user"]) == ("", "root")
+    assert (said["bob"]["name"], said["bob"]["user"]) == ("", ME)
     assert said["carol"]["name"] == "secret"
     assert [row["name"] for row in of(served, "occupants", "bob")] == [""]
     served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True})
