@@ -92,7 +92,7 @@ def so_far(client: Client, key: str, stream: Stream, attempt: int | None = None)
 
 def last_lines(contents: Iterator[bytes], tail: int) -> Iterator[bytes]:
     """The last lines of it."""
-    kept, lines = deque[bytes](maxlen=tail), _Lines()
+    kept, lines = deque[bytes](maxlen=min(tail, sys.maxsize)), _Lines()
     for content in contents:
         kept.extend(line + b"\n" for line in lines.ended_by(content))
     kept.extend(lines.rest())

@@ -55,6 +55,7 @@ def test_tail_counts_lines(logged: Any, run: Callable[..., Any]) -> None:
     """The last one may lack its end of line."""
     assert run("logs", "1", "--stdout", "--tail", "2").stdout == "two\nthree\nlast"[4:]
     assert run("logs", "1", "--stdout", "--tail", "0").stdout == ""
+    assert run("logs", "1", "--stdout", "--tail", str(10**30)).stdout == "one\ntwo\nthree\nlast"
 
 
 def test_long_output_is_read_in_parts(logged: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
