@@ -101,13 +101,16 @@ class Client(Routes):
 
     def send(self, call: Call[T], shape: Any) -> T:
         """The answer to a call. Sent again when the connection broke, if that can do no harm."""
+        started = False
         for pause in (*PAUSES_S, None):
             try:
                 content = b"".join(self._pieces(call, self.timeout_s + call.takes_s))
                 answer: T = http.decoded(content, shape, self.address)
                 return answer
             except Unreachable as error:
-                if pause is None or not (call.repeat and error.started):
+                # That nothing answers any more does not take back what an earlier attempt may have brought there.
+                started = error.started = started or error.started
+                if pause is None or not (call.repeat and started):
                     raise
                 time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")

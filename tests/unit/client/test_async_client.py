@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,23 @@ async def test_a_read_is_repeated_when_the_connection_breaks(
         await loop_client.create_token()
     assert caught.value.started
     assert len(service.sent("POST", "/tokens")) == 1
+
+
+async def test_what_may_have_arrived_before_nothing_answered_is_said(
+    service: Any, loop_client: AsyncClient, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who submits it once more would have it twice."""
+    monkeypatch.setattr("fairlead.client.asynchronous.PAUSES_S", (0.0,))
+    place = Path(loop_client.address.socket)
+
+    def gone(_request: Any) -> Any:
+        place.unlink()
+        return answer(200, raw=b'{"jobs"', broken=True)
+
+    service.on("POST", "/jobs", gone)
+    with pytest.raises(Unreachable, match="does not exist") as caught:
+        await loop_client.submit([{"command": ["true"]}])
+    assert caught.value.started
 
 
 async def test_errors_are_those_of_the_other_client(service: Any, loop_client: AsyncClient, answer: Any) -> None:

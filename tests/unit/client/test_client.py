@@ -123,6 +123,44 @@ def test_a_submission_is_repeated_under_the_same_key(service: Any, client: Clien
     assert len({r.headers["Idempotency-Key"] for r in service.requests}) == 3
 
 
+def _gone_after(path: str, answer: Any, seen: list[Any]) -> Callable[[Any], Any]:
+    """The connection breaks, and nobody listens any more, as where the service is started anew."""
+
+    def reply(request: Any) -> Any:
+        seen.append(request)
+        if len(seen) == 1:
+            Path(path).rename(f"{path}.away")
+            return answer(200, raw=b'{"jobs"', broken=True)
+        return {"jobs": []}
+
+    return reply
+
+
+def test_what_may_have_arrived_before_nothing_answered_is_said(service: Any, socket_path: str, answer: Any) -> None:
+    """Who submits it once more would have it twice."""
+    service.on("POST", "/jobs", _gone_after(socket_path, answer, []))
+    with pytest.raises(Unreachable, match="does not exist") as caught:
+        Client(Address(socket=socket_path)).submit([{"command": ["true"]}])
+    assert caught.value.started
+
+
+def test_a_call_that_broke_is_repeated_where_nothing_answers_for_a_while(
+    service: Any, socket_path: str, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is when the service is started anew."""
+    left = [1, 1]
+
+    def back_then(_pause: float) -> None:
+        if not left:
+            Path(f"{socket_path}.away").rename(socket_path)
+        else:
+            left.pop()
+
+    service.on("POST", "/jobs", _gone_after(socket_path, answer, []))
+    monkeypatch.setattr("fairlead.client.sync.time.sleep", back_then)
+    assert Client(Address(socket=socket_path)).submit([{"command": ["true"]}]).jobs == []
+
+
 def _twice(answer: Any) -> Callable[[Any], Any]:
     """Broken the first time."""
     seen: list[Any] = []
