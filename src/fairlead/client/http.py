@@ -61,12 +61,14 @@ def request(call: Call[Any], address: Address) -> bytes:
 
 
 def encoded(body: Any) -> bytes:
-    """A body as JSON. Raises `Misconfigured` for text that is no Unicode, as a command line may have it."""
+    """A body as JSON. Raises `Misconfigured` for what JSON cannot say, such as text that is no Unicode."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError as error:
         shown = error.object[max(0, error.start - 20) : error.start + 1]
         raise Misconfigured(f"{shown!r} has half of a surrogate pair at its end; only UTF-8 text can be sent") from None
+    except TypeError as error:
+        raise Misconfigured(f"{error}; what is sent is made of texts, numbers, lists and mappings") from None
 
 
 class CutShort(Exception):

@@ -291,3 +291,11 @@ def test_text_that_is_no_unicode_is_no_fault_of_the_client(client: Client, servi
     for ask in (lambda: client.change("1", name="\udcff"), lambda: client.submit([{"command": ["a", "\ud800"]}])):
         with pytest.raises(Misconfigured, match="half of a surrogate pair"):
             ask()
+
+
+def test_what_json_cannot_say_is_named(client: Client, service: Any) -> None:
+    """Such as a path as it comes."""
+    for draft, named in ({"cwd": Path("/")}, "PosixPath"), ({"tags": 1j}, "complex"):
+        with pytest.raises(Misconfigured, match=f"{named}.*; what is sent is made of texts"):
+            client.submit([{"command": ["true"], **draft}])
+    assert service.requests == []
