@@ -198,6 +198,17 @@ def test_headers_are_bounded(served: Served) -> None:
         assert read(one).startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 
+@pytest.mark.parametrize("sent", [b"FOO / HTTP/1.1\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n", b"\x16\x03\x01"])
+def test_what_is_no_request_is_told_so_as_any_other_problem(served: Served, sent: bytes) -> None:
+    """Whatever goes wrong has one form."""
+    with served.open() as one:
+        one.sendall(sent)
+        said = read(one)
+    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"content-type: application/problem+json" in said
+    assert b'"code":"malformed"' in said
+
+
 def test_an_answer_that_is_not_read_ends(served: Served) -> None:
     """It holds memory as long as it waits."""
     with served.open() as one:

@@ -206,6 +206,10 @@ class Guarded(HttpToolsProtocol):
                     "headers-too-large", f"the headers of this request are more than {HEAD_BYTES} bytes; send fewer"
                 )
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words
+        """What uvicorn cannot read is refused as everything else is."""
+        self._refuse("malformed", "what was sent is no HTTP request; look at its first line and its headers")
+
     def known_as(self, uid: int) -> None:
         """This user has shown who asks: it is one of that user's connections. Raises `Refusal`."""
         if self._peer is None:
