@@ -22,6 +22,7 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from fairlead.local.supervisor.claims import BROKEN_DISK, PASSING
 from fairlead.runtime import Refusal
@@ -145,6 +146,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         return _from_http(request, error)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_request: Request, _error: ClientDisconnect) -> Response:
+        return answer("malformed", "the connection ended before the body did")  # Nobody is there to read it.
 
     @app.exception_handler(RuntimeError)
     async def without_thread(request: Request, error: RuntimeError) -> Response:

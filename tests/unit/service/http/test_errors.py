@@ -83,6 +83,27 @@ def test_any_other_is_a_fault(path: str) -> None:
     assert (status, problem["code"]) == (500, "internal")
 
 
+async def test_who_goes_in_the_middle_of_a_body_is_no_fault_of_the_service(caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody could fill its log."""
+    app, said = FastAPI(), list[dict[str, object]]()
+    errors.install(app)
+
+    @app.post("/body")
+    async def body(request: Request) -> int:
+        return len(await request.body())
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, object]) -> None:
+        said.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/body", "query_string": b"", "headers": []}
+    await app(scope, receive, send)  # type: ignore[arg-type]
+    assert said[0]["status"] == 400
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("code", ["too-many", "unavailable"])
 def test_who_may_come_again_is_told_when(code: str) -> None:
     """Also one whose connection is refused, before any route is asked."""
