@@ -38,6 +38,8 @@ def log_to_stderr(level: str) -> None:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         root.addHandler(handler)
         root.propagate = False
+    for other in ("uvicorn", "asyncio"):  # What these say of themselves comes in the same form.
+        logging.getLogger(other).handlers, logging.getLogger(other).propagate = root.handlers, False
     root.setLevel(level.upper())
 
 

@@ -26,6 +26,8 @@ try:
     {}["gone"]
 except KeyError:
     log.exception("a fault")
+logging.getLogger("uvicorn.error").warning("no request")
+logging.getLogger("asyncio").error("a task")
 """
 
 
@@ -37,10 +39,12 @@ def test_each_record_is_one_object_a_line() -> None:
         ("info", "serving everyone"),
         ("warning", "two\nlines, and ü"),
         ("error", "a fault"),
+        ("warning", "no request"),
+        ("error", "a task"),
     ]
     for each in records:
         assert datetime.fromisoformat(each["at"]).utcoffset() is not None
-        assert each["logger"] == "fairlead.service"
+    assert [each["logger"] for each in records] == ["fairlead.service"] * 3 + ["uvicorn.error", "asyncio"]
     assert "Traceback" in records[2]["exception"]
     assert records[2]["exception"].endswith("KeyError: 'gone'")
     assert "exception" not in records[0]
