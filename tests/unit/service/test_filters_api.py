@@ -53,6 +53,14 @@ def test_what_may_be_given_once_still_may_not_twice(served: Served) -> None:
     assert served.call("GET", "/api/v1/jobs?limit=1&limit=2").error["field"] == "limit"
 
 
+def test_a_filter_that_there_is_not_is_refused(served: Served) -> None:
+    """All jobs would be taken for those that were asked for."""
+    said = served.call("GET", "/api/v1/jobs?users=alice").error
+    assert (said["status"], said["field"]) == (422, "users")
+    assert said["detail"].startswith("'users' is no parameter of this path")
+    assert served.call("GET", "/healthz?again=1").status == 200
+
+
 def test_an_empty_filter_passes_all() -> None:
     """And a queue is never taken for one whose name only begins alike."""
     assert JobFilter().passes("running", "root.a", "ann", "x")

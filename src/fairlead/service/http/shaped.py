@@ -126,9 +126,26 @@ def describe(document: dict[str, Any], routers: Iterable[APIRouter], also: Itera
     document.setdefault("components", {}).setdefault("schemas", {}).update(components)
 
 
+async def given_known(request: Request) -> None:
+    """Refuse a parameter that there is not: a filter whose name is misspelt would let everything pass."""
+    parameters = _parameters(request.scope["route"]) if request.query_params else ()
+    for name in request.query_params:
+        if name not in parameters:
+            known = "; /api/v1/openapi.json has those that there are"
+            raise Refusal("invalid", f"{name[:60]!r} is no parameter of this path{known}", field=name)
+
+
+def _parameters(route: APIRoute) -> frozenset[str]:
+    """The names of all that a query to this route may have."""
+    needs = [route.dependant]
+    for each in needs:
+        needs += each.dependencies
+    return frozenset(field.alias for each in needs for field in each.query_params)
+
+
 def api(tag: str, prefix: str = "") -> APIRouter:
-    """Routes below `/api/v1`: each asks first who calls."""
-    knows = [Depends(caller_of)]
+    """Routes below `/api/v1`: each asks first who calls, and with which parameters."""
+    knows = [Depends(caller_of), Depends(given_known)]
     return APIRouter(
         prefix=f"/api/v1{prefix}", tags=[tag], route_class=ShapedRoute, dependencies=knows, responses=documented()
     )
