@@ -95,6 +95,9 @@ class Options:
     def translated(self, flags: frozenset[str]) -> Iterator[tuple[str, Words]]:
         """The place and the words of each option that means something here; `flags`: what `submit` knows."""
         for name, value, where in self._given:
+            if name == "mail-type" and (others := set(value.upper().split(",")) - _MAIL_TYPES):
+                said = "a message comes at BEGIN, END and FAIL (ALL), and of parts with ARRAY_TASKS"
+                self.unknown.append(f"{where}: --mail-type={','.join(sorted(others))}: {said}")
             advice = _ADVICE.get(name, "leave it out")
             try:
                 words = self._words(name, value)
@@ -214,6 +217,7 @@ def _begin(text: str) -> Words:
 _CORES: Final = frozenset({"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "mincpus"})
 _MAIL_OPTIONS: Final = frozenset({"mail-type", "mail-user"})
 _MAIL: Final = {"BEGIN": "start", "END": "end", "FAIL": "fail"}
+_MAIL_TYPES: Final = frozenset({*_MAIL, "ALL", "ARRAY_TASKS", "NONE"})
 _AFTER: Final = {"after": "--after", "afterok": "--after-ok", "afterany": "--after-any", "afternotok": "--after-not-ok"}
 
 

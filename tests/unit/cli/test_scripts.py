@@ -293,6 +293,15 @@ def test_options_that_mean_something_else(line: str, said: str) -> None:
     assert said in options.unknown[0]
 
 
+def test_a_message_that_never_comes_is_named() -> None:
+    """The others of the same line count."""
+    options = sbatch.Options()
+    options.add(["--mail-type=END,Time_Limit_80,BOGUS", "--mail-user=ann"], "x:1")
+    assert list(options.translated(FLAGS)) == [("x:1", ["--notify", "mail:ann", "--notify-on", "end"])]
+    [said] = options.unknown
+    assert said.startswith("x:1: --mail-type=BOGUS,TIME_LIMIT_80: a message comes at BEGIN, END and FAIL")
+
+
 def test_every_translation_is_an_option() -> None:
     """Of `submit`, but for those that other commands will bring."""
     from fairlead.cli.submit import submit
