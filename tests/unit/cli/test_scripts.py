@@ -282,6 +282,8 @@ def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
         ("--time=soon", "--time-limit"),
         ("--exclusive", "whole node"),
         ("-n many", "whole number"),
+        ("--signal=B:USR1@60", "SIGTERM comes when its time is over"),
+        ("--reservation=course", "a window (`fairlead maintenance ls`) says itself"),
     ],
 )
 def test_options_that_mean_something_else(line: str, said: str) -> None:
