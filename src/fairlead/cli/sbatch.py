@@ -84,6 +84,7 @@ class Options:
                 raise wrong_usage(f"{where}: {word!r} is no option of sbatch")
             if word.startswith("--"):
                 name, equals, value = word.removeprefix("--").partition("=")
+                name = full_name(f"--{name}") or name
             else:
                 name, value = _ONE_LETTER.get(word[:2], word[1:2]), word[2:].removeprefix("=")
                 equals = value
@@ -257,7 +258,7 @@ def _gpus(text: str) -> Words:
 
 def _gres(text: str) -> Words:
     found: Words = []
-    for part in text.split(","):
+    for part in text.split(",") if text.lower() != "none" else ():
         name, _, rest = part.partition(":")
         found += _gpus(rest or "1") if name == "gpu" else ["--resource", f"{name}={_number(rest or '1')}"]
     return found

@@ -239,6 +239,8 @@ FLAGS = frozenset(TARGETS.split())
         ("-N 1 --parsable -Q", ""),
         ("--no-requeue", "--retry 0"),
         ("-W", "--wait"),
+        ("--part=gpu --out out --dep afterok:1", "--queue gpu --output out --after-ok 1"),
+        ("--gres=none", ""),
         ("--mail-type=END,FAIL --mail-user=ann@x", "--notify mail:ann@x --notify-on end,fail"),
         ("--mail-user=ann --mail-type=ALL", "--notify mail:ann --notify-on start,end,fail"),
         ("--mail-user=ann --mail-type=NONE", ""),
