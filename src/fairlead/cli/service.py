@@ -99,7 +99,7 @@ def install(system: bool | None, config: Path | None, show: bool, no_start: bool
     """
     root = os.geteuid() == 0
     manager = _Systemd(root if system is None else system) if show else _Systemd.of(system)
-    words = ["up", *(("--config", str(_usable(config))) if config is not None else ()), *options]
+    words = ["up", *(("--config", str(config.absolute())) if config is not None else ()), *options]
     _require_options(words[1:])
     text = Unit(command=[*_program(), *words], system=manager.system).text()
     if show:
@@ -133,15 +133,14 @@ def _program() -> list[str]:
     return [str(beside)] if beside.exists() else [sys.executable, "-m", "fairlead.cli.main"]
 
 
-def _usable(config: Path) -> Path:
-    """The whole path of a queue file with which the service could start. Raises `Failure`."""
+def _require_usable(config: Path) -> None:
+    """Raises `Failure` for a queue file with which the service could not start."""
     from fairlead.config import ConfigurationError, file_text, usable
 
     try:
         usable(file_text(config), str(config))
     except ConfigurationError as error:
         raise Failure(f"{config} cannot be used: {error}", FAILED) from None
-    return config.absolute()
 
 
 def _require_options(words: list[str]) -> None:
@@ -149,11 +148,17 @@ def _require_options(words: list[str]) -> None:
     from fairlead.cli.up import up
 
     try:
-        up.make_context("up", list(words))
+        given = up.make_context("up", list(words)).params
     except click.UsageError as error:
         raise wrong_usage(f"up: {error.format_message()}") from None
     except click.exceptions.Exit:
         raise wrong_usage("up: --help is no option of a unit") from None
+    for param in up.params:
+        path = given.get(param.name or "")
+        if isinstance(path, Path) and not path.is_absolute():
+            raise wrong_usage(f"up: {param.opts[0]}: a unit begins in another directory; write {path.absolute()}")
+    if given["config"] is not None:
+        _require_usable(given["config"])
 
 
 @service.command("uninstall")

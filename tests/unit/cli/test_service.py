@@ -81,6 +81,8 @@ def test_printing_does_nothing(run: Callable[..., Any], home: Home) -> None:
         (("--", "--port", "x"), "up: Invalid value for '--port'"),
         (("--", "--help"), "--help is no option of a unit"),
         (("--config", "not-there.yaml"), "not-there.yaml cannot be used"),
+        (("--", "-c", "/not-there.yaml"), "/not-there.yaml cannot be used"),
+        (("--", "--state", "here"), f"up: --state: a unit begins in another directory; write {Path.cwd()}/here"),
     ],
 )
 def test_what_could_not_start_is_not_installed(
