@@ -216,6 +216,9 @@ def job_why(job: Job, scheduler: Scheduler) -> Why:
 def plain_sentence(job: Job) -> str:
     """What is to be said of a job without a reason."""
     match job.state:
+        case State.RUNNING if job.started_at_ms is None:
+            stuck = "if that takes long, `fairlead doctor` says what is wrong with the machine"
+            return f"it has its place on {job.node}, but its command has not begun yet; {stuck}"
         case State.RUNNING:
             return f"it runs on {job.node}"
         case State.WAITING:
