@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -55,6 +56,7 @@ Repairs = dict[str, Callable[[], None]]
 def doctor(connect: Callable[[], Client], fix: bool, output: str) -> Status:
     """Say what this machine can enforce, and more.
 
+    What is enforced is said as the service of this machine has it; where none answers, as one would that you start.
     Versions, packages, the state directory, whether a service answers, and whether its queue file names accounts that
     this machine does not know. --fix makes the state directory, gives it and the client's configuration the modes they
     should have, and removes a socket on which nothing listens; what else there is to do is said in the findings.
@@ -68,7 +70,7 @@ def doctor(connect: Callable[[], Client], fix: bool, output: str) -> Status:
         _sqlite,
         lambda: _state(repairs),
         lambda: _client_file(repairs),
-        _machine,
+        lambda: _machine(connect),
         lambda: _service(connect, repairs),
     ]
     # Each is put right before the next is looked at: the file of the client may say where the service is.
@@ -161,7 +163,13 @@ def _client_file(repairs: Repairs) -> Iterator[Finding]:
         yield Finding("contexts", BAD, f"others can read the tokens in {path}; `{fix}`", fix)
 
 
-def _machine() -> Iterator[Finding]:
+def _machine(connect: Callable[[], Client]) -> Iterator[Finding]:
+    """What is enforced by the service of this machine, and where none answers, by one that the caller would start."""
+    with suppress(ClientError):
+        address = connect().address
+        if address.socket and (of := Client(address, timeout_s=5.0).service().machine) is not None:
+            yield from (Finding(each.name, OK if each.enforced else NOTE, each.how) for each in of.capabilities)
+            return
     try:
         from fairlead.local.devices import read_hierarchies
         from fairlead.local.gpus import found_gpus

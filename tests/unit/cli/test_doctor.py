@@ -32,6 +32,14 @@ def test_without_fix_nothing_changes(run: Callable[..., Any], places: Path) -> N
     assert not (places / "state").exists()
 
 
+def test_what_is_enforced_is_what_the_service_enforces(run: Callable[..., Any], service: Any) -> None:
+    """Who asks need not be root, and a service of one's own could not do as much."""
+    can = [{"name": "run as submitter", "enforced": True, "how": "the service is root and drops to the submitter"}]
+    service.on("GET", "/info", {"version": "1", "user": "ann", "machine": {"capabilities": can}})
+    found = findings(run)["run as submitter"]
+    assert (found["level"], found["sentence"]) == ("ok", "the service is root and drops to the submitter")
+
+
 def test_the_state_directory_is_made_and_closed(run: Callable[..., Any], places: Path) -> None:
     """As `up` makes it; one that is open to others is closed."""
     wanted = 0o711 if os.geteuid() == 0 else 0o700
