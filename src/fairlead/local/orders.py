@@ -43,7 +43,8 @@ class Orders:
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         """What is tried again, the next first; for the thread alone."""
         self._numbers = itertools.count()
-        self._retrying: set[str] = set()
+        self.retrying: dict[str, str] = {}
+        """Runs whose start is tried again, and why; others may look at it."""
         self._on_their_way: dict[str, tuple[RunSpec, int]] = {}
         """Runs whose supervisor has not begun yet, and how often they were tried."""
         self._courses: dict[str, tuple[int | None, bool]] = {}
@@ -128,7 +129,7 @@ class Orders:
         heapq.heappush(self._later, (time.monotonic() + pause, next(self._numbers), again))
 
     def _start(self, run: RunSpec, attempt: int) -> None:
-        self._retrying.discard(run.key)
+        self.retrying.pop(run.key, None)
         if run.key in self._overtaken:
             self._overtaken.discard(run.key)
             return
@@ -154,7 +155,7 @@ class Orders:
         if failure.errno in BROKEN_DISK or (failure.errno in PASSING and attempt < TRIES):
             pause = min(FIRST_PAUSE_S * 2 ** min(attempt - 1, 10), LONGEST_PAUSE_S)
             log.warning("run %s could not be started (%s); tried again in %.1f s", run.key, failure, pause)
-            self._retrying.add(run.key)
+            self.retrying[run.key] = failure.strerror or str(failure)
             self._after(pause, lambda: self._due.put(lambda: self._start(run, attempt + 1)))
             return
         self._on_report(self._known_or_failed(run.key, f"could not be started: {failure}"))
@@ -174,7 +175,7 @@ class Orders:
             self._machine.go_on(key, course[0], suspended=course[1])
 
     def _stop(self, key: str, grace_ms: int) -> None:
-        if key in self._retrying:
+        if self.retrying.pop(key, None) is not None:
             self._overtaken.add(key)
         if self._machine.report(key) is None:
             # Nobody ever tried to execute it, and nobody will.

@@ -121,6 +121,11 @@ class LocalPlace:
         if faults:
             raise faults[0]
 
+    @property
+    def not_started(self) -> dict[str, str]:
+        """Runs that have their place and whose start the machine refused for now, and why; as they are now."""
+        return dict(self._orders.retrying)
+
     def close(self) -> None:
         """Give no more orders and stop watching; what runs goes on."""
         self._announcing.close()

@@ -149,10 +149,17 @@ class MachinePlace(Place):
             found.append(f"{go_on} that the journal does not know: {runs}; see `fairlead unknown`")
         if self.local.jobs.memory_short is not None:
             found.append("the machine is short of memory: nothing new starts until some is free again")
-        found += [self.disk.shortage(), self._clock_problem()]
+        found += [self.disk.shortage() or self._not_started(), self._clock_problem()]
         if self.tcp.certificate is not None:
             found += self.tcp.certificate.problems()
         return [sentence for sentence in found if sentence]
+
+    def _not_started(self) -> str:
+        if not (refused := self.local.not_started):
+            return ""
+        run, why = next(iter(refused.items()))
+        others = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+        return f"what has its place cannot begin now, and is tried again: run {run}{others}: {why}"
 
     def _clock_problem(self) -> str:
         clock = self.runtime.clock

@@ -117,6 +117,23 @@ def test_what_may_pass_is_tried_again(
     assert all(report.pid for report in reports)
 
 
+def test_what_is_tried_again_is_known_until_it_starts_or_is_told_to_stop(
+    give: Callable[[Bench], Orders], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the machine's words, for who asks why it does not begin."""
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 0.2)
+    giving = give(Bench(OSError(errno.EAGAIN, "no more processes")))
+    giving.start(run("1-1"))
+    wait_for(lambda: giving.retrying == {"1-1": "no more processes"})
+    wait_for(lambda: not giving.retrying)
+    monkeypatch.setattr(orders, "FIRST_PAUSE_S", 60.0)
+    giving = give(Bench(OSError(errno.EAGAIN, "no more processes")))
+    giving.start(run("1-1"))
+    wait_for(lambda: bool(giving.retrying))
+    giving.stop("1-1", 0)
+    wait_for(lambda: not giving.retrying)
+
+
 def test_what_is_told_of_its_course_while_its_start_waits_counts(
     give: Callable[[Bench], Orders], reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairlead.local.job import Job, JobSpec, State
 from fairlead.service.views import plain_sentence
 
@@ -13,3 +15,15 @@ def test_what_has_its_place_and_cannot_begin_does_not_run() -> None:
     assert plain_sentence(job).startswith("it has its place on vm, but its command has not begun yet; if that takes")
     job.started_at_ms = 2
     assert plain_sentence(job) == "it runs on vm"
+
+
+def test_what_keeps_it_from_beginning_is_a_problem_of_the_service(served: Any) -> None:
+    """The log alone had it; what waits for nothing else seemed to run."""
+    refused = served.place.local._orders.retrying
+    try:
+        refused["7-1"] = refused["8-1"] = "no more processes"
+        [said] = served.place.problems()
+        assert said.endswith("cannot begin now, and is tried again: run 7-1, and 1 more: no more processes")
+    finally:
+        refused.clear()
+    assert not served.place.problems()
