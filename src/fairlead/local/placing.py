@@ -220,7 +220,7 @@ def no_queue(partition: Partition, queue: str, user: str, groups: tuple[str, ...
 
 
 def _unknown(partition: Partition, spec: JobSpec, queue: str) -> str:
-    found = partition.root.find(queue.lower()) if queue else None
+    found = partition.root.find(full_path(partition, queue)) if queue else None
     if not queue:
         there = suggestions(partition, queue, spec.user, spec.groups)
         return f"there is no root.default, where jobs go that name no queue; name one{there}" + (
