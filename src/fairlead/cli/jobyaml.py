@@ -2,7 +2,7 @@
 
 Decides what a word without quotes is there: a number, yes or no, else a text. Never looks at what a job says.
 Invariant: what the documentation writes without quotes (`begin: 16:00`, `begin: 2026-12-31`) is the text that stands
-there, as in JSON.
+there, as in JSON, and so is a number that would be written otherwise (`1.10`, `0123`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,24 @@ _DATE, _NUMBERS = "tag:yaml.org,2002:timestamp", ("tag:yaml.org,2002:int", "tag:
 _TEXT = "tag:yaml.org,2002:str"
 
 
+def _is_as_written(number: str) -> bool:
+    """Whether the number that this is would be written so: what is a text to a job is not to become another one."""
+    try:
+        return str(float(number) if "." in number else int(number)) == number
+    except ValueError:
+        return False
+
+
 def load_yaml(path: str, text: str) -> Any:
     """What is in it. Raises `Failure` (usage) with the place of what is no YAML."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML without dates, and without the numbers of base 60 that 1.1 has and 1.2 does not: `16:00` is not 960."""
+        """YAML without dates, and without numbers in a form of their own: `16:00` is not 960, nor 010 8."""
 
         def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
             tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-            return _TEXT if tag == _DATE or (tag in _NUMBERS and ":" in value) else tag
+            return _TEXT if tag == _DATE or (tag in _NUMBERS and not _is_as_written(value)) else tag
 
     try:
         return yaml.load(text, Loader)

@@ -130,6 +130,14 @@ def test_dates_and_clocks_need_no_quotes_in_yaml() -> None:
     assert day.body["env"] == {"DAY": "2026-12-31", "AT": "12:30", "N": "1.5", "X": "12:30:00.5"}
 
 
+def test_a_number_in_yaml_stays_as_it_is_written() -> None:
+    """Where a text is wanted; an amount is read by its own rules."""
+    text = "command: 'true'\numask: 077\ncpu: 1.50\nname: 0123\nenv: {V: 1.10, ZIP: 01234, N: 1_000, X: 0x1F, P: +5}\n"
+    [job] = read_jobs("w.yaml", text, {})
+    assert job.body["env"] == {"V": "1.10", "ZIP": "01234", "N": "1_000", "X": "0x1F", "P": "+5"}
+    assert (job.body["umask"], job.body["resources"], job.body["name"]) == ("077", {"cpu": 1.5}, "0123")
+
+
 def test_a_mistake_in_yaml_is_said_with_line_and_column() -> None:
     """As the parser saw it."""
     assert refused("w.yaml", "- command: [a\n- b: ]").startswith("w.yaml:2:")
