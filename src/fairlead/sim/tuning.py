@@ -117,7 +117,7 @@ class Tuning:
         survivors = list(self._drawn())
         for number, length in enumerate(rounds := list(_lengths(training)), 1):
             self._try(f"round {number} of {len(rounds)}", survivors, length)
-            survivors = self._better(survivors)[: max(-(-len(survivors) // KEPT), LEAST_KEPT)]
+            survivors = self._that_go_on(survivors)
         best = self._walked(self._best(survivors), training)
         if best is None:
             nearest = next(filter(self._is_better, self._better(survivors)), None)
@@ -197,15 +197,21 @@ class Tuning:
         yield from of_every_queue(self.base.figures, self.plan.no_worse)
         yield from self.plan.bounds
 
+    def _that_go_on(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The better third, and what is as good as the last of it: little work may not tell any two of them apart."""
+        ordered = self._better(candidates)
+        kept = ordered[: max(-(-len(ordered) // KEPT), LEAST_KEPT)]
+        return [each for each in ordered if self._rank(each) <= self._rank(kept[-1])]
+
     def _better(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The best first: those that keep the conditions by the goal, then those that break them least."""
-        sign = -1.0 if self.plan.goal.is_better(1.0, 0.0) else 1.0
+        """The best first; of equal ones in the order in which they were made."""
+        return sorted(candidates, key=lambda each: (self._rank(each), each.number))
 
-        def key(each: Candidate) -> tuple[float, float, int]:
-            value = self.plan.goal.of(each.figures)
-            return (each.breach, float("inf") if value is None else sign * value, each.number)
-
-        return sorted(candidates, key=key)
+    def _rank(self, candidate: Candidate) -> tuple[float, float]:
+        """Those that keep the conditions come first, by the goal; then those that break them least."""
+        value, goal = self.plan.goal.of(candidate.figures), self.plan.goal
+        sign = -1.0 if goal.is_better(1.0, 0.0) else 1.0
+        return candidate.breach, float("inf") if value is None else sign * value
 
     def _best(self, candidates: Sequence[Candidate]) -> Candidate | None:
         """The best that keeps the conditions and is better than the file as it is."""
