@@ -65,6 +65,8 @@ class Candidate:
     choice: dict[Setting, str]
     text: str
     figures: Figures = field(default_factory=dict)
+    periods: int = 0
+    """On so many periods of work it was tried."""
     breach: float = 0.0
     """How far beyond the conditions it is; 0: it keeps them."""
 
@@ -101,8 +103,8 @@ class Tuning:
     def __init__(self, trial: Trial, plan: Plan, base: str, folder: Path, simulate: Simulate) -> None:
         """`trial`: everything but the queue file; `base` is its text; candidates are written into `folder`."""
         self.trial, self.plan, self.text, self.folder, self.simulate = trial, plan, base, folder, simulate
-        self.refused = 0
         self._known: dict[tuple[str, ...], Candidate] = {}
+        self._refused: set[tuple[str, ...]] = set()
         self._chance = Random(plan.seed)
         self.base = Candidate(0, {}, base)
 
@@ -118,13 +120,14 @@ class Tuning:
         for number, length in enumerate(rounds := list(_lengths(training)), 1):
             self._try(f"round {number} of {len(rounds)}", survivors, length)
             survivors = self._that_go_on(survivors)
-        best = self._walked(self._best(survivors), training)
-        if best is None:
-            nearest = next(filter(self._is_better, self._better(survivors)), None)
-            against = tuple(self._against(nearest)) if nearest is not None else ()
-            counts = (len(self._known), self.refused, periods - training)
-            return Found(None, self.base, *counts, nearest=nearest, against=against)
-        return self._held_out(best, training)
+        best = self._walked(survivors, training)
+        if best is not None and not best.breach and self._is_better(best):
+            return self._held_out(best, training)
+        wholly = [each for each in self._known.values() if each.periods == training]
+        nearest = next(filter(self._is_better, self._better(wholly)), None)
+        against = tuple(self._against(nearest)) if nearest is not None else ()
+        counts = (len(self._known), len(self._refused), periods - training)
+        return Found(None, self.base, *counts, nearest=nearest, against=against)
 
     # -- which are tried ------------------------------------------------------------------------------------------
 
@@ -144,29 +147,33 @@ class Tuning:
                 yield candidate
 
     def _candidate(self, values: Sequence[str]) -> Candidate | None:
-        """A new one; None if it is known, or the checks refuse it."""
+        """That with these values; None if the checks refuse it."""
         key = tuple(values)
         if key in self._known:
-            return None
+            return self._known[key]
         choice = dict(zip(self.plan.settings, key, strict=True))
         text = chosen(self.text, choice)
         if not is_sound(text, self.text):
-            self.refused += 1
+            self._refused.add(key)
             return None
         self._known[key] = Candidate(len(self._known) + 1, choice, text)
         return self._known[key]
 
-    def _walked(self, best: Candidate | None, periods: int) -> Candidate | None:
-        """From neighbour to better neighbour: one setting one value further, until none is better."""
+    def _walked(self, tried: Sequence[Candidate], periods: int) -> Candidate | None:
+        """From the best to a better neighbour, and so on: one setting one value further, until none is better.
+
+        Neighbours that were left behind on less work are tried, too: more work may say otherwise.
+        """
+        best = next(iter(self._better(tried)), None)
         left = self.plan.tries
         while best is not None and left > 0:
-            new = (each for values in _neighbours(best.choice) if (each := self._candidate(values)) is not None)
-            around = list(islice(new, left))
+            near = (self._candidate(values) for values in _neighbours(best.choice))
+            around = list(islice((each for each in near if each is not None and each.periods < periods), left))
             if not around:
                 break
             left -= len(around)
             self._try("neighbours of the best", around, periods)
-            further = self._best([best, *around])
+            further = self._better([best, *around])[0]
             if further is best:
                 break
             best = further
@@ -190,7 +197,7 @@ class Tuning:
         if len(outcomes) < len(every) or any(outcome["interrupted"] for outcome in outcomes):
             raise Interrupted
         for each, outcome in zip(every, outcomes, strict=True):
-            each.figures = outcome["figures"]
+            each.figures, each.periods = outcome["figures"], periods
             each.breach = sum(bound.breach(each.figures, self.base.figures) for bound in self._bounds())
 
     def _bounds(self) -> Iterator[Bound]:
@@ -212,11 +219,6 @@ class Tuning:
         value, goal = self.plan.goal.of(candidate.figures), self.plan.goal
         sign = -1.0 if goal.is_better(1.0, 0.0) else 1.0
         return candidate.breach, float("inf") if value is None else sign * value
-
-    def _best(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """The best that keeps the conditions and is better than the file as it is."""
-        best = self._better(candidates)[0] if candidates else None
-        return best if best is not None and not best.breach and self._is_better(best) else None
 
     def _is_better(self, candidate: Candidate) -> bool:
         """Whether its figure is better than that of the file as it is, whatever the conditions."""
@@ -267,7 +269,7 @@ class Tuning:
             best,
             self.base,
             len(self._known),
-            self.refused,
+            len(self._refused),
             len(pairs),
             held_out=found,
             broken=tuple(self._broken(old, new)),

@@ -135,11 +135,12 @@ def test_a_bound_is_a_part_of_what_was() -> None:
 class World:
     """Simulations that are a formula of the values in the file: the shorter the maximum, the better for web.
 
-    In the first `quiet` hours nothing waits.
+    The further it is below `batch_limit`, the longer batch waits, but not in the first `easy` hours; in the first
+    `quiet` ones nothing waits.
     """
 
-    def __init__(self, noise: float = 0.0, batch_limit: int = 0, quiet: int = 0) -> None:
-        self.noise, self.batch_limit, self.quiet = noise, batch_limit, quiet
+    def __init__(self, noise: float = 0.0, batch_limit: int = 0, quiet: int = 0, easy: int = 0) -> None:
+        self.noise, self.batch_limit, self.quiet, self.easy = noise, batch_limit, quiet, easy
         self.tried: list[str] = []
 
     def simulate(self, about: str, trials: list[Trial]) -> list[dict[str, Any]]:
@@ -149,9 +150,10 @@ class World:
     def outcome(self, trial: Trial) -> dict[str, Any]:
         spec = load_text(Path(trial.queues).read_text())
         most = dict(spec.partitions[0].root.queues[0].max or {})["vcore"] // 1000
-        if (trial.source.first_ms or 12 * HOUR_MS) <= self.quiet * HOUR_MS:
+        hours = (trial.source.first_ms or 12 * HOUR_MS) // HOUR_MS
+        if hours <= self.quiet:
             return {"interrupted": False, "figures": figures(0, 0)}
-        batch = 100 if most >= self.batch_limit else 1000
+        batch = 100 if hours <= self.easy else 100 + 100 * max(self.batch_limit - most, 0)
         periods = [figures(10 * most + self.noise * (n % 2) * (40 - most), batch) for n in range(12)]
         return {"interrupted": False, "figures": figures(10 * most, batch), "periods": periods}
 
@@ -222,6 +224,21 @@ def test_what_breaks_a_condition_is_not_recommended(trial: Trial, tmp_path: Path
     assert list(found.best.choice.values()) == ["30"]
     none = search(World(batch_limit=41), trial, tmp_path)
     assert none.best is None or none.broken == ()
+
+
+def test_what_was_left_behind_on_less_work_is_tried_where_more_work_says_otherwise(
+    trial: Trial, tmp_path: Path
+) -> None:
+    """Half of the work likes the smallest; on all of it batch waits too long with those, and 34 is the best."""
+    found = search(World(batch_limit=34, easy=4), trial, tmp_path)
+    assert found.best is not None
+    assert list(found.best.choice.values()) == ["34"]
+
+
+def test_what_the_checks_refuse_is_counted_once(trial: Trial, tmp_path: Path) -> None:
+    """It is a neighbour of the best, and of the one before."""
+    found = search(World(), trial, tmp_path, values="20,no,30")
+    assert (found.tried, found.refused) == (2, 1)
 
 
 def test_ctrl_c_recommends_nothing(trial: Trial, tmp_path: Path) -> None:
