@@ -46,11 +46,13 @@ class Goal:
         return self.path[1] if self.path[0] == "use" else ""
 
     def of(self, figures: Figures) -> float | None:
-        """Its value; None where there is none."""
+        """Its value; None where there is none (a count is 0 there)."""
         found: Any = figures
         for name in self.path:
             found = None if found is None else found.get(name)
-        return None if found is None else float(found)
+        if found is None:
+            return 0.0 if self.kind == "count" else None
+        return float(found)
 
     def text(self, value: float | None) -> str:
         """For people."""
@@ -94,9 +96,9 @@ class Bound:
         if now is None:
             return 1.0
         worse = (now - before) if self.goal.better == LESS else (before - now)
-        # Seconds, counts and hundredths do not count where there is next to nothing.
+        # Seconds, counts and hundredths do not count where there is next to nothing, unless nothing is allowed.
         least = {"time": 10.0, "count": 1.0}.get(self.goal.kind, 0.01)
-        allowed = max(self.part * abs(before), least)
+        allowed = max(self.part * abs(before), least) if self.part else 0.0
         return max(worse - allowed, 0.0) / max(abs(before), least)
 
 
@@ -110,7 +112,9 @@ def read_bound(text: str) -> Bound:
 
 
 def of_every_queue(figures: Figures, part: float) -> Sequence[Bound]:
-    """That no queue waits longer in the mean by more than this part, and that all starts that started."""
+    """That no queue waits longer in the mean by more than this part, and that no less starts: what waits for ever and
+    what is refused have no wait.
+    """
     queues = [read_goal(f"mean wait of {name}") for name in figures["waits_by"]["queue"]]
-    unstarted = Goal("never started", ("waits", "not_started"), LESS, "count")
-    return [*(Bound(goal, part) for goal in queues), Bound(unstarted, part)]
+    starts = Goal("tasks that start", ("waits", "started", "count"), MORE, "count")
+    return [*(Bound(goal, part) for goal in queues), Bound(starts, 0.0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def figures(web: float, batch: float, lost: float = 0.0) -> dict[str, Any]:
         name: {"started": {"mean": wait, "p95": 2 * wait}} for name, wait in (("root.web", web), ("root.batch", batch))
     }
     return {
-        "waits": {"started": {"mean": (web + batch) / 2, "p95": max(web, batch)}, "not_started": 0},
+        "waits": {"started": {"count": 9, "mean": (web + batch) / 2, "p95": max(web, batch)}, "not_started": 0},
         "waits_by": {"queue": started},
         "slowdown": {"mean": 2.0, "p95": 3.0},
         "use": {"vcore": {"while_coming": 0.5}, "memory": {"while_coming": None}},
@@ -124,6 +125,7 @@ def test_a_bound_is_a_part_of_what_was() -> None:
     assert bound.breach(figures(1, 130), figures(1, 100)) == pytest.approx(0.2)
     assert bound.breach(figures(1, 9), figures(1, 0)) == 0, "nine seconds are no breach"
     assert read_bound("use of cpu+10%").breach(figures(1, 1) | {"use": {"vcore": {"while_coming": 0.4}}}, figures(1, 1))
+    assert read_bound("mean wait of root.batch+0%").breach(figures(1, 9), figures(1, 0)), "nothing is allowed"
     for wrong in ("mean wait+10", "mean wait", "wait+3%"):
         with pytest.raises(GoalError):
             read_bound(wrong)
@@ -366,6 +368,22 @@ def test_what_would_be_better_but_for_a_condition_is_said_with_it(trial: Trial, 
     assert tune(tried, plan, out, StringIO(), processes=1, as_json=True) == 0
     found = json.loads(out.getvalue())
     assert (found["best"], found["nearest"], len(found["against"])) == (None, {"root.batch max.vcore": "1"}, 1)
+
+
+@pytest.mark.thorough
+def test_what_is_refused_is_no_shorter_wait(trial: Trial, tmp_path: Path) -> None:
+    """Of batch's gangs those of two are refused under a limit of one core; the others wait as before."""
+    rows = [f"{hour * 3600},10m,1,root.batch,{count},yes" for hour in range(12) for count in (1, 2)]
+    rows += [f"{hour * 3600 + 60},1m,1,root.web,1,no" for hour in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join(["time,run,resources.vcore,queue,count,gang", *rows]))
+    source = Source(workload=str(tmp_path / "t.csv"), nodes="1x cpu=3")
+    setting = read_setting("root.batch max.vcore=1,3")
+    plan = Plan((setting,), read_goal("mean wait of root.web"), no_worse=0.25, period_ms=HOUR_MS, period="hour")
+    out = StringIO()
+    assert tune(replace(trial, source=source), plan, out, StringIO(), processes=1) == 0
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("Nothing better: of 2 files none")
+    assert "but tasks that start 28 → 14 (allowed: 0% worse)." in second
 
 
 def test_a_goal_is_a_value() -> None:
