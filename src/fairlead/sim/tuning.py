@@ -102,7 +102,10 @@ class Tuning:
 
     def __init__(self, trial: Trial, plan: Plan, base: str, folder: Path, simulate: Simulate) -> None:
         """`trial`: everything but the queue file; `base` is its text; candidates are written into `folder`."""
-        self.trial, self.plan, self.text, self.folder, self.simulate = trial, plan, base, folder, simulate
+        # What comes before an end is played until it is through: what waits at the end is no merit of a file.
+        source = trial.source if trial.until_ms is None else replace(trial.source, first_ms=trial.until_ms)
+        self.trial = replace(trial, source=source, until_ms=None)
+        self.plan, self.text, self.folder, self.simulate = plan, base, folder, simulate
         self._known: dict[tuple[str, ...], Candidate] = {}
         self._refused: set[tuple[str, ...]] = set()
         self._chance = Random(plan.seed)

@@ -144,9 +144,11 @@ class World:
     def __init__(self, noise: float = 0.0, batch_limit: int = 0, quiet: int = 0, easy: int = 0) -> None:
         self.noise, self.batch_limit, self.quiet, self.easy = noise, batch_limit, quiet, easy
         self.tried: list[str] = []
+        self.trials: list[Trial] = []
 
     def simulate(self, about: str, trials: list[Trial]) -> list[dict[str, Any]]:
         self.tried.append(about)
+        self.trials += trials
         return [self.outcome(trial) for trial in trials]
 
     def outcome(self, trial: Trial) -> dict[str, Any]:
@@ -285,6 +287,15 @@ def test_placement_rules_may_make_queues_that_the_file_does_not_have() -> None:
     rules = "    placementrules: [{name: user, create: true}]\n    queues:"
     assert leaves_of(FILE) == ["root.batch", "root.web"]
     assert leaves_of(FILE.replace("    queues:", rules, 1)) == []
+
+
+def test_the_work_that_is_left_out_by_until_is_not_searched(trial: Trial, tmp_path: Path) -> None:
+    """Of six hours four choose, and two are left to try it on."""
+    world = World()
+    search(world, replace(trial, until_ms=6 * HOUR_MS + 1), tmp_path)
+    assert world.tried[2] == "round 3 of 3: 3 files, 4 hours of work"
+    assert {each.until_ms for each in world.trials} == {None}, "it is played to its end"
+    assert [each.source.first_ms for each in world.trials[-2:]] == [6 * HOUR_MS + 1] * 2
 
 
 def test_too_little_work_is_said(trial: Trial, tmp_path: Path) -> None:
