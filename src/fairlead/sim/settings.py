@@ -110,7 +110,10 @@ def leaves_of(text: str) -> list[str]:
     return [queue.full_name.lower() for queue in queues if not (queue.children or queue.spec.parent)]
 
 
-def is_sound(text: str, base: str) -> bool:
-    """Whether the checks say nothing of a file that they do not say of the other one: a value may be ignored, too."""
+def objection(text: str, base: str) -> str:
+    """What the checks say of a file first that they do not say of the other one (a value may be ignored, too); empty:
+    nothing.
+    """
     known = {(problem.path, problem.message) for problem in check_text(base)}
-    return all((problem.path, problem.message) in known for problem in check_text(text))
+    found = (problem for problem in check_text(text) if (problem.path, problem.message) not in known)
+    return next((f"{problem.path}: {problem.message}" for problem in found), "")

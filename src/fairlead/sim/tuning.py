@@ -21,7 +21,7 @@ from typing import Any
 
 from fairlead.core.model.quantities import people_call
 from fairlead.sim.goals import Bound, Figures, Goal, of_every_queue
-from fairlead.sim.settings import Choice, Setting, SettingError, chosen, is_sound, leaves_of
+from fairlead.sim.settings import Choice, Setting, SettingError, chosen, leaves_of, objection
 from fairlead.sim.spread import FEWEST, difference, is_sure
 from fairlead.sim.trials import Trial
 from fairlead.sim.verdicts import counted
@@ -107,7 +107,8 @@ class Tuning:
         self.trial = replace(trial, source=source, until_ms=None)
         self.plan, self.text, self.folder, self.simulate = plan, base, folder, simulate
         self._known: dict[tuple[str, ...], Candidate] = {}
-        self._refused: set[tuple[str, ...]] = set()
+        self._refused: dict[tuple[str, ...], str] = {}
+        """What the checks have against those that are not tried."""
         self._chance = Random(plan.seed)
         self.base = Candidate(0, {}, base)
 
@@ -120,6 +121,12 @@ class Tuning:
             raise SettingError(f"the work lasts {said}, and {PERIODS_LEAST} are needed: say a shorter time by --by")
         training = max(int(periods * TRAINING), 1)
         survivors = list(self._drawn())
+        if not survivors:
+            first, why = next(iter(self._refused.items()))
+            said = ", ".join(
+                f"{setting.name}={value}" for setting, value in zip(self.plan.settings, first, strict=True)
+            )
+            raise SettingError(f"the checks refuse every file that was to be tried: with {said}, {why}")
         for number, length in enumerate(rounds := list(_lengths(training)), 1):
             self._try(f"round {number} of {len(rounds)}", survivors, length)
             survivors = self._that_go_on(survivors)
@@ -156,8 +163,8 @@ class Tuning:
             return self._known[key]
         choice = dict(zip(self.plan.settings, key, strict=True))
         text = chosen(self.text, choice)
-        if not is_sound(text, self.text):
-            self._refused.add(key)
+        if against := objection(text, self.text):
+            self._refused[key] = against
             return None
         self._known[key] = Candidate(len(self._known) + 1, choice, text)
         return self._known[key]

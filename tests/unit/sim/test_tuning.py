@@ -13,7 +13,7 @@ import pytest
 
 from fairlead.config import load_text
 from fairlead.sim.goals import Goal, GoalError, read_bound, read_goal
-from fairlead.sim.settings import SettingError, chosen, is_sound, leaves_of, read_setting
+from fairlead.sim.settings import SettingError, chosen, leaves_of, objection, read_setting
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial
 from fairlead.sim.tune import in_words, tune
@@ -76,8 +76,8 @@ def test_a_choice_goes_into_the_file_and_leaves_the_rest() -> None:
     assert "# a remark" in text
     batch, web = load_text(text).partitions[0].root.queues
     assert (dict(batch.max or {})["vcore"], web.properties["priority.offset"], web.max_applications) == (24_000, "5", 2)
-    assert is_sound(text, FILE)
-    assert not is_sound(chosen(FILE, {read_setting("root.web priority.offset=x,y"): "x"}), FILE)
+    assert not objection(text, FILE)
+    assert "priority.offset" in objection(chosen(FILE, {read_setting("root.web priority.offset=x,y"): "x"}), FILE)
     with pytest.raises(SettingError, match=r"the file has no queue root\.nope; it has root, root\.batch, root\.web"):
         chosen(FILE, {read_setting("root.nope max.vcore=1,2"): "1"})
 
@@ -243,6 +243,15 @@ def test_what_the_checks_refuse_is_counted_once(trial: Trial, tmp_path: Path) ->
     """It is a neighbour of the best, and of the one before."""
     found = search(World(), trial, tmp_path, values="20,no,30")
     assert (found.tried, found.refused) == (2, 1)
+
+
+def test_where_the_checks_refuse_all_it_is_said_why(trial: Trial, tmp_path: Path) -> None:
+    """Nothing is simulated for that."""
+    world = World()
+    says = "the checks refuse every file that was to be tried: with root.batch max.vcore=few, partitions[0].queues[0]"
+    with pytest.raises(SettingError, match=re.escape(says)):
+        search(world, trial, tmp_path, values="few,many")
+    assert not world.tried
 
 
 def test_ctrl_c_recommends_nothing(trial: Trial, tmp_path: Path) -> None:
