@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from fairlead.config import check_text, edit, load_text
-from fairlead.config.tree import places_of
+from fairlead.config import ConfigurationError, check_text, edit, load_text
+from fairlead.config.tree import PlacedQueue, places_of
 from fairlead.config.yamltree import YamlError
 from fairlead.core.model.specs import DEFAULT_PARTITION
 
@@ -84,8 +85,7 @@ def chosen(text: str, choice: Choice) -> str:
 
 
 def _with(text: str, setting: Setting, value: str) -> str:
-    roots = [placed.root for placed in places_of(load_text(text))[1]]
-    queues = {queue.full_name.lower(): queue for root in roots for queue in root.walk()}
+    queues = {queue.full_name.lower(): queue for queue in _queues(text)}
     found = queues.get(setting.queue.lower())
     if found is None:
         raise SettingError(f"{setting.name}: the file has no queue {setting.queue}; it has {', '.join(queues)}")
@@ -96,9 +96,22 @@ def _with(text: str, setting: Setting, value: str) -> str:
     else:
         path = [*at, setting.key] if setting.key == "maxapplications" else [*at, "properties", setting.key]
     try:
-        return edit.with_value(text, path, value)
+        edited = edit.with_value(text, path, value)
     except (KeyError, YamlError):
         raise SettingError(f"{setting.name}: cannot be set there; write it into the file once by hand") from None
+    with suppress(ConfigurationError):  # Then the checks refuse it.
+        for old, new in zip(queues.values(), _queues(edited), strict=True):
+            if old is not found and replace(old.spec, queues=()) != replace(new.spec, queues=()):
+                raise SettingError(
+                    f"{setting.name}: it would change {old.full_name}, too (an anchor that is used twice)"
+                )
+    return edited
+
+
+def _queues(text: str) -> Sequence[PlacedQueue]:
+    """Those of the partition that is simulated."""
+    placed = (each for each in places_of(load_text(text))[1] if each.spec.name == DEFAULT_PARTITION)
+    return [queue for each in placed for queue in each.root.walk()]
 
 
 def leaves_of(text: str) -> list[str]:

@@ -82,6 +82,23 @@ def test_a_choice_goes_into_the_file_and_leaves_the_rest() -> None:
         chosen(FILE, {read_setting("root.nope max.vcore=1,2"): "1"})
 
 
+def test_the_queue_is_that_of_the_partition_that_is_simulated() -> None:
+    """Another partition may have one of the same name, and queues that nothing is simulated in."""
+    two = f"{FILE}  - name: gpu\n    queues:\n      - name: root\n        queues: [{{name: batch}}, {{name: other}}]\n"
+    text = chosen(two, {read_setting("root.batch max.vcore=16,24"): "24"})
+    assert text == two.replace("vcore: 40", "vcore: 24")
+    with pytest.raises(SettingError, match=r"the file has no queue root\.other; it has root, root\.batch, root\.web"):
+        chosen(two, {read_setting("root.other max.vcore=1,2"): "1"})
+
+
+def test_what_would_change_another_queue_is_refused() -> None:
+    """An anchor that is used twice: the other queue would have the value, too."""
+    twice = FILE.replace("resources: {", "resources: &r {").replace("- name: web", "- {name: web, resources: *r}")
+    with pytest.raises(SettingError, match=r"root\.batch max\.vcore: it would change root\.web, too"):
+        chosen(twice, {read_setting("root.batch max.vcore=16,24"): "24"})
+    assert "priority.offset" in chosen(twice, {read_setting("root.batch priority.offset=1,2"): "1"})
+
+
 # -- goals ------------------------------------------------------------------------------------------------------------
 
 
