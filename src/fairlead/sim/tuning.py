@@ -114,6 +114,10 @@ class Tuning:
 
     def run(self) -> Found:
         """The best, and whether it holds. Raises `SettingError`, `Interrupted`, and what simulating raises."""
+        names = [setting.name.lower() for setting in self.plan.settings]
+        for number, setting in enumerate(self.plan.settings):
+            if setting.name.lower() in names[:number]:
+                raise SettingError(f"{setting.name} is named twice: give all its values at once")
         whole_ms = self._looked_over()
         periods = whole_ms // self.plan.period_ms
         if periods < PERIODS_LEAST:

@@ -324,6 +324,14 @@ def test_the_work_that_is_left_out_by_until_is_not_searched(trial: Trial, tmp_pa
     assert [each.source.first_ms for each in world.trials[-2:]] == [6 * HOUR_MS + 1] * 2
 
 
+def test_a_setting_that_is_named_twice_is_refused(trial: Trial, tmp_path: Path) -> None:
+    """One value would stand in the file, and two in the answer."""
+    settings = (read_setting("root.batch max.vcore=20,30"), read_setting("root.Batch max.vcore=40,50"))
+    plan = Plan(settings, read_goal("mean wait"), 0.25, period_ms=HOUR_MS)
+    with pytest.raises(SettingError, match=r"root\.Batch max\.vcore is named twice: give all its values at once"):
+        Tuning(trial, plan, FILE, tmp_path, World().simulate).run()
+
+
 def test_too_little_work_is_said(trial: Trial, tmp_path: Path) -> None:
     plan = Plan((read_setting("root.batch max.vcore=20,30"),), read_goal("mean wait"), 0.25, period_ms=10 * HOUR_MS)
     with pytest.raises(SettingError, match="the work lasts 1 week, and 3 are needed"):
