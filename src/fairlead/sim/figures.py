@@ -43,6 +43,9 @@ GROUPS_MAX = 50
 SIZES = (("small", 1 / 8), ("medium", 1 / 2), ("large", math.inf))
 """Sizes of tasks by the largest part of a node's resources that they ask for: to 1/8, to 1/2, above."""
 Mask = NDArray[np.bool_]
+Chosen = Mask | NDArray[np.intp] | slice
+"""Which tasks: a mask, or their rows."""
+ALL = slice(None)
 
 
 def figures_of(columns: Columns, spec: ClusterSpec) -> dict[str, Any]:
@@ -60,7 +63,7 @@ def figures_of(columns: Columns, spec: ClusterSpec) -> dict[str, Any]:
         "slowdown": slowdown(rows),
         "waits_by": {
             "queue": grouped(rows, rows.queue, columns.queues.values),
-            "user": grouped(rows, rows.user, columns.users.values),
+            "user": grouped(rows, rows.user, columns.users.values, most=GROUPS_MAX),
             "priority": by_priority(rows),
             "size": grouped(rows, sizes[rows.shape] if len(rows.shape) else rows.shape, [n for n, _ in SIZES]),
         },
@@ -98,54 +101,54 @@ def summary(values: Floats) -> dict[str, float] | None:
     return found | {"max": round(float(ordered[-1]), 3)}
 
 
-def wait_seconds(rows: Rows, chosen: Mask | None = None) -> Floats:
+def wait_seconds(rows: Rows, chosen: Chosen = ALL) -> Floats:
     """The waits of all tasks (or the chosen ones) that started."""
-    started = rows.start != NOT_YET
-    if chosen is not None:
-        started &= chosen
-    return np.asarray((rows.start[started] - rows.submit[started]) / 1000, dtype=np.float64)
+    start, submit = rows.start[chosen], rows.submit[chosen]
+    started = start != NOT_YET
+    return np.asarray((start[started] - submit[started]) / 1000, dtype=np.float64)
 
 
-def waits(rows: Rows, chosen: Mask | None = None) -> dict[str, Any]:
+def waits(rows: Rows, chosen: Chosen = ALL) -> dict[str, Any]:
     """Waits of what started; `not_started` counts what never did, `longest_unstarted` is how long that has waited."""
-    open_ = (rows.start == NOT_YET) & (rows.fate == Fate.WAITING)
-    if chosen is not None:
-        open_ = open_ & chosen
-    longest = float(rows.end_ms - rows.submit[open_].min()) / 1000 if open_.any() else 0.0
+    submit = rows.submit[chosen]
+    open_ = (rows.start[chosen] == NOT_YET) & (rows.fate[chosen] == Fate.WAITING)
+    longest = float(rows.end_ms - submit[open_].min()) / 1000 if open_.any() else 0.0
     started = summary(wait_seconds(rows, chosen))
     return {"started": started, "not_started": int(open_.sum()), "longest_unstarted": longest}
 
 
-def slowdown(rows: Rows, chosen: Mask | None = None) -> dict[str, float] | None:
+def slowdown(rows: Rows, chosen: Chosen = ALL) -> dict[str, float] | None:
     """Bounded slowdown of the completed tasks."""
-    done = rows.fate == Fate.COMPLETED
-    if chosen is not None:
-        done &= chosen
-    took = np.maximum(rows.done[done] - rows.submit[done], SHORT_MS)
-    ran = np.maximum(rows.ran[done], SHORT_MS)
+    done = rows.fate[chosen] == Fate.COMPLETED
+    took = np.maximum(rows.done[chosen][done] - rows.submit[chosen][done], SHORT_MS)
+    ran = np.maximum(rows.ran[chosen][done], SHORT_MS)
     return summary(np.maximum(took / ran, 1.0))
 
 
-def grouped(rows: Rows, key: Ints, names: list[str], within: Mask | None = None) -> dict[str, Any]:
-    """Waits and mean slowdown by group of all tasks or those `within`, the largest groups when there are too many; by
+def grouped(
+    rows: Rows, key: Ints, names: list[str], within: Mask | None = None, most: int | None = None
+) -> dict[str, Any]:
+    """Waits and mean slowdown by group of all tasks or those `within`, of the `most` largest groups (None: of all); by
     name.
     """
-    within = np.ones(len(key), dtype=np.bool_) if within is None else within
-    count = np.bincount(key[within], minlength=len(names)) if len(key) else np.zeros(len(names), dtype=np.int64)
-    chosen = sorted(range(len(names)), key=lambda i: (-int(count[i]), names[i]))[:GROUPS_MAX]
+    tasks = np.arange(len(key)) if within is None else np.flatnonzero(within)
+    count = np.bincount(key[tasks], minlength=len(names)) if len(tasks) else np.zeros(len(names), dtype=np.int64)
+    by_group = tasks[np.argsort(key[tasks], kind="stable")]
+    ends = np.cumsum(count)
+    chosen = sorted(range(len(names)), key=lambda i: (-int(count[i]), names[i]))[:most]
     found = {}
     for number in sorted(chosen, key=lambda i: names[i]):
         if count[number]:
-            mask = (key == number) & within
-            slow = slowdown(rows, mask)
-            found[names[number]] = {"tasks": int(count[number])} | waits(rows, mask) | {"slowdown": slow}
+            group = by_group[ends[number] - count[number] : ends[number]]
+            slow = slowdown(rows, group)
+            found[names[number]] = {"tasks": int(count[number])} | waits(rows, group) | {"slowdown": slow}
     return found
 
 
 def by_priority(rows: Rows) -> dict[str, Any]:
     """Waits by priority, highest first."""
     values, key = np.unique(rows.priority, return_inverse=True)
-    found = grouped(rows, key.astype(np.int64), [str(int(v)) for v in values])
+    found = grouped(rows, key.astype(np.int64), [str(int(v)) for v in values], most=GROUPS_MAX)
     return {name: found[name] for name in sorted(found, key=lambda n: -int(n))}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from fairlead.core.model.quantities import people_call
+from fairlead.sim.figures import GROUPS_MAX
 from fairlead.times import span
 
 Outcome = dict[str, Any]
@@ -128,9 +129,11 @@ def _fairness(outcomes: Sequence[Outcome]) -> Iterator[Row]:
 
 
 def breakdown(outcomes: Sequence[Outcome], by: str, figure: str = "mean") -> list[Row]:
-    """The waits of each queue, user, priority or size."""
+    """The waits of each queue, user, priority or size; of many those with most tasks."""
     found = [o["figures"]["waits_by"][by] for o in outcomes]
-    names = dict.fromkeys(name for groups in found for name in groups)
+    tasks = {name: group["tasks"] for groups in found for name, group in groups.items()}
+    largest = set(sorted(tasks, key=lambda name: (-tasks[name], name))[:GROUPS_MAX])
+    names = [name for name in tasks if name in largest]
     return [
         Row(f"waiting time by {by}", name, tuple(_wait(g.get(name), figure) for g in found), "time", LESS)
         for name in names

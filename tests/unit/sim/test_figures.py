@@ -11,6 +11,7 @@ from fairlead.config import load_text
 from fairlead.core.model.resources import Items
 from fairlead.sim.columns import Columns, End, Fate, Grid
 from fairlead.sim.figures import courses_of, fair_shares, figures_of, guarantees, jain, wait_curve
+from fairlead.sim.verdicts import breakdown
 
 QUEUES = """
 partitions:
@@ -136,6 +137,19 @@ def test_waits_by_queue_user_priority_and_size() -> None:
     assert {name: g["started"]["mean"] for name, g in by["user"].items()} == {"ann": 10, "bob": 30}
     assert list(by["priority"]) == ["5", "1"]
     assert {name: g["tasks"] for name, g in by["size"].items()} == {"medium": 1, "large": 1}
+
+
+def test_all_queues_are_measured_and_those_with_most_tasks_are_shown() -> None:
+    """A search for the good of a small queue needs it; a table of thousands says nothing."""
+    story = Story()
+    for number in range(60):
+        for _ in range(1 if number < 15 else 2):
+            story.task("t", 0, done(number, 90), queue=f"root.q{number:02}")
+    figures = story.figures()
+    assert figures["waits_by"]["queue"]["root.q07"]["started"]["mean"] == 7
+    assert len(figures["waits_by"]["queue"]) == 60
+    shown = [row.name for row in breakdown([{"figures": figures}], "queue")]
+    assert shown == [f"root.q{number:02}" for number in (*range(5), *range(15, 60))]
 
 
 def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
