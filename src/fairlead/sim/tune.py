@@ -98,7 +98,12 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
     refused = f" ({found.refused} more are refused by the checks)" if found.refused else ""
     if found.best is None:
         files = f"{counted(found.tried, 'file')}{refused}"
-        yield f"Nothing better: of {files} none has a better {goal.said} and keeps the conditions."
+        now = goal.of(found.base.figures)
+        if now is None:
+            yield f"Nothing better: in the work by which is chosen there is no {goal.said}; does any of it go there?"
+        else:
+            better = f"a better {goal.said} than {goal.text(now)}"
+            yield f"Nothing better: of {files} none has {better} and keeps the conditions."
         if found.nearest is not None:
             better = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.nearest.figures))}"
             yield f"Against conditions: {_values(found.nearest)}: {goal.said} {better}, but {'; '.join(found.against)}."

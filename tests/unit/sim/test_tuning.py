@@ -355,8 +355,11 @@ def test_it_is_said_how_sure_it_is(trial: Trial, tmp_path: Path) -> None:
     assert "not surely better (4 days are too few to tell)" in words[2]
     assert words[-1] == "So keep what you have, or try again with more work; new.yaml is not written."
     assert told(Found(None, found.base, 9, 2, 4)) == [
-        "Nothing better: of 9 files (2 more are refused by the checks) none has a better mean wait of root.web and "
-        "keeps the conditions."
+        "Nothing better: of 9 files (2 more are refused by the checks) none has a better mean wait of root.web than "
+        "6.7 min and keeps the conditions."
+    ]
+    assert told(Found(None, replace(found.base, figures={}), 9, 0, 4)) == [
+        "Nothing better: in the work by which is chosen there is no mean wait of root.web; does any of it go there?"
     ]
 
 
