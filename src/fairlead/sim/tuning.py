@@ -134,14 +134,17 @@ class Tuning:
         for number, length in enumerate(rounds := list(_lengths(training)), 1):
             self._try(f"round {number} of {len(rounds)}", survivors, length)
             survivors = self._that_go_on(survivors)
-        best = self._walked(survivors, training)
-        if best is not None and not best.breach and self._is_better(best):
-            return self._held_out(best, training)
-        wholly = [each for each in self._known.values() if each.periods == training]
-        nearest = next(filter(self._is_better, self._better(wholly)), None)
+        self._walk(training)
+        nearest = next(filter(self._is_better, self._tried_on(training)), None)
+        if nearest is not None and not nearest.breach:
+            return self._held_out(nearest, training)
         against = tuple(self._against(nearest)) if nearest is not None else ()
-        counts = (len(self._known), len(self._refused), periods - training)
+        counts = (self._tried, len(self._refused), periods - training)
         return Found(None, self.base, *counts, nearest=nearest, against=against)
+
+    @property
+    def _tried(self) -> int:
+        return sum(each.periods > 0 for each in self._known.values())
 
     # -- which are tried ------------------------------------------------------------------------------------------
 
@@ -173,25 +176,27 @@ class Tuning:
         self._known[key] = Candidate(len(self._known) + 1, choice, text)
         return self._known[key]
 
-    def _walked(self, tried: Sequence[Candidate], periods: int) -> Candidate | None:
-        """From the best to a better neighbour, and so on: one setting one value further, until none is better.
+    def _walk(self, periods: int) -> None:
+        """Try the neighbours of the best, then those of what is best then, and so on: one setting one value further.
 
-        Neighbours that were left behind on less work are tried, too: more work may say otherwise.
+        Of equal ones the neighbours of each are tried: what is better may lie behind them. So are those that were left
+        behind on less work: more work may say otherwise.
         """
-        best = next(iter(self._better(tried)), None)
         left = self.plan.tries
-        while best is not None and left > 0:
-            near = (self._candidate(values) for values in _neighbours(best.choice))
-            around = list(islice((each for each in near if each is not None and each.periods < periods), left))
+        while left > 0:
+            ordered = self._tried_on(periods)
+            best = [each for each in ordered if self._rank(each) == self._rank(ordered[0])]
+            near = (self._candidate(values) for each in best for values in _neighbours(each.choice))
+            new = {each.number: each for each in near if each is not None and each.periods < periods}
+            around = list(islice(new.values(), left))
             if not around:
                 break
             left -= len(around)
             self._try("neighbours of the best", around, periods)
-            further = self._better([best, *around])[0]
-            if further is best:
-                break
-            best = further
-        return best
+
+    def _tried_on(self, periods: int) -> list[Candidate]:
+        """Those that were tried on so much of the work, the best first."""
+        return self._better([each for each in self._known.values() if each.periods == periods])
 
     # -- how good they are ----------------------------------------------------------------------------------------
 
@@ -282,7 +287,7 @@ class Tuning:
         return Found(
             best,
             self.base,
-            len(self._known),
+            self._tried,
             len(self._refused),
             len(pairs),
             held_out=found,
