@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
@@ -95,9 +96,8 @@ class _Shown:
 def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
     """What was found, for people."""
     goal = plan.goal
-    refused = f" ({found.refused} more are refused by the checks)" if found.refused else ""
+    files = counted(found.tried, "file") + _others(found, plan)
     if found.best is None:
-        files = f"{counted(found.tried, 'file')}{refused}"
         now = goal.of(found.base.figures)
         if now is None:
             yield f"Nothing better: in the work by which is chosen there is no {goal.said}; does any of it go there?"
@@ -108,7 +108,7 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
             better = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.nearest.figures))}"
             yield f"Against conditions: {_values(found.nearest)}: {goal.said} {better}, but {'; '.join(found.against)}."
         return
-    yield f"Best of {counted(found.tried, 'file')}{refused}: {_values(found.best)}."
+    yield f"Best of {files}: {_values(found.best)}."
     train = f"{goal.text(goal.of(found.base.figures))} → {goal.text(goal.of(found.best.figures))}"
     yield f"Where it was chosen: {goal.said} {train}."
     yield _held_out(found, plan)
@@ -120,6 +120,14 @@ def in_words(found: Found, plan: Plan, file: str, write: str) -> Iterator[str]:
         yield difference(found.base.text, found.best.text, Path(file).name)
     else:
         yield "So keep what you have, or try again with more work" + (f"; {write} is not written." if write else ".")
+
+
+def _others(found: Found, plan: Plan) -> str:
+    """What could have been tried, and was not."""
+    could = prod(len(setting.values) for setting in plan.settings) - found.tried - found.refused
+    not_tried = [f"{found.refused} more are refused by the checks"] if found.refused else []
+    not_tried += [f"{could:,} were not tried: --files tries more"] if could > 0 else []
+    return f" ({'; '.join(not_tried)})" if not_tried else ""
 
 
 def _values(candidate: Candidate) -> str:

@@ -354,6 +354,15 @@ def told(found: Found, write: str = "") -> list[str]:
     return list(in_words(found, plan, "queues.yaml", write))
 
 
+def test_it_is_said_that_not_all_was_tried(trial: Trial, tmp_path: Path) -> None:
+    """The best of some is not the best of all."""
+    found = search(World(), trial, tmp_path)
+    settings = (read_setting("root.batch max.vcore=20..60/2"), read_setting("root.web priority.offset=1..500/10"))
+    plan = Plan(settings, read_goal("mean wait of root.web"), 0.25, period="day")
+    told = next(iter(in_words(replace(found, tried=21, refused=3), plan, "queues.yaml", "")))
+    assert told.startswith("Best of 21 files (3 more are refused by the checks; 1,047 were not tried: --files tries")
+
+
 def test_it_is_said_how_sure_it_is(trial: Trial, tmp_path: Path) -> None:
     """And only what is sure and keeps the conditions is offered as a change."""
     found = search(World(), trial, tmp_path)
