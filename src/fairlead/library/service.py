@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from types import TracebackType
 from typing import Self
 
@@ -50,6 +51,13 @@ class ConfigurationRefused(ValueError):
 
 class ServiceClosed(RuntimeError):
     """The service was closed, or its thread broke off: nothing is scheduled any more."""
+
+
+def _check_whole(amounts: Iterable[Iterable[tuple[str, object]]]) -> None:
+    """Half a core is 500: 0.5 would be taken for half a thousandth, and next to nothing would be counted."""
+    for name, amount in ((name, amount) for each in amounts for name, amount in each):
+        if not isinstance(amount, Integral):
+            raise TypeError(f"{name} {amount!r}: amounts are whole numbers; vcore counts in thousandths of a core")
 
 
 class _Registration:
@@ -165,9 +173,10 @@ class SchedulerService:
     ) -> None:
         """Ask for resources (or report what runs already, with its node), then say what ended.
 
-        `partition` is that of the asks; a `Release` names its own.
+        `partition` is that of the asks; a `Release` names its own. TypeError for an amount that is no whole number.
         """
         asked = tuple(asks)
+        _check_whole(ask.resources for ask in asked)
         told: list[events.Event] = [events.AddAsks(asked, partition)] if asked else []
         told += releases
         self._tell(rm_id, "AllocationRequest", told)
@@ -185,10 +194,13 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
-        go: in this order, by id. A `LabelNode` names its own partition.
+        go: in this order, by id. A `LabelNode` names its own partition. TypeError for an amount that is no whole
+        number.
         """
-        told: list[events.Event] = [events.AddNode(spec) for spec in create]
-        told += [events.UpdateNode(node, capacity, partition) for node, capacity in (update or {}).items()]
+        created, resized = tuple(create), update or {}
+        _check_whole((*(spec.capacity for spec in created), *resized.values()))
+        told: list[events.Event] = [events.AddNode(spec) for spec in created]
+        told += [events.UpdateNode(node, capacity, partition) for node, capacity in resized.items()]
         told += label
         told += [events.DrainNode(node, partition) for node in drain]
         told += [events.UndrainNode(node, partition) for node in undrain]

@@ -132,6 +132,17 @@ def test_a_step_is_as_many_runs_as_asked() -> None:
         assert recorder.started == ["k0", "k1", "k2", "k3"]
 
 
+@pytest.mark.parametrize("half", [0.5, "500m"])
+def test_half_a_core_is_five_hundred_thousandths(half: int) -> None:
+    """As a fraction it would be next to nothing, and everything would fit; compiled there are no such resources."""
+    with one_node(Recorder()) as service:
+        with pytest.raises(TypeError, match=r"vcore counts in thousandths|int object expected"):
+            service.update_allocation("rm", asks=[ask("k0"), ask("k1", half)])
+        with pytest.raises(TypeError):
+            service.update_node("rm", update={"n": amount(half)})
+        assert service.step(9) == 0, "nothing of the request was taken in"
+
+
 def test_a_step_is_for_every_resource_manager() -> None:
     """Each has books of its own: the same names do not meet."""
     recorders = [Recorder(), Recorder()]
