@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint, Toleration
     from fairlead.core.model.events import Cause, LabelNode, Release
     from fairlead.core.model.resources import Limits, Resources
-    from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+    from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
     from fairlead.library.callbacks import (
         AllocationResponse,
         ApplicationResponse,
@@ -51,6 +51,7 @@ _HOMES = {
     "Requirement": "fairlead.core.model.constraints",
     "ResourceManagerCallbacks": "fairlead.library.callbacks",
     "Resources": "fairlead.core.model.resources",
+    "RetrySpec": "fairlead.core.model.specs",
     "Scheduler": "fairlead.scheduler",
     "SchedulerService": "fairlead.library.service",
     "ServiceClosed": "fairlead.library.service",
@@ -81,6 +82,7 @@ __all__ = [
     "Requirement",
     "ResourceManagerCallbacks",
     "Resources",
+    "RetrySpec",
     "Scheduler",
     "SchedulerService",
     "ServiceClosed",
