@@ -206,9 +206,9 @@ class Tuning:
         return replace(self.trial, name=str(candidate.number), queues=str(file), digest=False)
 
     def _try(self, about: str, candidates: Sequence[Candidate], periods: int) -> None:
-        """Simulate them, and the file as it is, on the first so many periods."""
+        """Simulate them, and the file as it is if it was not yet, on the first so many periods."""
         source = replace(self.trial.source, first_ms=periods * self.plan.period_ms)
-        every = [self.base, *candidates]
+        every = [each for each in (self.base, *candidates) if each.periods != periods]
         trials = [replace(self._trial(each), source=source) for each in every]
         outcomes = self.simulate(
             f"{about}: {counted(len(candidates), 'file')}, {counted(periods, self.plan.period)} of work", trials

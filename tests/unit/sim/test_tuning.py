@@ -231,7 +231,9 @@ def test_neighbours_find_what_was_not_drawn(trial: Trial, tmp_path: Path) -> Non
 
 def test_neighbours_that_are_as_good_are_passed(trial: Trial, tmp_path: Path) -> None:
     """Tasks of eight cores: of two maximums that are closer together than that neither is better."""
-    found = search(World(step=8), trial, tmp_path, tries=6)
+    world = World(step=8)
+    found = search(world, trial, tmp_path, tries=6)
+    assert [each.name for each in world.trials].count("0") == 4, "once on each length, and with the best at the end"
     assert found.best is not None
     assert int(next(iter(found.best.choice.values()))) < 24
 
