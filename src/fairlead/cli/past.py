@@ -144,7 +144,8 @@ def _overview(scheduler: Scheduler) -> tuple[Any, list[str]]:
         + sum(1 for p in partitions for _ in p.held_asks),
         "nodes": sum(len(p.nodes.nodes) for p in partitions),
     }
-    return counts, [", ".join(f"{count} {what}" for what, count in counts.items())]
+    said = (f"{count} {what.removesuffix('s') if count == 1 else what}" for what, count in counts.items())
+    return counts, [", ".join(said)]
 
 
 def _asks(scheduler: Scheduler, key: str) -> list[Name]:

@@ -83,7 +83,7 @@ def test_what_was_on_hold_was_there(run: Callable[..., Any], state: Path) -> Non
     assert asked("why", "3")[0] == f"3: waiting: {said}"
     assert asked("why") == [f"3 in root.a: {said}"]
     assert asked("whatif", "cancel", "3")[0].startswith("If 3 is cancelled")
-    assert asked() == ["2 applications, 1 running, 1 waiting, 1 nodes"]
+    assert asked() == ["2 applications, 1 running, 1 waiting, 1 node"]
 
 
 def test_what_would_have_started_it(run: Callable[..., Any], state: Path) -> None:
