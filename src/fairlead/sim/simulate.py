@@ -134,15 +134,23 @@ def compare(
         print(_json(said | ({f"by_{by}": found} if by else {})), file=out)
     else:
         compare_text(outcomes, out)
-        for comparison in found:
-            print("\n".join(spread.in_words(comparison, by)), file=out)
-        if by and not found:
-            print(f"whether that is sure cannot be told: the work lasts less than two {by}s", file=out)
+        if by:
+            print("\n".join(how_sure(outcomes, found, by)), file=out)
     if missing:
         print(f"interrupted: not simulated: {', '.join(missing)}", file=err)
     if status := _written(files or Files(), outcomes, err):
         return status
     return INTERRUPTED if missing or any(o["interrupted"] for o in outcomes) else 0
+
+
+def how_sure(outcomes: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], by: str) -> Iterator[str]:
+    """What `found` says of the weeks (or days), or why there is nothing."""
+    for comparison in found:
+        yield from spread.in_words(comparison, by)
+    if not found:
+        is_partial = any(o["interrupted"] for o in outcomes)
+        why = "it was interrupted" if is_partial else f"the work lasts less than two {by}s"
+        yield f"whether that is sure cannot be told: {why}"
 
 
 def _by_period(outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairlead.sim.columns import Columns, End
 from fairlead.sim.periods import LENGTHS, by_period
-from fairlead.sim.simulate import compare
+from fairlead.sim.simulate import compare, how_sure
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial
 
@@ -65,3 +65,5 @@ def test_files_are_compared_day_by_day(tmp_path: Path) -> None:
     """With how sure it is; one day says nothing about that."""
     assert "b.yaml loses to a.yaml in 6 of 6 days: mean wait 10 min (10 min to 10 min) more." in compared(tmp_path, 6)
     assert "cannot be told: the work lasts less than two days" in compared(tmp_path, 1)
+    told = list(how_sure([{"interrupted": False}, {"interrupted": True}], [], "day"))
+    assert told == ["whether that is sure cannot be told: it was interrupted"]
