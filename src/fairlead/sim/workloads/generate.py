@@ -265,6 +265,8 @@ def _jobs(recipe: Recipe, seed: int, jobs_a_ms: float) -> Iterator[Job]:
 
 WITHIN_MS = 60_000
 """A burst has a job in each so long a time, in the mean."""
+DENSE = 0.8
+"""The part of the time in which bursts are under way, at most: where many jobs come, those of a burst follow faster."""
 
 
 def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[tuple[int, int]]:
@@ -273,13 +275,18 @@ def _moments(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[tuple
     if arrivals.burst == 1:
         yield from ((at_ms, 0) for at_ms in _begins(random, recipe, jobs_a_ms))
         return
-    last_ms = 0
+    last_ms, within_ms = 0, min(WITHIN_MS, DENSE / _peak(arrivals, jobs_a_ms))
     for begin_ms in _begins(random, recipe, jobs_a_ms / arrivals.burst):
         count = 1 + int(math.log(1.0 - random.random()) / math.log(1.0 - 1.0 / arrivals.burst))
         last_ms = max(last_ms, begin_ms)
         for left in reversed(range(count)):
             yield last_ms, left
-            last_ms += int(random.expovariate(1 / WITHIN_MS)) // 1000 * 1000
+            last_ms += int(random.expovariate(1 / within_ms)) // 1000 * 1000
+
+
+def _peak(arrivals: Arrivals, jobs_a_ms: float) -> float:
+    """How many come in a millisecond when most come."""
+    return jobs_a_ms * (1 + arrivals.swing) / ((5 + 2 * arrivals.weekend) / 7)
 
 
 def _begins(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
@@ -287,8 +294,7 @@ def _begins(random: Random, recipe: Recipe, jobs_a_ms: float) -> Iterator[int]:
     begins with a Monday.
     """
     arrivals = recipe.arrivals
-    week = (5 + 2 * arrivals.weekend) / 7
-    peak = jobs_a_ms * (1 + arrivals.swing) / week
+    peak = _peak(arrivals, jobs_a_ms)
     at_ms = 0.0
     end_ms = math.inf if recipe.lasts is None else recipe.lasts
     while True:

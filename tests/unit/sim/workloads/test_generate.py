@@ -68,6 +68,14 @@ def test_a_rate_may_be_stated_instead() -> None:
     assert jobs[-1].at_ms < 36_000_000
 
 
+def test_bursts_of_many_jobs_end_with_the_work() -> None:
+    """Ten jobs a minute, twenty at once: they come within the day, not one a minute for ten days."""
+    text = SMALL.replace("tasks: 100", "lasts: 1d\narrivals: {jobs_per_hour: 600, burst: 20, swing: 0.5}")
+    jobs = list(made(text).jobs)
+    assert 13_000 < len(jobs) < 16_000
+    assert jobs[-1].at_ms < 1.1 * duration_ms("1d")  # type: ignore[operator]
+
+
 def test_days_have_peaks() -> None:
     """More comes around the peak hour than twelve hours away."""
     text = SMALL.replace("tasks: 100", "lasts: 20d\narrivals: {jobs_per_hour: 60, swing: 0.9, peak_hour: 14}")
