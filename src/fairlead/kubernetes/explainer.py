@@ -56,12 +56,14 @@ class Explainer:
         self._driver, self._say = driver, say
         self._round: deque[str] = deque()
         self._claimed = Claimed()
-        self._next_round_ms = self._due_ms = 0
+        self._next_gathering_ms = self._due_ms = 0
         self.tellings = 0
         """How often a pod was told why it waits, for another reason than before."""
         self._told: dict[str, tuple[str, str, int]] = {}
         self._since: dict[str, int] = {}
         """When each waiting pod was first seen waiting."""
+        self._fresh: list[str] = []
+        """Those that were first seen at the last look."""
 
     @property
     def has_more(self) -> bool:
@@ -87,17 +89,28 @@ class Explainer:
         if now_ms < self._due_ms:
             return
         self._due_ms = now_ms + PACE_MS
-        informer = self._driver.informer
-        if not self._round and now_ms >= self._next_round_ms:
-            uids = informer.pod_store.by_uid
-            self._round.extend(sorted(informer.waiting, key=lambda uid: -uids[uid].spec.priority))
-            self._claimed = Claimed()
-            self._next_round_ms = now_ms + SETTLE_MS
-            self._since = {uid: self._since.get(uid, now_ms) for uid in informer.waiting}
-            self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
-            self._tell_gangs()
+        if now_ms >= self._next_gathering_ms:
+            self._next_gathering_ms = now_ms + SETTLE_MS
+            self._gather(now_ms)
         for _ in range(min(AT_ONCE, len(self._round))):
             self._look_at(self._round.popleft(), now_ms)
+
+    def _gather(self, now_ms: int) -> None:
+        """Begin a round with all that have waited for long enough. While one goes on, which takes minutes with many,
+        those that are new come first: they were told nothing yet.
+        """
+        informer = self._driver.informer
+        uids = informer.pod_store.by_uid
+        fresh = [uid for uid in informer.waiting if uid not in self._since]
+        if not self._round:
+            self._since = {uid: self._since[uid] for uid in informer.waiting if uid in self._since}
+            self._claimed = Claimed()
+            self._told = {uid: told for uid, told in self._told.items() if uid in informer.waiting}
+            self._tell_gangs()
+        first = [uid for uid in (self._fresh if self._round else self._since) if uid in informer.waiting]
+        self._round = deque((*sorted(first, key=lambda uid: -uids[uid].spec.priority), *self._round))
+        self._since.update(dict.fromkeys(fresh, now_ms))
+        self._fresh = fresh
 
     def _tell_gangs(self) -> None:
         """Members that their gang holds back are told how far it has come, once that stays as it is."""

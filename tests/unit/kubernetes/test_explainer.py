@@ -9,7 +9,7 @@ from driven_cluster import PRIORITY, Cluster
 
 from fairlead.kubernetes.acts import CreatePlaceholder, Explain
 from fairlead.kubernetes.bodies import unscheduled
-from fairlead.kubernetes.explainer import SETTLE_MS, Explainer
+from fairlead.kubernetes.explainer import AT_ONCE, PACE_MS, SETTLE_MS, Explainer
 from fairlead.kubernetes.translate import identity
 
 FIVE = PRIORITY.replace("{name: default}]", "{name: default, LIMIT}]")
@@ -80,3 +80,25 @@ def test_members_of_a_gang_are_told_how_far_it_has_come() -> None:
         explainer.go_on(now)
     told = [act.message for act in said if isinstance(act, Explain) and act.pod.name == "m"]
     assert told == ["the gang of application job reserves its room: 1 of 2 have it"]
+
+
+def test_a_new_pod_is_told_why_it_waits_before_the_others_are_told_again() -> None:
+    """With thousands that wait a round takes minutes; no autoscaler knew of the newcomer for so long."""
+    cluster = Cluster()
+    cluster.node("n1", "1")
+    many = 5 * AT_ONCE * SETTLE_MS // PACE_MS
+    for number in range(many):
+        cluster.pod(f"p{number}", "2", priority=1)
+    cluster.acts()
+    said: list[Any] = []
+    explainer = Explainer(cluster.driver, said.append)
+    for now in range(0, 2 * SETTLE_MS, PACE_MS):
+        explainer.go_on(now)
+    cluster.pod("new", "2")
+    cluster.acts()
+    for now in range(2 * SETTLE_MS, 4 * SETTLE_MS, PACE_MS):
+        explainer.go_on(now)
+    assert "new" in {act.pod.name for act in said}
+    for now in range(4 * SETTLE_MS, 8 * SETTLE_MS, PACE_MS):
+        explainer.go_on(now)
+    assert len({act.pod.name for act in said}) == many + 1
