@@ -28,3 +28,11 @@ def test_nothing_is_beside_them_but_what_helm_leaves_to_others() -> None:
         for file in yaml.safe_load(Path(FOLDER, overlay, "kustomization.yaml").read_text())["resources"]
     }
     assert listed == {"base/namespace.yaml", "webhook/../base", *FILES}
+
+
+def test_devices_can_be_given_on_every_version() -> None:
+    """From 1.36 on who writes devices and users into the status of a claim needs a right of its own for that."""
+    objects = yaml.safe_load_all((FOLDER / "base" / "rights.yaml").read_text())
+    role = next(each for each in objects if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "fairlead")
+    may = {resource for rule in role["rules"] if "patch" in rule["verbs"] for resource in rule["resources"]}
+    assert {"resourceclaims/status", "resourceclaims/binding"} <= may
