@@ -167,6 +167,8 @@ class KeepVolume:
     volume_uid: str
 
 
+PLACEMENT_REFUSED = "placement-refused"
+"""The code of a pod that the API server has just refused to place."""
 Placing = Bind | SelectNode | KeepVolume
 """What fails together with a placement."""
 Act = (

@@ -10,7 +10,17 @@ from typing import Any
 import msgspec
 
 from fairlead.core.model import reasons
-from fairlead.kubernetes.acts import Bind, CreatePlaceholder, EvictPod, Explain, Nominate, ObjectName, Record, Suspend
+from fairlead.kubernetes.acts import (
+    PLACEMENT_REFUSED,
+    Bind,
+    CreatePlaceholder,
+    EvictPod,
+    Explain,
+    Nominate,
+    ObjectName,
+    Record,
+    Suspend,
+)
 from fairlead.kubernetes.gangs import RESERVES
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD
 from fairlead.kubernetes.translate import identity
@@ -34,8 +44,12 @@ SKIPPED = frozenset(
         *(BEHIND, RESERVES, GROUP_WAITS, NOT_UNDERSTOOD, "application-refused", "unreadable"),
     }
 )
-WORDS = {AWAITED: "WaitingForVolumes", **dict.fromkeys(SKIPPED, "SchedulingSkipped")}
-"""Reasons of the condition that call no autoscaler, by the code of why a pod waits; the second is YuniKorn's."""
+WORDS = {
+    AWAITED: "WaitingForVolumes",
+    PLACEMENT_REFUSED: "SchedulerError",
+    **dict.fromkeys(SKIPPED, "SchedulingSkipped"),
+}
+"""Reasons of the condition that call no autoscaler, by the code of why a pod waits: kube-scheduler's, YuniKorn's."""
 NOTE_MAX = 1024
 """Bytes of the text of an event that the API takes."""
 

@@ -211,7 +211,9 @@ class ControlLoop:
         if isinstance(report, BindFailed):
             self.refused += 1
             log.info("a placement on %s was refused: %s", report.node, report.why)
-            self.order(lambda driver, now: driver.bind_failed(report.uid, report.node, now))
+            self.order(lambda driver, now: driver.bind_failed(report.uid, report.node, report.why, now))
+            # Another reason stands on it from now on: should it wait in line again, it is told why anew.
+            self.explainer.unsaid(report.uid)
             self._pause(report.uid)
             return
         self.bound += 1

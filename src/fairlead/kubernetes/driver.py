@@ -261,9 +261,9 @@ class Driver:
         self._feed(self._refused_pods.configured(), now_ms)
         return decisions
 
-    def bind_failed(self, uid: str, node: str, now_ms: int) -> None:
-        """The API server refused a placement for good."""
-        self._feed(self.informer.bind_failed(uid, node), now_ms)
+    def bind_failed(self, uid: str, node: str, why: str, now_ms: int) -> None:
+        """The API server refused a placement for good; `why` is its sentence."""
+        self._feed(self.informer.bind_failed(uid, node, why), now_ms)
 
     def returned(self, claim: ObjectName, version: str, now_ms: int) -> None:
         """The server has taken back what was promised to a resource claim; that is its version since."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds, workloads
-from fairlead.kubernetes.acts import Act, DeletePod, Explain, Nominate, ObjectName, Record
+from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.gangs import Gangs
@@ -349,8 +349,7 @@ class Informer:
             self.placeholders.complete(application)
         for known in sorted(map(self.pod_store.by_uid.__getitem__, self.waiting), key=lambda k: -k.spec.priority):
             told, known.nominated = known.nominated, ""
-            node = told or self.volume_binder.node_before(known)
-            if not node:
+            if not (node := told or self.volume_binder.node_before(known)):
                 continue
             yield Nominated(known.application, known.name.uid, node, self.partition)
             if told and known.nominated == told:
@@ -366,13 +365,15 @@ class Informer:
 
     # -- what the binder reports ------------------------------------------------------------------------------------
 
-    def bind_failed(self, uid: str, node: str) -> Iterator[Event]:
-        """The API server refused the placement for good: the pod gives its place back and waits again."""
+    def bind_failed(self, uid: str, node: str, why: str) -> Iterator[Event]:
+        """The API server refused the placement for good: the pod gives its place back, is told why, and waits again."""
         known = self.pod_store.by_uid.get(uid)
         if known is None or known.bound or known.books is not Books.PLACED or known.node != node:
             return
         known.pausing = True
         yield from self.withdraw(known)
+        known.obstacle = PLACEMENT_REFUSED, f"a place on {node} was refused, and it is tried again after a pause: {why}"
+        self.tell(known.name, *known.obstacle)
 
     def withdraw(self, known: KnownPod, cause: Cause = Cause.STOPPED_BY_RM) -> Iterator[Event]:
         """A pod without a node at the API server leaves the books for now."""
@@ -382,8 +383,7 @@ class Informer:
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """After a pause: a pod whose placement was refused, or a workload, waits once more."""
-        known = self.pod_store.by_uid.get(uid)
-        if known is None:
+        if (known := self.pod_store.by_uid.get(uid)) is None:
             yield from self.workloads.try_again(uid)
             return
         known.pausing = False

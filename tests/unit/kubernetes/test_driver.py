@@ -11,7 +11,8 @@ from driven_cluster import PRIORITY, Cluster, binds
 from invariants.books import check_books
 
 from fairlead.config import load_text
-from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain, Nominate
+from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain, Nominate, Record
+from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import NODES, PODS, PRIORITY_CLASSES, Kind
 from fairlead.kubernetes.pod_store import Books
@@ -59,15 +60,20 @@ def test_pods_come_before_their_node() -> None:
 
 
 def test_a_refused_binding_is_undone_and_tried_again() -> None:
-    """The place is given back, and after the pause the pod waits again."""
+    """The place is given back, the pod is told why, calls for no node, and after the pause waits again."""
     cluster = Cluster()
     cluster.node("n1")
     cluster.pod("a")
     assert binds(cluster.acts()) == {"a": "n1"}
     cluster.now = 10
-    cluster.driver.bind_failed("u-a", "n1", 10)
+    cluster.driver.bind_failed("u-a", "n1", "no right to do that", 10)
     assert cluster.used("n1") == 0
-    assert binds(cluster.acts()) == {}
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    (told,) = [act for act in acts if isinstance(act, Explain)]
+    assert told.message == "a place on n1 was refused, and it is tried again after a pause: no right to do that"
+    assert unscheduled(told, "")["status"]["conditions"][0]["reason"] == "SchedulerError"
+    assert [act.reason for act in acts if isinstance(act, Record)] == ["FailedScheduling"]
     cluster.now = 1_000
     cluster.driver.try_again("u-a", 1_000)
     assert binds(cluster.acts()) == {"a": "n1"}
@@ -531,7 +537,7 @@ def test_a_pod_that_pauses_is_not_placed_because_something_is_written_on_it() ->
     cluster.node("n1")
     cluster.pod("a")
     assert binds(cluster.acts()) == {"a": "n1"}
-    cluster.driver.bind_failed("u-a", "n1", 0)
+    cluster.driver.bind_failed("u-a", "n1", "no", 0)
     cluster.pod("a", status={"conditions": [{"type": "PodScheduled", "status": "False"}]})
     assert binds(cluster.acts()) == {}
     cluster.pod("b")
@@ -546,7 +552,7 @@ def test_a_pod_that_pauses_and_is_bound_by_somebody_else_is_in_the_books() -> No
     cluster.node("n1")
     cluster.pod("a", "3")
     cluster.acts()
-    cluster.driver.bind_failed("u-a", "n1", 0)
+    cluster.driver.bind_failed("u-a", "n1", "no", 0)
     cluster.pod("a", "3", node="n1")
     cluster.acts()
     assert cluster.used("n1") == 3000

@@ -219,8 +219,7 @@ class ClusterMoment:
             has, size = len(declared.standing), declared.size
             said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
             return wire.Reason(code="gang-waits", sentence=said, values={"has": has, "size": size})
-        said = "its placement was refused by the API server; it is tried again after a pause"
-        return wire.Reason(code="pause", sentence=said)
+        return wire.Reason(code="pause", sentence="it is tried again after a pause")
 
     def why(self, key: str) -> Why:
         """Why a pod is where it is, without the verdict."""

@@ -25,6 +25,19 @@ def test_who_asks_for_a_pod_of_a_group_that_gathers_hears_what_it_waits_for() ->
     assert said.sentence == "1 of the 3 pods are there with which pod group ring starts"
 
 
+def test_who_asks_for_a_pod_whose_place_was_refused_hears_why() -> None:
+    """That it was refused is not enough: a right may lack, or a webhook of somebody else may not like it."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a")
+    cluster.acts()
+    cluster.driver.bind_failed("u-a", "n1", "denied by policy", 0)
+    sentence = "a place on n1 was refused, and it is tried again after a pause: denied by policy"
+    assert ClusterMoment(cluster.driver).why("default/a").sentence == sentence
+    cluster.driver.try_again("u-a", 1_000)
+    assert ClusterMoment(cluster.driver).why("default/a").sentence != sentence
+
+
 def test_who_asks_for_a_pod_that_cannot_be_read_hears_why() -> None:
     """As its condition has it; once it is gone there is no such pod."""
     cluster = Cluster()
