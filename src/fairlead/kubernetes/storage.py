@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fairlead.core.model.constraints import DOES_NOT_EXIST, IN, NODE_NAME, AffinityTerm, Requirement
 from fairlead.core.model.matching import matches
 from fairlead.kubernetes import kinds
+from fairlead.kubernetes.claim_users import ClaimUsers
 from fairlead.kubernetes.objects import Amounts, Metadata
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -108,69 +109,63 @@ class Storage:
         self._volumes = SuitingVolumes()
         self.volumes: Mapping[str, Volume] = self._volumes.by_name
         self.classes: dict[str, Class] = {}
-        self._users: dict[Key, dict[str, None]] = {}
-        """Pods by identity."""
+        self._users = ClaimUsers()
         self._usable: dict[Wish, Terms] = {}
         """On which nodes claims can have volumes, as was found since a volume or a class has changed."""
 
     def take(self, change: Change) -> list[str]:
         """A claim, volume or class changed; gives back the pods for which that may mean something."""
+        thing = change.object if isinstance(change, Changed) else None
         if isinstance(change, Changed):
-            thing = change.object
-            name = thing.metadata.name
-            if change.kind is kinds.CLAIMS:
-                key = thing.metadata.namespace or "default", name
-                self.claims[key] = _claim(thing)
-                return self._users_of([key])
-            if change.kind is kinds.VOLUMES:
-                before, after = self.volumes.get(name), _volume(thing)
-                self._volumes.put(name, after)
-                if before == after:
-                    return []
-                self._usable.clear()
-                return self._concerned(name, after.of_class)
-            if change.kind is kinds.STORAGE_CLASSES:
-                self.classes[name] = _class(thing)
-                self._usable.clear()
-                return self._concerned("", name)
+            meta = change.object.metadata
+            space, name = meta.namespace, meta.name
         elif isinstance(change, Deleted):
-            key = change.namespace or "default", change.name
-            if change.kind is kinds.CLAIMS and self.claims.pop(key, None) is not None:
-                return self._users_of([key])
-            if change.kind is kinds.VOLUMES and (gone := self.volumes.get(change.name)) is not None:
-                self._volumes.put(change.name, None)
+            space, name = change.namespace, change.name
+        else:
+            return []
+        if change.kind is kinds.CLAIMS:
+            return self._claim_changed((space or "default", name), _claim(thing) if thing is not None else None)
+        if change.kind is kinds.VOLUMES:
+            return self._volume_changed(name, _volume(thing) if thing is not None else None)
+        return self._class_changed(name, _class(thing) if thing is not None else None)
+
+    def _claim_changed(self, key: Key, claim: Claim | None) -> list[str]:
+        self._users.put(key, claim)
+        if claim is not None:
+            self.claims[key] = claim
+        elif self.claims.pop(key, None) is None:
+            return []
+        return self._users.of([key])
+
+    def _volume_changed(self, name: str, volume: Volume | None) -> list[str]:
+        """One that was made for a claim is nothing to those that wait for a free one."""
+        before = self.volumes.get(name)
+        self._volumes.put(name, volume)
+        if before == volume:
+            return []
+        keys = dict.fromkeys(self._users.with_volume(name))
+        for each in filter(None, (before, volume)):
+            keys[each.claim[:2]] = None
+            if each.free:
                 self._usable.clear()
-                return self._concerned(change.name, gone.of_class)
-            if change.kind is kinds.STORAGE_CLASSES and self.classes.pop(change.name, None) is not None:
-                self._usable.clear()
-                return self._concerned("", change.name)
-        return []
+                keys.update(dict.fromkeys(self._users.of_class(each.of_class)))
+        return self._users.of(keys)
+
+    def _class_changed(self, name: str, made: Class | None) -> list[str]:
+        if made is not None:
+            self.classes[name] = made
+        elif self.classes.pop(name, None) is None:
+            return []
+        self._usable.clear()
+        return self._users.of(self._users.of_class(name))
 
     def use(self, claims: tuple[Key, ...], uid: str) -> None:
         """A pod needs these claims from now on."""
-        for key in claims:
-            self._users.setdefault(key, {})[uid] = None
+        self._users.use(claims, uid)
 
     def leave(self, claims: tuple[Key, ...], uid: str) -> None:
         """A pod is no more."""
-        for key in claims:
-            users = self._users.get(key)
-            if users is not None:
-                users.pop(uid, None)
-                if not users:
-                    del self._users[key]
-
-    def _users_of(self, keys: Collection[Key]) -> list[str]:
-        return list(dict.fromkeys(uid for key in keys for uid in self._users.get(key, ())))
-
-    def _concerned(self, volume: str, of_class: str) -> list[str]:
-        """Users of claims that have this volume, or that wait for one of this class."""
-        keys = []
-        for key in self._users:
-            claim = self.claims.get(key)
-            if claim is not None and (claim.volume == volume if claim.volume else claim.of_class == of_class):
-                keys.append(key)
-        return self._users_of(keys)
+        self._users.leave(claims, uid)
 
     # -- questions ------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class SuitingVolumes:
         self._kept: dict[tuple[str, str, str], dict[str, None]] = {}
         """By the claim that they are kept for."""
         self._free: dict[Wish, list[str]] = {}
-        """What was found since a volume has changed."""
+        """What was found since a free volume has changed."""
 
     def put(self, name: str, volume: Volume | None) -> None:
         """A volume is another one from now on, or gone."""
@@ -39,7 +39,7 @@ class SuitingVolumes:
         if volume is not None:
             self.by_name[name] = volume
             self._kept.setdefault(volume.claim, {})[name] = None
-        if before != volume:
+        if before != volume and any(each.free for each in (before, volume) if each is not None):
             self._free.clear()
 
     def kept_for(self, key: Key, claim: Claim) -> str:

@@ -264,6 +264,30 @@ def test_volumes_are_not_looked_through_for_each_claim_that_waits(
     assert "no free volume of class local" in cluster.acts()[1]["p1"]
 
 
+def test_a_volume_that_is_made_for_one_claim_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 20,000 volumes each that was made, bound or removed took 20 ms, as all claims and volumes were looked at."""
+    looks: list[object] = []
+    monkeypatch.setattr(suiting_volumes, "matches", lambda *asked: looks.append(asked) or True)
+    cluster = Cluster()
+    cluster.put(STORAGE_CLASSES, "fast", provisioner="disk", volumeBindingMode="WaitForFirstConsumer")
+    for number in range(30):
+        cluster.put(VOLUMES, f"v{number}", spec={"storageClassName": "fast"}, status={"phase": "Available"})
+        cluster.put(CLAIMS, f"c{number}", spec={"storageClassName": "fast"}, status={"phase": "Pending"})
+        cluster.pod(f"p{number}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{number}"}}])
+    looks.clear()
+    book = cluster.driver.informer.storage
+    for phase in ("Pending", "Bound"):
+        meta = {"name": "made", "uid": "u-made"}
+        spec = {"storageClassName": "fast", "claimRef": {"namespace": "default", "name": "c0", "uid": "u-c0"}}
+        made = msgspec.convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, VOLUMES.type)
+        assert book.take(Changed(VOLUMES, made)) == (["u-p0"] if phase == "Pending" else [])
+    cluster.put(CLAIMS, "c0", spec={"storageClassName": "fast", "volumeName": "made"}, status={"phase": "Bound"})
+    assert book.take(Deleted(VOLUMES, "", "made", "u-made")) == ["u-p0"]
+    cluster.put(CLAIMS, "c30", spec={"storageClassName": "fast"}, status={"phase": "Pending"})
+    cluster.pod("p30", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "c30"}}])
+    assert looks == []
+
+
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize(("wanted", "chosen"), [("gold", "n2"), ("", "n1")])
 def test_a_volume_of_another_attributes_class_is_not_chosen(wanted: str, chosen: str, kept: bool) -> None:
