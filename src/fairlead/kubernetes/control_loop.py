@@ -12,10 +12,11 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
+from fairlead.core.model.events import Event
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.binder import Binder, BindFailed, Report, Returned, Unsaid
@@ -70,6 +71,8 @@ class Told:
     at_ms: int
     decisions: tuple[Decision, ...]
     news: tuple[News, ...]
+    entries: tuple[tuple[Event | None, Sequence[Decision]], ...] = ()
+    """The decisions with the events that they follow from; None: a run of scheduling."""
 
 
 StartOrder = tuple[int, str, bool, int]
@@ -304,10 +307,9 @@ class ControlLoop:
     def _tell(self, now_ms: int, is_told: bool) -> None:
         """`is_told`: the cluster said something, though nothing may have followed."""
         driver = self.driver
-        if is_told or driver.decided or driver.informer.news:
-            told = Told(now_ms, tuple(driver.decided), tuple(driver.informer.news))
-            driver.decided.clear()
-            driver.informer.news.clear()
+        if is_told or driver.entries or driver.informer.news:
+            told = Told(now_ms, tuple(driver.decided), tuple(driver.informer.news), tuple(driver.entries))
+            self._nothing_is_news()
             for news in told.news:
                 uid = news.pod.name.uid
                 if news.what != "came":
@@ -316,6 +318,11 @@ class ControlLoop:
                     self.latencies.came(uid, now_ms)
             for listener in self.listeners:
                 listener(told)
+
+    def _nothing_is_news(self) -> None:
+        self.driver.decided.clear()
+        self.driver.entries.clear()
+        self.driver.informer.news.clear()
 
     def _measure(self, seconds: float) -> None:
         placed = sum(type(decision) is Allocated for decision in self.driver.decided)
@@ -340,8 +347,7 @@ class ControlLoop:
             return
         self.timings.rebuilt = self._now_ms() - self._began_ms
         # What was there already is no news, and nothing that was decided now.
-        self.driver.decided.clear()
-        self.driver.informer.news.clear()
+        self._nothing_is_news()
         for uid in self.driver.informer.waiting:
             self.latencies.came(uid, now_ms)
         self.when_rebuilt(self)

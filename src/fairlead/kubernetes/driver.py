@@ -235,6 +235,8 @@ class Driver:
         self._orders = Orders(self.informer, self._refused_pods)
         self.decided: list[Decision] = []
         """Decisions since the last `acts`, for whoever keeps a record of them."""
+        self.entries: list[tuple[Event | None, Sequence[Decision]]] = []
+        """The same, with the events that they follow from; None: a run of scheduling."""
 
     def take(self, change: Change, now_ms: int) -> None:
         """Something changed at the API server."""
@@ -255,8 +257,7 @@ class Driver:
 
     def configure(self, spec: ClusterSpec, now_ms: int, who: str = "", source: str = "") -> list[Decision]:
         """Another queue file; the decisions say whether it was taken."""
-        decisions = self.scheduler.handle(Configure(spec, who=who, source=source), now_ms)
-        self._hear(decisions, now_ms)
+        decisions = self.handle(Configure(spec, who=who, source=source), now_ms)
         self._feed(self.informer.configured(), now_ms)
         self._feed(self._refused_pods.configured(), now_ms)
         return decisions
@@ -276,7 +277,7 @@ class Driver:
     def handle(self, event: Event, now_ms: int) -> list[Decision]:
         """Another event for the scheduler, such as an administrator's order."""
         decisions = self.scheduler.handle(event, now_ms)
-        self._hear(decisions, now_ms)
+        self._hear(decisions, now_ms, event)
         return decisions
 
     def acts(self) -> list[Act]:
@@ -287,9 +288,11 @@ class Driver:
 
     def _feed(self, events: Iterable[Event], now_ms: int) -> None:
         for event in events:
-            self._hear(self.scheduler.handle(event, now_ms), now_ms)
+            self.handle(event, now_ms)
 
-    def _hear(self, decisions: list[Decision], now_ms: int) -> None:
+    def _hear(self, decisions: list[Decision], now_ms: int, event: Event | None = None) -> None:
+        if decisions or event is not None:
+            self.entries.append((event, decisions))
         if decisions:
             self.decided.extend(decisions)
             self._feed(self._orders.heard(decisions), now_ms)

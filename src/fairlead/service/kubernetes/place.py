@@ -17,9 +17,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from fairlead.core.model.decisions import Decision
+from fairlead.core.model.events import Event
 from fairlead.insight.forecast import Expected
 from fairlead.insight.scorecard import Scorecard
-from fairlead.journal.format import SCHEDULE
+from fairlead.journal.format import EVENT, SCHEDULE
 from fairlead.kubernetes.control_loop import ControlLoop, Told
 from fairlead.kubernetes.controller import Controller
 from fairlead.kubernetes.informer import Informer
@@ -50,6 +52,11 @@ LARGE = 1_000
 STUCK_S = 60.0
 """A scheduler that has not had a turn for so long does not live any more."""
 GAP = "a scheduler on a cluster keeps no events; /ws/v1/events/batch has the newest records"
+
+
+def _entry(at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> Entry:
+    """As a journal would have it; None: a run of scheduling."""
+    return Entry(0, at_ms, SCHEDULE, {}, decisions) if event is None else Entry(0, at_ms, EVENT, event, decisions)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,8 +92,7 @@ class ClusterPlace(Place):
         self.pod_history.begin_with(driver)
 
         def note(told: Told) -> None:
-            if told.decisions:
-                records.offer([Entry(0, told.at_ms, SCHEDULE, {}, told.decisions)])
+            records.offer([_entry(told.at_ms, *each) for each in told.entries])
             self.pod_history.note(told, driver)
             self.pages.changes.advance(self.pod_history.seq)
 

@@ -198,6 +198,10 @@ async def test_views_of_much_are_the_same_from_a_copy(large: bool, monkeypatch: 
         assert 'scheduler_schedule_attempts_total{profile="fairlead",result="unschedulable"} 1.0' in figures
         assert "scheduler_pod_scheduling_sli_duration_seconds_count 2.0" in figures
         assert "scheduler_preemption_victims_count 0.0" in figures
+        assert 'yunikorn_root_default_queue_container{state="allocated"} 2.0' in figures
+        assert 'yunikorn_scheduler_application_submission_total{result="new"} 1.0' in figures
+        records = (await service.get("/ws/v1/events/batch"))["EventRecords"]
+        assert len({each["referenceID"] for each in records if each.get("eventChangeDetail") == 201}) == 3
         assert unknown_figures(figures) == set(), "the chart names figures that are not there"
         assert len(await service.get("/ws/v1/partition/default/nodes")) == 3
         assert (await service.get("/ws/v1/scheduler/healthcheck"))["Healthy"] is True
