@@ -32,6 +32,8 @@ DECIDED = acts.Placing | acts.EvictPod
 """What follows from a decision about where pods run."""
 WAIT_S = (0.1, 20.0)
 """The first and the longest wait before an act is tried again."""
+LONG = 10
+"""After so many answers that the server could not, in a minute, it is said at the pod that it cannot be bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,15 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class BindFailed:
     """The server will not bind the pod to the node; `why` is a sentence."""
+
+    uid: str
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindDelayed:
+    """The server has failed to bind the pod to the node for long, and is asked on; `why` is its sentence."""
 
     uid: str
     node: str
@@ -66,7 +77,7 @@ class Unsaid:
     uid: str
 
 
-Report = Bound | BindFailed | Returned | Unsaid
+Report = Bound | BindFailed | BindDelayed | Returned | Unsaid
 
 
 class _Waits(Exception):
@@ -202,6 +213,8 @@ class Binder:
                 continue
             except (api.ServerFault, api.TooManyRequests) as e:
                 after, said = e.retry_after_s, str(e)
+                if failures + 1 == LONG and isinstance(act, acts.Bind):
+                    self._report(BindDelayed(act.pod.uid, act.node, e.message))
             except api.Unreachable as e:
                 said = str(e)
             except api.ApiError as e:

@@ -27,7 +27,7 @@ from fairlead.core.model.decisions import (
 )
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import ClusterSpec
-from fairlead.kubernetes.acts import Act, DeletePod, EvictPod, Nominate, ObjectName, Record
+from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, EvictPod, Nominate, ObjectName, Record
 from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
@@ -265,6 +265,15 @@ class Driver:
     def bind_failed(self, uid: str, node: str, why: str, now_ms: int) -> None:
         """The API server refused a placement for good; `why` is its sentence."""
         self._feed(self.informer.bind_failed(uid, node, why), now_ms)
+
+    def bind_delayed(self, uid: str, node: str, why: str) -> None:
+        """The API server has failed to bind a pod for long, and is asked on: who looks at it sees why it waits."""
+        known = self.informer.pod_store.by_uid.get(uid)
+        if known is not None and known.books is Books.PLACED and known.node == node and not known.bound:
+            text = f"it has a place on {node}, and the API server fails to bind it there, which is tried on: {why}"
+            known.obstacle = PLACEMENT_REFUSED, text
+            # Its condition would be written after the binding.
+            self.informer.acts.append(Record(known.name, "FailedScheduling", text, warning=True))
 
     def returned(self, claim: ObjectName, version: str, now_ms: int) -> None:
         """The server has taken back what was promised to a resource claim; that is its version since."""

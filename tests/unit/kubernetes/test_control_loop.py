@@ -22,6 +22,7 @@ from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.kinds import POD_GROUPS
 from fairlead.kubernetes.lease import Election
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 CONFIG = """
 partitions:
@@ -221,6 +222,37 @@ def test_why_a_pod_waits_stands_on_it_also_after_the_server_was_ill() -> None:
         await asyncio.sleep(10)
         (told,) = server.one("pods", "large")["status"]["conditions"]  # type: ignore[index]
         assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        await restarter.kill()
+
+    run_virtually(main())
+
+
+def test_a_binding_that_the_server_cannot_carry_out_is_told_of_when_that_lasts() -> None:
+    """A webhook in the way that does not answer, for example: the pod waited without a word, and had a place."""
+
+    class Ill(Faults):
+        calm = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=500) if path.endswith("/binding") and not self.calm else Fault()
+
+    async def main() -> None:
+        faults = Ill()
+        server = FakeServer(faults)
+        server.put("nodes", node("n1", 4))
+        server.put("pods", pod("web", 1))
+        restarter = Restarter(server, 1)
+        restarter.start()
+        await asyncio.sleep(120)
+        (told,) = [e for e in server.all("events") if e["reason"] == "FailedScheduling"]
+        assert told["note"].startswith("it has a place on n1, and the API server fails to bind it there")
+        assert restarter.control_loop is not None
+        moment = ClusterMoment(restarter.control_loop.driver)
+        said = moment.why("default/web")
+        assert (said.state, said.sentence) == ("waiting", told["note"])
+        faults.calm = True
+        await asyncio.sleep(30)
+        assert moment.why("default/web").state == "running"
         await restarter.kill()
 
     run_virtually(main())
