@@ -14,7 +14,7 @@ from invariants.books import check_books
 from fairlead.config import load_text
 from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
-from fairlead.core.model.reasons import ClusterFull
+from fairlead.core.model.reasons import GangTooLarge
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.scheduler import Scheduler
@@ -406,7 +406,7 @@ def test_a_log_of_wide_jobs_in_two_queues_comes_through(tmp_path: Path) -> None:
 def test_a_task_whose_gang_is_not_whole_waits_for_what_its_placeholders_wait_for() -> None:
     """Its own ask is not there yet."""
     engine = simulated(job("a", count=3, gang=True), nodes=[node(cores=2)], until_ms=60_000)
-    assert isinstance(engine.why(("a", "a-0")), ClusterFull)
+    assert isinstance(engine.why(("a", "a-0")), GangTooLarge)
 
 
 def test_nodes_that_come_and_go_for_ever_do_not_keep_alive_what_fits_nowhere() -> None:
