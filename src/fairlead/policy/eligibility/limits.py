@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_place
+from fairlead.core.books.application_limits import NONE_YIELDS, Yielding, awaited, begun, closed_place, is_closed
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand
@@ -67,10 +67,18 @@ def full_ceiling(app: Application, items: Items) -> Ceiling | None:
     return app.allowance.short_of_room(items) if app.allowance is not None else None
 
 
-def limit_of_user(ask: Ask) -> Ceiling | None:
-    """The limit of its user or group that does not let one ask start now: its application, or this amount."""
+def limit_of_user(ask: Ask, before: Ceiling | None = None) -> Ceiling | None:
+    """The limit of its user or group that does not let one ask start now: its application, or this amount. The one
+    that did `before`, if it does still.
+    """
+    if before is not None and before in ask.app.ceilings and _is_in_the_way(before, ask):
+        return before
     closed = closed_gate(ask.app)
     return closed if isinstance(closed, Ceiling) else full_ceiling(ask.app, ask.items)
+
+
+def _is_in_the_way(ceiling: Ceiling, ask: Ask) -> bool:
+    return (ask.app.state is State.ACCEPTED and is_closed(ceiling, ask.app)) or ceiling.lacks(ask.items)
 
 
 def is_at_closed_gate(demand: Demand, app: Application) -> bool:

@@ -50,7 +50,7 @@ def keep_turns(partition: Partition) -> None:
     """Before each run: give reservations that are due, and gather room for those that waited too long."""
     book = partition.reserving
     for ask, reservation in book.every():
-        if reservation.by_itself and (limit := limit_of_user(ask)) is not reservation.limit:
+        if reservation.by_itself and (limit := _limit(partition, ask)) is not reservation.limit:
             reservation.limit = limit
             partition.books_version += 1
             reserve_turn.reordered(partition, ask.app.queue)
@@ -70,6 +70,14 @@ def keep_turns(partition: Partition) -> None:
             _gather_room(partition, ask)
 
 
+def _limit(partition: Partition, ask: Ask) -> Ceiling | None:
+    """The limit of its user or group that its turn waits for. It stays the same while it is in the way: what is kept
+    for others, which that turn does not hold back, may fill another one, and would be lost as soon as that counted.
+    """
+    reservation = partition.reserving.get(ask)
+    return limit_of_user(ask, reservation.limit if reservation is not None else None)
+
+
 def _gates_closed(partition: Partition) -> list[Queue | Ceiling | None]:
     """What keeps the applications from running that have their turns kept, one by one."""
     return [closed_gate(ask.app) for ask, _ in partition.reserving.every()]
@@ -85,8 +93,8 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
     is_looked_for = most and (not kept or partition.trackers.limits)
     late = _overdue(partition, leaf, partition.now_ms - most) if is_looked_for else ()
     limits: list[Ceiling | None] = []
-    for ask in sorted((*kept, *late), key=lambda ask: (limit_of_user(ask) is None, ask not in kept, *_age(ask))):
-        limit = limit_of_user(ask)
+    for ask in sorted((*kept, *late), key=lambda ask: (_limit(partition, ask) is None, ask not in kept, *_age(ask))):
+        limit = _limit(partition, ask)
         if ask in kept and not (most and could_ever_run(partition, ask)):
             reserve_turn.end(partition, ask, why="it fits nowhere, however empty")
         elif limit in limits or (limit is None and book.holds_back_under_limit(ask)):

@@ -10,7 +10,7 @@ from small_clusters import RULES, application, ask, cluster, cores, over_time, r
 
 from fairlead.core.model.events import AddAsks, AddNode, Cause, Configure, Release, ReserveAsk
 from fairlead.core.model.reasons import HeldForReservation
-from fairlead.core.model.resources import Limits
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import AskSpec, ClusterSpec, LimitSpec, NodeSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
 
@@ -202,6 +202,39 @@ def test_what_waits_for_what_a_limit_holds_back_holds_no_others_back(rule: str, 
     s = restarted(s)
     s.handle(Release("sue1", "sue1", Cause.FINISHED), HOUR + 8)
     assert started(over_time(s, HOUR + 8, HOUR + 9)) == ["large@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_turn_keeps_closes_no_limit_for_an_older_one_that_waits_for_another(rule: str) -> None:
+    """Sue's waits for her own limit. What is kept for Kim's fills the one that both are under: each lost its turn by
+    it again and again.
+    """
+    limits = (
+        LimitSpec(users=("sue",), max_resources=Limits({"gpu": 1})),
+        LimitSpec(groups=("staff",), max_applications=2),
+    )
+    s = cluster(
+        QueueSpec(name="a", properties={"wait.max": "1h"}), QueueSpec(name="b"), rule=rule, limits=limits, nodes={}
+    )
+    s.handle(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 4000, "gpu": 2}))), 0)
+    for at_ms, (key, user, amounts, queue) in enumerate(
+        [
+            ("runs", "sue", {"vcore": 4000, "gpu": 1}, "root.b"),
+            ("sue", "sue", {"vcore": 1000, "gpu": 1}, "root.a"),
+            ("kim", "kim", {"vcore": 2000}, "root.a"),
+        ]
+    ):
+        application(s, key, queue, at_ms, user=user, groups=("staff",))
+        s.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources(amounts)),)), at_ms)
+        s.schedule(at_ms)
+    over_time(s, 3, HOUR + 10)
+    assert _turns(s) == {"sue": False, "kim": True}
+    assert s.schedule(HOUR + 11) == []
+    s = restarted(s)
+    assert s.schedule(HOUR + 12) == []
+    s.handle(Release("runs", "runs", Cause.FINISHED), HOUR + 13)
+    assert sorted(started(over_time(s, HOUR + 13, HOUR + 14))) == ["kim@n1", "sue@n1"]
     check_books(s)
 
 
