@@ -35,6 +35,15 @@ def load_yaml(path: str, text: str) -> Any:
             tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
             return _TEXT if tag == _DATE or (tag in _NUMBERS and not _is_as_written(value)) else tag
 
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node, seen = super().compose_mapping_node(anchor), set[str]()
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                if key.value in seen:
+                    said = f"{key.value} is given twice; give it once"
+                    raise yaml.MarkedYAMLError(problem=said, problem_mark=key.start_mark)
+                seen.add(key.value)
+            return node
+
     try:
         return yaml.load(text, Loader)
     except yaml.MarkedYAMLError as error:

@@ -141,6 +141,10 @@ def test_a_number_in_yaml_stays_as_it_is_written() -> None:
 def test_a_mistake_in_yaml_is_said_with_line_and_column() -> None:
     """As the parser saw it."""
     assert refused("w.yaml", "- command: [a\n- b: ]").startswith("w.yaml:2:")
+    twice = "- command: a\n  env: {A: 1, B: 2, A: 3}\n"
+    assert refused("w.yaml", twice) == "w.yaml:2:21: is not YAML: A is given twice; give it once"
+    merged = "- &all {command: a, cpu: 1}\n- {<<: *all, cpu: 2}\n"
+    assert [job.body["resources"] for job in read_jobs("w.yaml", merged, {})] == [{"cpu": 1.0}, {"cpu": 2.0}]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Any) -> None:
