@@ -79,18 +79,20 @@ def each(
             why = f" with the reason {code}" if code else ""
             complain(f"no {' or '.join(states)} job{why} is like that; nothing was done")
     done, failed = [], 0
-    for key in keys:
-        try:
-            done.append(order(key))
-        except Refused as refused:
-            if filtered and refused.status == _CONFLICT:
-                continue
-            failed += 1
-            why = refused.message.removeprefix(f"{refused.field}: ")
-            complain(why if key in why else f"{key}: {why}")
-    if not render.write_value(done, output):
-        for job in done:
-            print(render.plain(said(job)))
+    try:
+        for key in keys:
+            try:
+                done.append(order(key))
+            except Refused as refused:
+                if filtered and refused.status == _CONFLICT:
+                    continue
+                failed += 1
+                why = refused.message.removeprefix(f"{refused.field}: ")
+                complain(why if key in why else f"{key}: {why}")
+    finally:  # Also where the service goes in the middle: what was done before is done.
+        if not render.write_value(done, output):
+            for job in done:
+                print(render.plain(said(job)), flush=True)
     return REFUSED if failed else None
 
 

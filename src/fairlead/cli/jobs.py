@@ -222,20 +222,22 @@ def cancel(
         if not keys:
             app.complain("no live job is like that; nothing was cancelled")
     cancelled, failed = [], 0
-    for key in keys:
-        if interactive and not _agreed(client.job(key)):
-            continue
-        try:
-            cancelled.append(client.cancel(key, states=state, now=now))
-        except Refused as refused:
-            if filtered and refused.status == _CONFLICT:
-                continue  # It ended, or began, after it was selected: the filter does not mean it any more.
-            failed += 1
-            said = refused.message.removeprefix(f"{refused.field}: ")
-            app.complain(said if key in said else f"{key}: {said}")
-    if not render.write_value(cancelled, output):
-        for job in cancelled:
-            print(render.plain(after_order(job)))
+    try:
+        for key in keys:
+            if interactive and not _agreed(client.job(key)):
+                continue
+            try:
+                cancelled.append(client.cancel(key, states=state, now=now))
+            except Refused as refused:
+                if filtered and refused.status == _CONFLICT:
+                    continue  # It ended, or began, after it was selected: the filter does not mean it any more.
+                failed += 1
+                said = refused.message.removeprefix(f"{refused.field}: ")
+                app.complain(said if key in said else f"{key}: {said}")
+    finally:  # Also where the service goes in the middle: what was done before is done.
+        if not render.write_value(cancelled, output):
+            for job in cancelled:
+                print(render.plain(after_order(job)), flush=True)
     return app.REFUSED if failed else None
 
 

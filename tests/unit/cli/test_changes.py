@@ -35,6 +35,19 @@ def test_several_are_held_and_one_that_fails_does_not_stop_the_others(
     assert waiting.sent("POST", "/jobs/1/hold") == [{"why": "full"}]
 
 
+@pytest.mark.parametrize(("name", "said"), [("hold", "1 on hold\n"), ("rerun", "1\n"), ("cancel", "1 cancelled\n")])
+def test_what_was_done_before_the_service_went_is_said(
+    waiting: Any, run: Callable[..., Any], refuse: Callable[..., Any], name: str, said: str
+) -> None:
+    """Or it would be done once more: what is submitted again has a key that nobody knows."""
+    waiting.on("POST", f"/jobs/1/{name}", {"key": "1", "state": "cancelled"})
+    waiting.on("POST", f"/jobs/2/{name}", refuse(503, "the service is stopping", "unavailable"))
+    result = run(name, "1", "2", "3")
+    assert (result.exit_code, result.stdout) == (5, said)
+    assert "the service is stopping" in result.stderr
+    assert waiting.sent("POST", f"/jobs/3/{name}") == []
+
+
 def test_filters_choose_what_waits(waiting: Any, run: Callable[..., Any], refuse: Callable[..., Any]) -> None:
     """What started meanwhile is not meant any more."""
     waiting.on("POST", "/jobs/2/hold", refuse(409, "job 2 is running"))
