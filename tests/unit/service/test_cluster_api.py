@@ -131,6 +131,11 @@ def test_the_description_is_openapi_3_1_and_names_every_route(served: Any) -> No
     submit = described["paths"]["/api/v1/jobs"]["post"]
     assert {"201", "401", "409", "413", "422", "503"} <= set(submit["responses"])
     assert submit["responses"]["422"]["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
+    for path, operations in described["paths"].items():
+        for operation in operations.values() if path.startswith("/api/v1/") else ():
+            assert {"408", "413", "429", "431"} <= set(operation["responses"]), "by how it is sent, and how often"
+    assert "415" in described["paths"]["/api/v1/whatif"]["post"]["responses"]
+    assert "415" not in described["paths"]["/api/v1/jobs"]["get"]["responses"]
     assert {"/ws/v1/partitions", "/metrics", "/healthz", "/api/v1/events"} <= set(described["paths"])
     assert "HTTPValidationError" not in described["components"]["schemas"]
     assert served.call("GET", "/docs").status == served.call("GET", "/redoc").status == 404

@@ -63,8 +63,8 @@ KINDS: Mapping[str, Kind] = {
 """By code, which is also the end of `type`."""
 TYPE = "urn:fairlead:problem:"
 PROBLEM = "application/problem+json"
-ALWAYS = frozenset({400, 401, 403, 422, 500, 503})
-"""What every route can answer."""
+ALWAYS = frozenset({400, 401, 403, 408, 413, 422, 429, 431, 500, 503})
+"""What every route can answer: by what is asked, or by how it is sent and how many connections there are."""
 AGAIN = frozenset({"unavailable", "too-many"})
 """Who is answered so is told when to try again."""
 DETAILS_SHOWN = 50

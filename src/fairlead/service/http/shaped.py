@@ -50,6 +50,7 @@ class ShapedRoute(APIRoute):
                 required = body.default is body.empty
                 taken = content(_shape_in(body.annotation)) | {"required": required}
                 options["openapi_extra"] = {"requestBody": taken} | (options.get("openapi_extra") or {})
+                options["responses"] |= {415: documented(415)[415]}
             endpoint = _answering(endpoint, signature, body, status)
         super().__init__(path, endpoint, **options)
 
