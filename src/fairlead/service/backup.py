@@ -7,6 +7,7 @@ reported as made has been read back and holds; of a directory that was reported 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -82,7 +83,7 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
             runs = _under_way(state)
             last_seq = _copy_journal(state / JOURNAL, copy)
             runs |= _under_way(state)
-            sources = [_Source(JOURNAL, copy, copy.stat()), *_beside(state, with_output)]
+            sources = [_Source(JOURNAL, copy, copy.stat()), *_beside(state, Path(aside), with_output)]
             files = {each.name: _digest(each.path) for each in sources}
             manifest = Manifest(
                 made_by=version(),
@@ -156,14 +157,20 @@ def _under_way(state: Path) -> set[str]:
     return {path.name for path in directories if claim_of(path) is not None and not is_forgotten(path)}
 
 
-def _beside(state: Path, with_output: bool) -> Iterator[_Source]:
+def _beside(state: Path, aside: Path, with_output: bool) -> Iterator[_Source]:
+    """What belongs to it beside the journal. A log only grows, so that as much of it as was looked at is read; of all
+    else, which is written anew meanwhile, a copy is taken first.
+    """
     found = [state / name for name in BESIDE]
     if with_output:
         for name in (STDOUT, STDERR):
             found += sorted((state / _RUNS).glob(f"*/{name}*"))
-    for path in found:
-        if path.is_file() and not path.is_symlink():
-            yield _Source(str(path.relative_to(state)), path, path.stat())
+    for number, path in enumerate(found):
+        with contextlib.suppress(FileNotFoundError):  # The end of a run has taken it into the log, or it was removed.
+            if path.is_file() and not path.is_symlink():
+                of, grows = path.stat(), path.name in (STDOUT, STDERR)
+                copied = path if grows else Path(shutil.copyfile(path, aside / f"{number}"))
+                yield _Source(str(path.relative_to(state)), copied, of)
 
 
 def _digest(path: Path) -> Entry:

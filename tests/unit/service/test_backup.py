@@ -117,6 +117,29 @@ def test_output_comes_too_where_that_is_wanted(state: Path, tmp_path: Path) -> N
     assert (tmp_path / "again" / "runs" / "2-1" / "stdout.log").read_text() == "of 2-1"
 
 
+def test_what_is_written_anew_meanwhile_is_in_it_as_it_was(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest output of a run that writes much, or the score of forecasts: each backup failed while it did."""
+    newest, score, write_all = state / "runs" / "1-1" / "stdout.log.1", state / "forecasts.json", module._write
+    newest.write_text("much")
+    score.write_text("[]")
+
+    def write(*args: Any) -> None:
+        newest.write_text("")
+        score.write_text("[1]")
+        (state / "runs" / "1-1" / "stdout.log").write_text("of 1-1 and more")
+        write_all(*args)
+
+    monkeypatch.setattr(module, "_write", write)
+    back_up(state, tmp_path / "b", with_output=True)
+    restore(tmp_path / "b", tmp_path / "again")
+    again = tmp_path / "again"
+    assert (again / "forecasts.json").read_text() == "[]"
+    assert (again / "runs" / "1-1" / "stdout.log.1").read_text() == "much"
+    assert (again / "runs" / "1-1" / "stdout.log").read_text() == "of 1-1"
+
+
 def test_a_journal_in_use_is_copied_as_of_one_moment(state: Path, tmp_path: Path) -> None:
     with Journal(state / "journal.db") as journal:
         write(journal, 4)
