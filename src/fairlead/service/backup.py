@@ -34,6 +34,8 @@ from fairlead.version import version
 JOURNAL = "journal.db"
 BESIDE = ("tokens.json", "resources.json", "forecasts.json")
 MANIFEST = "manifest.json"
+RETRIES = 4
+"""So often it begins anew where what it copies was removed meanwhile."""
 _RUNS = "runs"
 _PIECE = 2**20
 
@@ -83,17 +85,7 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
             runs = _under_way(state)
             last_seq = _copy_journal(state / JOURNAL, copy)
             runs |= _under_way(state)
-            sources = [_Source(JOURNAL, copy, copy.stat()), *_beside(state, Path(aside), with_output)]
-            files = {each.name: _digest(each.path) for each in sources}
-            manifest = Manifest(
-                made_by=version(),
-                made_at_ms=time.time_ns() // 1_000_000,
-                journal_format=FORMAT,
-                last_seq=last_seq,
-                files=files,
-                runs=sorted(runs),
-            )
-            _write(fresh, Path(aside), manifest, sources)
+            manifest = _written(state, copy, fresh, last_seq, runs, with_output=with_output)
             _read_back(fresh)
             # A name that came into being meanwhile is not taken. Not by a link: many a shared or foreign disk has none.
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -102,6 +94,36 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
         raise taken from error
     except OSError as error:
         raise BackupError(f"the backup could not be written: {error.strerror or error} ({error.filename})") from error
+    return manifest
+
+
+def _written(state: Path, journal: Path, fresh: Path, last_seq: int, runs: set[str], *, with_output: bool) -> Manifest:
+    """What a backup of this copy of the journal, and of all beside it, holds; it is in the file `fresh`."""
+    for _ in range(RETRIES):
+        try:
+            return _written_once(state, journal, fresh, last_seq, runs, with_output=with_output)
+        except FileNotFoundError as gone:
+            # A job has left the list meanwhile, and its output went with it.
+            if not Path(str(gone.filename)).is_relative_to(state / _RUNS):
+                raise
+            fresh.unlink(missing_ok=True)
+    return _written_once(state, journal, fresh, last_seq, runs, with_output=with_output)
+
+
+def _written_once(
+    state: Path, journal: Path, fresh: Path, last_seq: int, runs: set[str], *, with_output: bool
+) -> Manifest:
+    aside = fresh.parent
+    sources = [_Source(JOURNAL, journal, journal.stat()), *_beside(state, aside, with_output)]
+    manifest = Manifest(
+        made_by=version(),
+        made_at_ms=time.time_ns() // 1_000_000,
+        journal_format=FORMAT,
+        last_seq=last_seq,
+        files={each.name: _digest(each.path) for each in sources},
+        runs=sorted(runs),
+    )
+    _write(fresh, aside, manifest, sources)
     return manifest
 
 

@@ -140,6 +140,21 @@ def test_what_is_written_anew_meanwhile_is_in_it_as_it_was(
     assert (again / "runs" / "1-1" / "stdout.log").read_text() == "of 1-1"
 
 
+def test_output_that_leaves_meanwhile_is_left_out(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where jobs come and go, one or another reaches its time while the backup is made."""
+    write_all = module._write
+
+    def write(*args: Any) -> None:
+        (state / "runs" / "2-1" / "stdout.log").unlink(missing_ok=True)
+        write_all(*args)
+
+    monkeypatch.setattr(module, "_write", write)
+    made = back_up(state, tmp_path / "b", with_output=True)
+    assert "runs/1-1/stdout.log" in made.files
+    assert "runs/2-1/stdout.log" not in made.files
+    restore(tmp_path / "b", tmp_path / "again")
+
+
 def test_a_journal_in_use_is_copied_as_of_one_moment(state: Path, tmp_path: Path) -> None:
     with Journal(state / "journal.db") as journal:
         write(journal, 4)
