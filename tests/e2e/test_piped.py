@@ -74,6 +74,38 @@ def test_what_is_tried_again_reads_nothing(desk: Desk) -> None:
     assert b"does not read what is piped in" in said
 
 
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - {name: root, submitacl: "*", properties: {job.retry.default: "2"}, queues: [{name: default}]}
+"""
+
+
+def test_what_is_begun_once_reads_it(desk: Desk) -> None:
+    """And what reads it is begun once, whatever its queue lets come back: it could not be read a second time."""
+    process = desk.run("run", "--retry", "0", "--", "cat")
+    assert process.communicate(b"all of it", timeout=60) == (b"all of it", b"")
+    (desk.directory / "q.yaml").write_text(QUEUES)
+    assert desk.run("config", "apply", "--yes", str(desk.directory / "q.yaml")).communicate(timeout=60)
+    assert desk.run("run", "--name", "reads", "--", "cat").communicate(b"x", timeout=60) == (b"x", b"")
+    assert desk.run("submit", "--name", "does-not", "--", "true").communicate(timeout=60)
+    retries = {}
+    for row in ask(desk.directory / "s", "/api/v1/jobs?name=reads&name=does-not")["jobs"]:
+        retries[row["name"]] = ask(desk.directory / "s", f"/api/v1/jobs/{row['key']}")["retry"]
+    assert (retries["reads"], retries["does-not"]["limit"]) == (None, 2)
+
+
+def test_a_file_that_is_not_read_is_said(desk: Desk) -> None:
+    """As what is piped in."""
+    file = desk.directory / "file"
+    file.write_text("lost")
+    words = [*FAIRLEAD, "run", "--retry", "1", "--", "wc", "-c"]
+    with file.open() as opened:
+        done = subprocess.run(words, env=desk.environment, stdin=opened, capture_output=True, timeout=60, check=True)
+    assert (done.stdout.strip(), b"does not read what is piped in" in done.stderr) == (b"0", True)
+
+
 def test_input_goes_on_while_the_service_is_away(desk: Desk) -> None:
     """It does not go through it."""
     process = desk.run("run", "--", "sh", "-c", "read first; echo $first; read second; echo $second")

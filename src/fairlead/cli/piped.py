@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from fairlead.client.address import Address
 
 _PIECE = 65_536
-_OF_SEVERAL = ("array", "retry", "idle", "terminal", "stdin")
+_OF_SEVERAL = ("array", "idle", "terminal", "stdin")
 """Fields of a job whose standard input cannot be one pipe: it has another, or would be read a second time."""
 
 
 def source_of(address: Address, body: dict[str, Any]) -> int | None:
     """The descriptor with the input for this job; None: it has none, as where the service is on another machine."""
-    if not address.socket or any(body.get(name) for name in _OF_SEVERAL):
+    if not address.socket or any(body.get(name) for name in _OF_SEVERAL) or body.get("retry", {}).get("limit"):
         return None
     try:
         number = sys.stdin.fileno()
@@ -39,7 +39,10 @@ def source_of(address: Address, body: dict[str, Any]) -> int | None:
 def is_left_unread() -> bool:
     """Whether something was piped in. What a job that has no such input leaves there is for nobody."""
     try:
-        return stat.S_ISFIFO(os.fstat(0).st_mode) and any(fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
+        of = os.fstat(0)
+        if stat.S_ISREG(of.st_mode):
+            return os.lseek(0, 0, os.SEEK_CUR) < of.st_size
+        return stat.S_ISFIFO(of.st_mode) and any(fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
     except OSError:
         return False
 

@@ -58,7 +58,8 @@ def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **
         )
     with piped.passed_on(source) if source is not None else nullcontext() as path:
         if path is not None:
-            job.body["stdin"] = path
+            # Its queue may let it come back by itself: then it would read what the first attempt has left.
+            job.body.update(stdin=path, retry={"limit": 0})
         [row] = send(client, [job])
         say_what_cannot_start([row])
         if sys.stderr.isatty():
