@@ -44,6 +44,7 @@ from fairlead.sim.lines import Account
 from fairlead.virtual_time import VirtualTime
 
 PROGRESS_EVERY = 512
+NO_QUEUE = "no queue named"
 Id = tuple[str, str]
 """Application and key of an ask."""
 
@@ -173,8 +174,9 @@ class Engine(VirtualTime):
             sized = placeholders(job) if job.gang else app
             for decision in self.handle(AddApplication(sized)):
                 if isinstance(decision, ApplicationRejected):
-                    refusal = f"queue {app.queue}: {decision.reason.sentence()}"
-        queue, user = columns.queues.of(self._queue_of.get(app.id, app.queue)), columns.users.of(app.user)
+                    refusal = f"{f'queue {app.queue}' if app.queue else NO_QUEUE}: {decision.reason.sentence()}"
+        queue = columns.queues.of(self._queue_of.get(app.id, app.queue) or NO_QUEUE)
+        user = columns.users.of(app.user)
         attempts = []
         for task in job.tasks:
             ask = task.ask

@@ -156,6 +156,13 @@ def test_a_refused_job_is_counted_with_its_reason() -> None:
     ]
 
 
+def test_what_names_no_queue_is_refused_as_such() -> None:
+    """Its row of figures has a name, too."""
+    engine = simulated(job("lost", queue=""))
+    assert next(iter(engine.refused)).startswith("no queue named: failed to place application ...")
+    assert engine.columns.queues.values == ["no queue named"]
+
+
 def test_time_never_goes_back() -> None:
     """A workload out of order is an error that names the job."""
     with pytest.raises(OutOfOrder, match="job early comes at 3000 ms, after one at 5000 ms"):
