@@ -238,8 +238,11 @@ class Recorder:
 
     def _released(self, at_ms: int, event: Release) -> None:
         keys = [event.key] if event.key else [key for app, key in self._now if app == event.application]
+        # What was stopped has an exit code, too, and did not fail: it would be tried again for that.
+        stopped = event.cause is not Cause.FINISHED
+        code = 0 if stopped else event.exit_code or 0
         for key in keys:
-            self._ended(at_ms, event.application, key, event.cause is not Cause.FINISHED, event.exit_code or 0)
+            self._ended(at_ms, event.application, key, stopped, code)
 
     def _ended(self, at_ms: int, application: str, key: str, stopped: bool, exit_code: int = 0) -> None:
         run = self._now.get((application, key))

@@ -33,6 +33,7 @@ from fairlead.core.model.events import (
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
 from fairlead.scheduler import Scheduler
+from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, spec_of
@@ -107,6 +108,18 @@ def test_further_attempts_are_not_tasks_of_their_own() -> None:
     past = Past().come(0, "one", retry=RetrySpec(limit=1))
     past.end(10, "one", exit_code=1).end(40, "one#2")
     assert past.jobs() == [(0, "one", 30)]
+
+
+@pytest.mark.parametrize("cause", [Cause.STOPPED_BY_RM, Cause.PREEMPTED_BY_SCHEDULER])
+def test_what_was_stopped_did_not_fail(cause: Cause) -> None:
+    """It has the exit code of a signal; played again it would be tried as often as its user allowed for failures."""
+    past = Past().come(0, "one", retry=RetrySpec(limit=3) if cause is Cause.STOPPED_BY_RM else None)
+    past.end(10, "one", cause, exit_code=143)
+    workload = recorded(past.moments, "past")
+    engine = Engine(load_text(workload.queues), workload.nodes, workload.jobs)
+    engine.run()
+    assert list(engine.columns.run_how) == [End.FINISHED]
+    assert list(engine.columns.done_ms) == [10_000]
 
 
 def test_a_stretch_of_time_can_be_chosen() -> None:
