@@ -291,7 +291,7 @@ class Tuning:
             len(self._refused),
             len(pairs),
             held_out=found,
-            broken=tuple(self._broken(old, new)),
+            broken=tuple(dict.fromkeys(self._broken(old, new))),
             is_sure=gets_better and found is not None and found["of"] >= FEWEST and is_sure(found),
             before=means[1],
             after=means[0],

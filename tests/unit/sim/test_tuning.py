@@ -266,6 +266,12 @@ def test_what_was_left_behind_on_less_work_is_tried_where_more_work_says_otherwi
     assert list(found.best.choice.values()) == ["34"]
 
 
+def test_a_condition_that_is_broken_later_is_said_once(trial: Trial, tmp_path: Path) -> None:
+    """That of all queues and one of its own are of the same figure."""
+    found = search(World(batch_limit=60, easy=8), trial, tmp_path, bounds=(read_bound("mean wait of root.batch+10%"),))
+    assert found.broken == ("mean wait of root.batch 35 min → 68 min",)
+
+
 def test_what_the_checks_refuse_is_counted_once(trial: Trial, tmp_path: Path) -> None:
     """It is a neighbour of the best, and of the one before."""
     found = search(World(), trial, tmp_path, values="20,no,30")
