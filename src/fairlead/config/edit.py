@@ -95,7 +95,8 @@ def _added(text: str, mapping: Any, key: str, written: str) -> str:
     if mapping.flow_style:
         at = mapping.end_mark.index - 1
         return f"{text[:at]}{', ' if mapping.value else ''}{pair}{text[at:]}"
-    indent = " " * mapping.start_mark.column
+    # Of a block with an anchor the mark stands at that.
+    indent = " " * mapping.value[0][0].start_mark.column
     if len(mapping.value) > 1:
         at = mapping.value[1][0].start_mark.index
         return f"{text[:at]}{pair}\n{indent}{text[at:]}"

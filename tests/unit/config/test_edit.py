@@ -65,6 +65,15 @@ def test_a_key_is_taken_out() -> None:
         edit.without_key(TEXT, [*late, "wait.max"])
 
 
+def test_a_key_is_added_to_what_has_an_anchor() -> None:
+    """It stands below the others, not below the anchor."""
+    named = TEXT.replace("resources:\n              max", "resources: &limits\n              max")
+    text = edit.with_value(named, [*edit.steps(f"{QUEUES}[0]"), "resources", "guaranteed", "vcore"], "2")
+    batch = load_text(text).partitions[0].root.queues[0]
+    assert batch.guaranteed is not None
+    assert (dict(batch.guaranteed), "\n              guaranteed: {vcore: 2}\n" in text) == ({"vcore": 2000}, True)
+
+
 def test_a_place_that_is_not_there_is_an_error() -> None:
     """An entry of a list is not made up."""
     with pytest.raises(KeyError):
