@@ -227,13 +227,20 @@ def _job(row: Row, clock: _Clock) -> Job:
         key=first,
         resources=_amount(row),
         priority=row.whole("priority", PRIORITY_MIN, PRIORITY_MAX, 0),
-        time_limit_ms=row.time_ms("time_limit") if row.get("time_limit") else None,
+        time_limit_ms=_limit(row),
         retry=RetrySpec(limit=retries) if retries else None,
         idle=idle,
     )
     asks = [ask] if count == 1 else [replace(ask, key=f"{first}-{i}") for i in range(count)]
     application = ApplicationSpec(id=id_, queue=queue_path(row.get("queue")), user=row.get("user") or "nobody")
     return Job(at_ms, application, tuple(Task(ask, run_ms) for ask in asks), gang and count > 1)
+
+
+def _limit(row: Row) -> int | None:
+    limit_ms = row.time_ms("time_limit") if row.get("time_limit") else None
+    if limit_ms == 0:
+        raise row.error("time_limit", "must be more than 0, or empty where there is none")
+    return limit_ms
 
 
 def _amount(row: Row) -> Resources:

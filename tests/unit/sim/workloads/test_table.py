@@ -101,6 +101,7 @@ def test_a_bad_row_is_refused_or_counted(tmp_path: Path, row: str, says: str) ->
         ("priority", "high", "must be a whole number"),
         ("gang", "perhaps", "must be yes or no"),
         ("time_limit", "soon", "must be seconds"),
+        ("time_limit", "0", "must be more than 0, or empty where there is none"),
         ("retries", "-1", "must be 0 to 1000"),
     ],
 )
