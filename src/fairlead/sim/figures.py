@@ -279,7 +279,7 @@ def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dic
         used, wanted = _dominant(columns, rows, grid, chosen)
         queues[path] = {"share": round(float(used.mean()), 6), "wanted": round(float(wanted.mean()), 6)}
         if path.lower() in given:
-            queues[path] |= _against(rows, grid, chosen, given[path.lower()])
+            queues[path] |= _against(rows, chosen, given[path.lower()])
             queues[path]["guaranteed"] = round(_part(columns, given[path.lower()]), 6)
     return {"queues": {path: queues[path] for path in sorted(queues)}, "jain": _jain_of_users(columns, rows, grid)}
 
@@ -295,20 +295,33 @@ def _dominant(columns: Columns, rows: Rows, grid: Grid, chosen: Mask) -> tuple[F
     return used, wanted
 
 
-def _against(rows: Rows, grid: Grid, chosen: Mask, guaranteed: dict[str, int]) -> dict[str, float]:
-    missing = np.zeros(len(grid.edges) - 1)
-    there = np.zeros(len(missing), dtype=np.bool_)
+def _against(rows: Rows, chosen: Mask, guaranteed: dict[str, int]) -> dict[str, float]:
+    """Between each two moments at which anything changes: a stretch of hours has both, and would say neither."""
+    runs = chosen[rows.task]
+    spans = (*(at[chosen] for at in wanted_spans(rows)), rows.begin[runs], rows.until[runs])
+    moments, step = np.unique(np.concatenate(spans), return_inverse=True)
+    came, gone, begun, ended = np.split(step, np.cumsum([len(at) for at in spans])[:-1])
+    lasted = np.diff(moments).astype(np.float64)
+    missing, there = np.zeros(len(lasted)), np.zeros(len(lasted), dtype=np.bool_)
+
+    def course(up: Ints, down: Ints, amounts: Floats) -> Ints:
+        changes = np.zeros(len(moments), dtype=np.int64)
+        np.add.at(changes, up, amounts.astype(np.int64))
+        np.subtract.at(changes, down, amounts.astype(np.int64))
+        return np.cumsum(changes)[:-1]
+
     for name, amount in sorted(guaranteed.items()):
         if amount <= 0 or name not in rows.amounts:
             continue
-        wanted = wanted_course(rows, grid, name, chosen)
-        due = np.minimum(wanted, amount)
-        there |= wanted > 1e-9
-        missing = np.maximum(missing, (due - used_course(rows, grid, name, chosen)) / amount)
-    if not there.any():
+        wanted = course(came, gone, rows.amounts[name][rows.shape[chosen]])
+        used = course(begun, ended, rows.amounts[name][rows.shape[rows.task[runs]]])
+        there |= wanted > 0
+        missing = np.maximum(missing, (np.minimum(wanted, amount) - used) / amount)
+    time = float(lasted[there].sum())
+    if not time:
         return {"met": 1.0, "short": 0.0}
-    short = np.maximum(missing[there], 0.0)
-    return {"met": round(float((short <= 0.01).mean()), 6), "short": round(float(short.mean()), 6)}
+    met = float(lasted[there & (missing <= 0.01)].sum()) / time
+    return {"met": round(met, 6), "short": round(float((missing * lasted)[there].sum()) / time, 6)}
 
 
 def _part(columns: Columns, guaranteed: dict[str, int]) -> float:

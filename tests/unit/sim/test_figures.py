@@ -161,6 +161,15 @@ def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
     assert "met" not in Story().task("z", 0, done(0, 1), queue="root.b").figures()["fairness"]["queues"]["root.b"]
 
 
+def test_a_guarantee_is_watched_from_moment_to_moment() -> None:
+    """Of a hundred days: each day a task waits for five minutes and runs for half an hour."""
+    day, story = 86_400, Story(100 * 86_400)
+    for number in range(100):
+        story.task("x", number * day, done(number * day + 300, number * day + 2100), TWO)
+    queue = story.figures()["fairness"]["queues"]["root.a"]
+    assert (queue["met"], queue["short"]) == (round(30 / 35, 6), round(5 / 35, 6))
+
+
 def test_a_guarantee_of_what_no_node_offers_is_no_part_of_the_cluster() -> None:
     """Two GPUs of none were 200 % of it."""
     queues = QUEUES.replace("{vcore: 2}", "{vcore: 2, gpu: 2}")
