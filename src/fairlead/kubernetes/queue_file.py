@@ -41,6 +41,8 @@ FILE_S = 5.0
 """How often a queue file is looked at."""
 SERVED_S = 30.0
 """How often it is looked whether the server knows queues as objects by now."""
+AGAIN_S = 60.0
+"""What was refused because of what runs is offered again after this time."""
 TOGETHER_S = 0.2
 """Changes of objects within this time are put in force as one."""
 
@@ -66,7 +68,11 @@ class QueueFile:
         self.flaws: Mapping[str, str] = {}
         """Objects that are left out, and why."""
         self._checksum = ""
+        self._taken = DEFAULT_QUEUES, dict[str, QueueObject]()
+        """The file and the objects that the scheduler took last."""
         self._due: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
+        """When objects that the scheduler refused are offered once more."""
 
     async def first(self) -> ClusterSpec:
         """What to begin with; a server that fails, or has too much to do, is asked again.
@@ -83,7 +89,7 @@ class QueueFile:
             else:
                 break
         spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
-        self._newest, self._checksum = self._text, spec.checksum
+        self._newest, self._checksum, self._taken = self._text, spec.checksum, (self._text, dict(self.objects))
         return spec
 
     async def _read(self) -> None:
@@ -190,9 +196,9 @@ class QueueFile:
 
         What is wrong with a file is said until there is a right one.
         """
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+        for timer in filter(None, (self._due, self._again)):
+            timer.cancel()
+        self._due = self._again = None
         flaw = self._unread
         try:
             spec, flaws = with_queues(self._newest, self.source, self.objects.values())
@@ -202,29 +208,67 @@ class QueueFile:
             spec, flaws = with_queues(self._text, self.source, self.objects.values())
         if flaw:
             log.error("%s is not taken, the queues stay as they are: %s", self.source, flaw)
-        self.flaws = flaws
-        for name, why in flaws.items():
-            log.warning("queue %s is left out: %s", name, why)
         if spec.checksum == self._checksum:
             self.error = flaw
+            self._leave_out(flaws)
             return
         self._checksum = spec.checksum
-        control_loop.order(self._put_in_force(spec, flaw))
+        control_loop.order(self._put_in_force(spec, flaws, flaw, control_loop))
 
-    def _put_in_force(self, spec: ClusterSpec, flaw: str) -> Callable[[Driver, int], None]:
-        """`flaw`: what is wrong with a newer file."""
+    def _leave_out(self, flaws: Mapping[str, str]) -> None:
+        for name in [name for name, why in flaws.items() if self.flaws.get(name) != why]:
+            log.warning("queue %s is left out: %s", name, flaws[name])
+        self.flaws = flaws
+
+    def _put_in_force(
+        self, spec: ClusterSpec, flaws: Mapping[str, str], flaw: str, control_loop: ControlLoop
+    ) -> Callable[[Driver, int], None]:
+        """`flaws`: what is wrong with objects that are not in it; `flaw`: with a newer file."""
+        text, objects = self._text, dict(self.objects)
 
         def act(driver: Driver, now_ms: int) -> None:
-            decisions = driver.configure(spec, now_ms, source=self.source)
-            refused = [d for d in decisions if isinstance(d, ConfigurationRejected)]
-            self.error = refused[0].reason.sentence() if refused else flaw
-            if refused:
+            def refused(wanted: ClusterSpec) -> str:
+                decisions = driver.configure(wanted, now_ms, source=self.source)
+                return next((d.reason.sentence() for d in decisions if isinstance(d, ConfigurationRejected)), "")
+
+            if refused(spec):
                 self._checksum = ""  # it is not what counts
+                self.error = self._take_what_can_be(refused, text, objects) or flaw
+                self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._settle, control_loop)
+            else:
+                self.error, self._taken = flaw, (text, objects)
+                self._leave_out(flaws)
+            if self.error:
                 log.error("%s is not taken, the queues stay as they are: %s", self.source, self.error)
             else:
                 log.info("%s is in force", self.source)
 
         return act
+
+    def _take_what_can_be(
+        self, refused: Callable[[ClusterSpec], str], text: str, objects: dict[str, QueueObject]
+    ) -> str:
+        """What runs keeps something from being taken: each object that is new is offered by itself, so that it keeps no
+        other out, nor the file. Gives back why the file is refused; then that before counts.
+        """
+        before, known = self._taken
+        kept = {name: each for name, each in objects.items() if name in known and known[name].spec == each.spec}
+        why = refused(with_queues(text, self.source, kept.values())[0])
+        if why:
+            text = before
+            refused(with_queues(text, self.source, kept.values())[0])
+        left_out: dict[str, str] = {}
+        for name, each in sorted(objects.items(), key=lambda named: (named[1].path.count("."), named[1].path)):
+            spec, flaws = with_queues(text, self.source, [*kept.values(), each])
+            if name not in kept and name not in flaws:
+                if said := refused(spec):
+                    left_out[name] = said
+                else:
+                    kept[name] = each
+        others = [each for name, each in objects.items() if name not in left_out]
+        self._taken = text, kept
+        self._leave_out({**with_queues(text, self.source, others)[1], **left_out})
+        return why
 
 
 def _text_of(found: ConfigMap) -> str:

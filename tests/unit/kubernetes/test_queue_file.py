@@ -13,6 +13,8 @@ from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import check_text, load_text
+from fairlead.core.model.events import AddApplication, RemoveApplication
+from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes import queue_file
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.driver import Driver
@@ -200,6 +202,26 @@ def test_an_object_that_comes_just_before_a_wrong_file_is_taken() -> None:
         await asyncio.sleep(2)
         assert books.queues == ["lab", "team"]
         assert file.error
+
+    served(during, objects=True)
+
+
+def test_a_file_that_what_runs_keeps_out_keeps_no_object_out() -> None:
+    """It is offered again, and counts when it can be."""
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        books.driver.handle(AddApplication(ApplicationSpec(id="app", queue="root.lab")), 0)
+        server.put("configmaps", config_map(FILE.replace("{name: lab}", "{name: lab, queues: [{name: a}]}")))
+        await asyncio.sleep(2)
+        said = file.error
+        assert "root.lab would become a parent" in said
+        server.put("queues", an_object("team"))
+        await asyncio.sleep(2)
+        assert (books.queues, file.error) == (["lab", "team"], said)
+        books.driver.handle(RemoveApplication("app"), 0)
+        await asyncio.sleep(2 * queue_file.AGAIN_S)
+        lab = books.driver.scheduler.cluster.partitions["default"].root.children["lab"]
+        assert (list(lab.children), books.queues, file.error) == (["a"], ["lab", "team"], "")
 
     served(during, objects=True)
 

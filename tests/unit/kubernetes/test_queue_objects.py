@@ -233,6 +233,36 @@ def test_objects_are_in_force_at_the_start_and_when_they_change_and_say_what_the
     run_virtually(_serve(server, during))
 
 
+def test_an_object_that_what_runs_keeps_out_keeps_no_other_out() -> None:
+    """Who may make queues could keep every change of the queue file from being taken. It counts when it can be."""
+    server = FakeServer()
+    server.extensions.append(QUEUES.group_version)
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
+    server.put("queues", queue("team"))
+    server.put("pods", _pod("runs", "root.team"))
+
+    async def during(file: QueueFile, control_loop: ControlLoop) -> None:
+        server.put("queues", queue("kid", "root.team"))
+        server.put("queues", queue("grandkid", "root.team.kid"))
+        server.put("queues", queue("other"))
+        await asyncio.sleep(5)
+        server.put("queues", queue("last"))
+        server.put("queues", {**server.one("queues", "team", "") | queue("team", max={"cpu": "2"})})  # type: ignore[operator]
+        await asyncio.sleep(5)
+        said = {name: status_of(each, file, control_loop)["conditions"][0] for name, each in file.objects.items()}
+        accepted = {name for name, condition in said.items() if condition["status"] == "True"}
+        assert accepted == {"team", "other", "last"}
+        assert "queue root.team would become a parent, and 1 applications are in it" in said["kid"]["message"]
+        assert said["grandkid"]["message"] == "there is no queue root.team.kid to be its parent"
+        assert file.error == ""
+        server.remove("pods", "runs", "default")
+        await asyncio.sleep(120)
+        assert file.flaws == {}
+        assert status_of(file.objects["grandkid"], file, control_loop)["conditions"][0]["status"] == "True"
+
+    run_virtually(_serve(server, during))
+
+
 def test_an_object_that_is_made_anew_has_a_status_too() -> None:
     """Also when nothing of it differs from the one before."""
     server = FakeServer()
