@@ -75,7 +75,8 @@ class QueueFile:
         """When objects that the scheduler refused are offered once more."""
 
     async def first(self) -> ClusterSpec:
-        """What to begin with; a server that fails, or has too much to do, is asked again.
+        """What to begin with; a server that fails, or has too much to do, is asked again. Objects that were left out
+        are offered once it is known what runs, which may be what keeps them out.
 
         Raises `ConfigurationError` for a file that cannot be used, and what else `Client` raises.
         """
@@ -88,8 +89,11 @@ class QueueFile:
                 await asyncio.sleep(max(FIRST_S, after or 0.0))
             else:
                 break
-        spec, self.flaws = with_queues(self._text, self.source, self.objects.values())
-        self._newest, self._checksum, self._taken = self._text, spec.checksum, (self._text, dict(self.objects))
+        begin = {name: each for name, each in self.objects.items() if not each.was_left_out}
+        spec, flaws = with_queues(self._text, self.source, begin.values())
+        out = [name for name in self.objects if name not in begin]
+        self.flaws = {**flaws, **dict.fromkeys(out, "it was left out before, and is tried again")}
+        self._newest, self._checksum, self._taken = self._text, spec.checksum, (self._text, begin)
         return spec
 
     async def _read(self) -> None:
@@ -113,6 +117,8 @@ class QueueFile:
 
     async def watch(self, control_loop: ControlLoop) -> None:
         """Offer every change to the control loop until cancelled, or until something fails that is not foreseen."""
+        if self.flaws:
+            self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._settle, control_loop)
         try:
             async with asyncio.TaskGroup() as watching:
                 watching.create_task(self._watch_text(control_loop))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.client import MERGE_PATCH, ApiError, Client, NotFound, Unreachable
+from fairlead.kubernetes.translate.queues import ACCEPTED, LEFT_OUT
 
 if TYPE_CHECKING:
     from fairlead.core.books import Queue
@@ -65,14 +66,14 @@ def status_of(queue: QueueObject, queue_file: QueueFile, control_loop: ControlLo
     path, flaw = queue.path, queue_file.flaws.get(queue.metadata.name, "")
     found = None if flaw else _find(control_loop, path)
     accepted = {
-        "type": "Accepted",
+        "type": ACCEPTED,
         "status": "True",
         "reason": "InForce",
         "message": f"work may be submitted to {path}",
     }
     if found is None:
         why = flaw or queue_file.error or "it is about to be put in force"
-        accepted |= {"status": "False", "reason": "LeftOut" if flaw else "Pending", "message": why}
+        accepted |= {"status": "False", "reason": LEFT_OUT if flaw else "Pending", "message": why}
     status: dict[str, Any] = {"path": path, "conditions": [accepted]}
     if found is None:
         return status | {"used": None, "running": None, "waiting": None, "priority": None}

@@ -263,6 +263,30 @@ def test_an_object_that_what_runs_keeps_out_keeps_no_other_out() -> None:
     run_virtually(_serve(server, during))
 
 
+def test_an_object_that_was_left_out_is_so_over_a_restart() -> None:
+    """A new process does not know yet what runs: the queue would be a parent, and its applications refused."""
+    server = FakeServer()
+    server.extensions.append(QUEUES.group_version)
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
+    server.put("queues", queue("team"))
+    left_out = {"conditions": [{"type": "Accepted", "status": "False", "reason": "LeftOut"}]}
+    server.put("queues", {**queue("kid", "root.team"), "status": left_out})
+    server.put("pods", _pod("runs", "root.team"))
+
+    async def during(file: QueueFile, control_loop: ControlLoop) -> None:
+        pod = server.one("pods", "runs")
+        assert pod is not None
+        assert pod["spec"]["nodeName"] == "n"
+        assert status_of(file.objects["kid"], file, control_loop)["conditions"][0]["reason"] == "LeftOut"
+        await asyncio.sleep(100)
+        assert "would become a parent" in status_of(file.objects["kid"], file, control_loop)["conditions"][0]["message"]
+        server.remove("pods", "runs", "default")
+        await asyncio.sleep(120)
+        assert file.flaws == {}
+
+    run_virtually(_serve(server, during))
+
+
 def test_an_object_that_is_made_anew_has_a_status_too() -> None:
     """Also when nothing of it differs from the one before."""
     server = FakeServer()

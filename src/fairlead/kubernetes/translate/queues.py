@@ -18,9 +18,11 @@ from fairlead.config.load import BUILT_IN, homeless
 from fairlead.config.yamltree import yaml_node
 from fairlead.core.model.quantities import format_quantity, resource_called
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
-from fairlead.kubernetes.objects import Amounts, Part, Text, Thing
+from fairlead.kubernetes.objects import Amounts, Condition, Part, Text, Thing
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
+ACCEPTED, LEFT_OUT = "Accepted", "LeftOut"
+"""A condition of a queue, and its reason where it does not count."""
 _MERGE, _NULL = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:null"
 
 
@@ -36,15 +38,27 @@ class QueueObjectSpec(Part, frozen=True):
     admin_acl: Text = msgspec.field(default=None, name="adminACL")
 
 
+class QueueObjectStatus(Part, frozen=True):
+    """What was said of a queue."""
+
+    conditions: list[Condition] | None = None
+
+
 class QueueObject(Thing, frozen=True):
     """A queue."""
 
     spec: QueueObjectSpec = QueueObjectSpec()
+    status: QueueObjectStatus = QueueObjectStatus()
 
     @property
     def path(self) -> str:
         """From the root."""
         return f"{self.spec.parent}.{self.metadata.name}".lower()
+
+    @property
+    def was_left_out(self) -> bool:
+        """Whether it was last said to be no queue that counts."""
+        return any(c.type == ACCEPTED and c.reason == LEFT_OUT for c in self.status.conditions or ())
 
 
 def queues_of(text: str, source: str) -> ClusterSpec:
