@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event
@@ -42,6 +43,8 @@ DISCOVER_S = 30.0
 """How often it is looked whether the server has one of the optional kinds by now."""
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""
+BEGIN_AT_ONCE = 100
+"""Steps of a beginning in one turn, so that the lease is renewed meanwhile."""
 PLACE_AT_ONCE = 100
 """Allocations in one turn, so that changes and answers are never far behind."""
 IN_FLIGHT = 2_000
@@ -125,6 +128,8 @@ class ControlLoop:
         self._changes: deque[Change] = deque()
         self._news = asyncio.Event()
         self._missing = dict.fromkeys(WATCHED)
+        self._beginning: Iterator[None] | None = None
+        """What is left to do before anything is scheduled, once everything is known."""
         self._forbidden: dict[Kind, str] = {}
         """Optional kinds that we may not list, and what the server said."""
         self._pauses: dict[str, int] = {}
@@ -252,7 +257,7 @@ class ControlLoop:
             await asyncio.sleep(0)
 
     async def _until_something_happens(self) -> None:
-        if self._orders or (self._changes and not self._missing):
+        if self._orders or self._beginning is not None or (self._changes and not self._missing):
             return
         wait = LONGEST_SLEEP_S
         if self.ready:
@@ -270,6 +275,8 @@ class ControlLoop:
     def _turn(self) -> None:
         now = self._turned_ms = self._now_ms()
         self.turns += 1
+        if self._beginning is not None and not self._go_on_beginning(self._beginning):
+            return
         is_told = bool(self._orders or self._changes)
         while self._orders:
             self._orders.popleft()(self.driver, now)
@@ -355,11 +362,18 @@ class ControlLoop:
             self.latencies.came(uid, now_ms)
         self.when_rebuilt(self)
         # The turn's own time: the clock has gone on meanwhile, and the turn schedules with that.
-        self.driver.begin(now_ms)
-        self.ready = True
+        self._beginning = self.driver.beginning(now_ms)
+        self._go_on_beginning(self._beginning)
+
+    def _go_on_beginning(self, steps: Iterator[None]) -> bool:
+        """Whether it is over by now."""
+        if sum(1 for _ in islice(steps, BEGIN_AT_ONCE)) == BEGIN_AT_ONCE:
+            return False
+        self._beginning, self.ready = None, True
         log.info(
             "everything is known after %d ms: %d pods, %d nodes",
             self.timings.rebuilt,
             len(self.driver.informer.pod_store.by_uid),
             len(self.driver.informer.around.nodes),
         )
+        return True

@@ -244,7 +244,14 @@ class Driver:
 
     def begin(self, now_ms: int) -> None:
         """All that was there at the start has been taken."""
-        self._feed(self.informer.begin(), now_ms)
+        for _ in self.beginning(now_ms):
+            pass
+
+    def beginning(self, now_ms: int) -> Iterator[None]:
+        """The same step by step, since with thousands of jobs it takes seconds. Nothing else is done in between."""
+        for event in self.informer.begin():
+            self.handle(event, now_ms)
+            yield
 
     def schedule(self, now_ms: int, limit: int | None = None) -> int:
         """Run scheduling; gives back how many decisions were made."""

@@ -17,6 +17,7 @@ from testbed.faults import Fault, Faults, SeededFaults
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
+from fairlead.kubernetes import control_loop
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
@@ -196,6 +197,47 @@ def test_a_calm_control_loop_binds_all_that_fits() -> None:
         assert restarter.control_loop.timings.rebuilt >= 0
         await restarter.kill()
         assert not server.violations
+
+    run_virtually(main())
+
+
+def test_with_many_jobs_that_wait_a_start_leaves_time_to_renew_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for 10,000 jobs was asked for in one go, which takes longer than a lease lasts, at each start anew."""
+    monkeypatch.setattr(control_loop, "BEGIN_AT_ONCE", 5)
+
+    def job(number: int) -> dict[str, Any]:
+        container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+        template = {"spec": {"schedulerName": "fairlead", "restartPolicy": "Never", "containers": [container]}}
+        meta = {"name": f"j{number}", "namespace": "default", "labels": {"fairlead.io/queue": "root.default"}}
+        return {
+            "metadata": meta,
+            "spec": {"suspend": True, "parallelism": 2, "completions": 2, "template": template},
+            "status": {},
+        }
+
+    async def main() -> None:
+        server = FakeServer()
+        server.put("nodes", node("n1", 4))
+        for number in range(20):
+            server.put("jobs", job(number))
+        restarter = Restarter(server, 1)
+        restarter.start()
+        loop = restarter.control_loop
+        assert loop is not None
+        turns: list[int] = []
+
+        def rebuilt(begun: ControlLoop) -> None:
+            turns.append(begun.turns)
+            server.remove("jobs", "j19", "default")
+
+        loop.when_rebuilt = rebuilt
+        loop.listeners.append(lambda _: turns.append(loop.turns))
+        await asyncio.sleep(5)
+        assert turns[1] - turns[0] >= 20 * 3 // 5 - 1
+        going = [each["metadata"]["name"] for each in server.all("jobs") if not each["spec"]["suspend"]]
+        assert len(going) == 2
+        assert not [each for each in loop.driver.informer.pod_store.by_uid.values() if "j19[" in each.name.name]
+        await restarter.kill()
 
     run_virtually(main())
 
