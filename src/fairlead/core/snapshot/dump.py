@@ -87,7 +87,7 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "held_asks": partition.held_asks.dump(),
         "reserving": partition.reserving.dump(),
         "label_keys": list(partition.nodes.terrain.label_keys),
-        "resting": [_name(batch.head) for shape in partition.nodes.oversize for batch in shape.resting],
+        "resting": [_name(batch.head) for batch in _in_line(partition) if batch in batch.key[0].resting],
         "attempts": _dump_attempts(partition),
         "resting_in_leaves": [_name(batch.head) for queue in partition.root.walk() for batch in queue.resting],
     }
@@ -97,9 +97,13 @@ def _dump_attempts(partition: Partition) -> list[list[Any]]:
     """When batches may have others stopped by guarantee, where their asks do not say it: long ones wait longer."""
     if partition.spec.preemption.rule != "guarantee":
         return []
-    # In the order of the line: that in which they were made is another one after a restart.
-    batches = [batch for app in partition.applications.values() for batch in app.line if _differs(batch)]
+    batches = [batch for batch in _in_line(partition) if _differs(batch)]
     return [[*_name(batch.head), batch.attempt_ms, batch.oldest_ms] for batch in batches]
+
+
+def _in_line(partition: Partition) -> list[Batch]:
+    """In the order of the line: that in which they were made, or began to rest, is another one after a restart."""
+    return [batch for app in partition.applications.values() for batch in app.line]
 
 
 def _differs(batch: Batch) -> bool:

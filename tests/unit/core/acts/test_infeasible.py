@@ -104,6 +104,26 @@ def test_a_restart_changes_nothing_about_it(by: str) -> None:
     assert there.evictions() == again.evictions() != []
 
 
+def test_a_restart_writes_it_down_in_the_same_order() -> None:
+    """A size of which the first that rested has gone was written before one that began to rest meanwhile."""
+    there, again = with_a_guarantee(), with_a_guarantee()
+    for c in (there, again):
+        c.submit("wide", 5)
+        c.run(500)
+        c.submit("equal", 4)
+        c.finished("big")
+        c.run(600)
+    again.s = Scheduler.load(there.s.dump())
+    for c in (there, again):
+        c.run(1_000)
+    assert again.s.dump() == there.s.dump()
+    assert len(there.s.dump()["partitions"][0]["resting"]) == 2
+    for c in (there, again):
+        widen(c, "undrain")
+        c.run(20_000)
+    assert again.s.dump() == there.s.dump()
+
+
 def test_a_smaller_ask_does_not_rest() -> None:
     """Another size is another shape: it fits, and so it is placed."""
     c = with_a_guarantee()
