@@ -71,10 +71,14 @@ def with_defaults(spec: JobSpec, said: QueueProperties) -> JobSpec:
 
 
 def _retry(spec: JobSpec, said: QueueProperties) -> RetrySpec | None:
-    """What fails by itself fails again: a queue lets come back only what was broken off. Idle work does so anyway."""
+    """What fails by itself fails again: a queue lets come back only what was broken off. Idle work does so anyway, and
+    at the terminal of a job that came back nobody would sit.
+    """
     if spec.retry is not None:
         return spec.retry if spec.retry.limit else None
-    times = _least(said.job_retry_default, said.job_retry_max) if said.job_retry_default and not spec.idle else None
+    if not said.job_retry_default or spec.idle or spec.terminal:
+        return None
+    times = _least(said.job_retry_default, said.job_retry_max)
     return RetrySpec(limit=times, never_on=ANY_STATUS) if times else None
 
 

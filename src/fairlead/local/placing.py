@@ -102,9 +102,10 @@ def plan(scheduler: Scheduler, specs: Sequence[JobSpec], rights: Rights) -> list
         elif place.denial is None:
             # Most jobs of a submission ask for the same: they are compared with the bounds once.
             asked = (alike, spec.resources, spec.time_limit_ms, spec.grace_ms, spec.priority, spec.priority_class)
-            first = bounds.get((asked, spec.retry, spec.idle))
+            again = (spec.retry, spec.idle, spec.terminal)
+            first = bounds.get((asked, again))
             if first is None:
-                first = bounds[asked, spec.retry, spec.idle] = _within_bounds(placed, place, rights)
+                first = bounds[asked, again] = _within_bounds(placed, place, rights)
             placed = Placing(spec, place.queue, place.rule, first.denial, place.path, first.spec)
         if placed.denial is None and (spec.priority_class or partition.admission.is_asked):
             placed = _admitted(trial, placed, place.path, enters=not _is_held(partition, spec))

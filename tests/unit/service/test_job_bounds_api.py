@@ -203,7 +203,10 @@ def test_a_queue_lets_come_back_what_was_broken_off(served: Any) -> None:
     assert retry_of(retry={"limit": 0}) is None
     assert retry_of(retry={"limit": 1}) == {"limit": 1, "backoff_ms": 0, "never_on": []}
     assert retry_of(idle=True) is None
+    assert retry_of(terminal=True) is None, "nobody would sit there"
+    assert retry_of(terminal=True, retry={"limit": 1}) == {"limit": 1, "backoff_ms": 0, "never_on": []}
     assert retry_of(queue="root.open") is None
-    mixed = [{"command": ["true"], "cwd": "/", "queue": "root.back", "idle": idle} for idle in (True, False)]
-    both = served.call("POST", "/api/v1/jobs", {"jobs": mixed}, "bob").json["jobs"]
-    assert [served.show(job["key"])["retry"] is None for job in both] == [True, False]
+    back = {"command": ["true"], "cwd": "/", "queue": "root.back"}
+    mixed = [{**back, name: True} for name in ("idle", "terminal", "hold")]
+    all_three = served.call("POST", "/api/v1/jobs", {"jobs": mixed}, "bob").json["jobs"]
+    assert [served.show(job["key"])["retry"] is None for job in all_three] == [True, True, False]
