@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.config import ConfigurationError, default_text, usable
+from fairlead.core.model.quantities import format_bytes
 from fairlead.core.model.resources import Resources
 from fairlead.journal.format import JournalError
 from fairlead.local import orphans
 from fairlead.local.callers import Whose, whose
-from fairlead.local.devices import read_hierarchies
+from fairlead.local.devices import detect_capacity, read_hierarchies
 from fairlead.local.disk import Disk
 from fairlead.local.machine import Machine
 from fairlead.local.means import stand_before_jobs
@@ -162,7 +163,8 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     declared = kept.declared(options.resources)
     gpus = range(declared["gpu"]) if "gpu" in declared else None
     # What all jobs may use together is what is given out, unless that is declared otherwise.
-    given = declared if options.memory_budget is None else {"memory": options.memory_budget, **declared}
+    budget = _budget(options.memory_budget)
+    given = declared if budget is None else {"memory": budget, **declared}
     disk = Disk(state_dir, options.keep_free)
     local: LocalPlace = LocalPlace(
         lambda tell: Machine(state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=given, disk=disk),
@@ -219,9 +221,18 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     # Only now: a start that is refused changes nothing for the next one.
     for different in kept.note(declared, local.machine.capacity(), hostname(), local.machine.gpus):
         log.warning("%s", different)
-    place.memory_guard = MemoryGuard(threshold, options.memory_budget, short=local.jobs.memory_short is not None)
+    place.memory_guard = MemoryGuard(threshold, budget, short=local.jobs.memory_short is not None)
     place.capabilities = [*place.capabilities, place.memory_guard.capability()]
     return place, sockets
+
+
+def _budget(wanted: int | None) -> int | None:
+    """The memory for all jobs together: what the machine has not cannot be promised."""
+    has = detect_capacity(read_hierarchies())["memory"]
+    if wanted is None or wanted <= has:
+        return wanted
+    log.warning("the memory budget is more than the %s that this machine has; that counts", format_bytes(has))
+    return has
 
 
 def _gate(options: ServeOptions, tokens: Tokens, sessions: Sessions) -> Gate:

@@ -33,6 +33,8 @@ def looked_at(options: ServeOptions) -> tuple[Threshold, Tcp]:
         threshold = parse_threshold(options.memory_pressure)
     except ValueError as problem:
         raise StartError(f"memory pressure: {problem}") from None
+    if options.memory_budget == 0:
+        raise StartError("--memory-budget: with 0 no job could use any memory; leave it out where all of it is theirs")
     unknown = [name for name in options.admins if accounts.by_name(name) is None]
     if unknown:
         raise StartError(f"--admin: this machine has no user {unknown[0]!r}; name one that it has")

@@ -7,14 +7,17 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from fairlead.cli.main import app
+from fairlead.local.devices import detect_capacity, read_hierarchies
 from fairlead.service.http.sockets import ListenError
 from fairlead.service.serve import ServeOptions, bring_up, serve
+from fairlead.service.start_checks import StartError
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
 FILES = {
@@ -163,3 +166,17 @@ def test_a_memory_budget_is_what_the_node_gives_out(tmp_path: Path, resources: d
         for each in sockets:
             stack.callback(each.close)
         assert place.local.machine.capacity()["memory"] == has
+
+
+def test_a_memory_budget_is_no_more_than_there_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither promised nor waited for until it is short; and one of nothing is refused."""
+    has = detect_capacity(read_hierarchies())["memory"]
+    options = ServeOptions(state_dir=tmp_path / "st", socket=tmp_path / "s", port=None, memory_budget=2 * has)
+    with ExitStack() as stack, caplog.at_level("WARNING", logger="fairlead"):
+        place, sockets = bring_up(options, stack)
+        for each in sockets:
+            stack.callback(each.close)
+        assert place.local.machine.capacity()["memory"] == has == place.memory_guard.budget
+    assert "that this machine has; that counts" in caplog.text
+    with ExitStack() as stack, pytest.raises(StartError, match="no job could use any memory"):
+        bring_up(replace(options, memory_budget=0), stack)
