@@ -14,7 +14,7 @@ import click
 from fairlead.cli.app import Failure, Status, command, wrong_usage
 from fairlead.cli.logs import log_as, log_format_option, log_level_option
 from fairlead.cli.tls import tls_options
-from fairlead.cli.values import parse_amount, parse_amounts, parse_duration, parse_pairs
+from fairlead.cli.values import parse_amount, parse_amounts, parse_duration, parse_pairs, parse_size
 from fairlead.local.pressure import parse_threshold
 from fairlead.places import DEFAULT_PORT, default_socket, default_state_dir, port_of_pages
 
@@ -201,19 +201,28 @@ def up(
             resources=None if resource == ("none",) else parse_amounts(resource, "--"),
             memory_pressure=memory_pressure,
             memory_budget=None if memory_budget is None else parse_amount("memory", memory_budget, "--memory-budget"),
-            keep_free=None if keep_free is None else parse_amount("memory", keep_free, "--keep-free"),
-            output_bytes=0 if output_max == "off" else parse_amount("memory", output_max, "--output-max"),
+            keep_free=None if keep_free is None else parse_size(keep_free, "--keep-free"),
+            output_bytes=_output_bytes(output_max),
             user_bounds=_user_bounds(per_user),
             notify=_kinds(notify),
             retention=Retention(
                 jobs_ms=parse_duration(keep_jobs, "--keep-jobs"),
                 jobs=keep_jobs_max,
                 journal_ms=parse_duration(keep_journal, "--keep-journal"),
-                journal_bytes=parse_amount("memory", keep_journal_max, "--keep-journal-max"),
+                journal_bytes=parse_size(keep_journal_max, "--keep-journal-max"),
             ),
             **given,
         )
     )
+
+
+def _output_bytes(text: str) -> int:
+    """The bound on what is kept of an output; 0: there is none. Raises `Failure` (usage)."""
+    if text == "off":
+        return 0
+    if not (size := parse_size(text, "--output-max")):
+        raise wrong_usage("--output-max: of 0 nothing could be kept; write a size such as 64Ki, or off to keep all")
+    return size
 
 
 def _user_bounds(given: tuple[str, ...]) -> UserBounds:

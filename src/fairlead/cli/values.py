@@ -36,11 +36,15 @@ def parse_amount(name: str, text: str, where: str) -> int:
     value = _amount(name, text, where)
     if name == "memory" and 0 < value < _LEAST_MEMORY:
         # Who knows Slurm means Mi; nobody means 4 of them, nor 4096 of the larger ones.
-        unit = "Gi" if value < 64 else "Mi"
-        raise wrong_usage(
-            f"{where}: {text!r} means {value} bytes, too little to run anything; did you mean {text.strip()}{unit}?"
-        )
+        meant = f"did you mean {text.strip()}{'Gi' if value < 64 else 'Mi'}?" if text.strip().isdecimal() else ""
+        said = f"{where}: {text!r} means {value} bytes, too little to run anything"
+        raise wrong_usage(f"{said}; {meant or 'write 1Mi or more'}")
     return value
+
+
+def parse_size(text: str, where: str) -> int:
+    """The bytes that `text` means, however few. Raises `Failure` (usage)."""
+    return _amount("memory", text, where)
 
 
 def _amount(name: str, text: str, where: str) -> int:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.cli.app import USAGE, Failure
-from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources
+from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources, parse_size
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,11 @@ def test_a_few_bytes_of_memory_are_taken_for_a_missing_unit() -> None:
     """Nobody means four bytes."""
     with pytest.raises(Failure, match="did you mean 4Gi"):
         parse_amount("memory", "4", "--memory")
+    for text in ("16Ki", "500k"):
+        with pytest.raises(Failure) as caught:
+            parse_amount("memory", text, "--memory")
+        assert caught.value.message.endswith("too little to run anything; write 1Mi or more")
+        assert parse_size(text, "--keep-free") in (16 << 10, 500_000)
 
 
 def test_an_amount_beyond_64_bits_is_refused() -> None:

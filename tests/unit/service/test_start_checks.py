@@ -75,6 +75,7 @@ REFUSED = {
     "a memory budget": (["--memory-budget", "much"], "--memory-budget"),
     "room to keep": (["--keep-free", "much"], "--keep-free"),
     "output": (["--output-max", "much"], "--output-max"),
+    "no output": (["--output-max", "0"], "of 0 nothing could be kept; write a size such as 64Ki, or off to keep all"),
     "time to keep jobs": (["--keep-jobs", "much"], "--keep-jobs"),
     "size of the journal": (["--keep-journal-max", "much"], "--keep-journal-max"),
     "a bound": (["--per-user", "job=3"], "there is no bound 'job'"),
