@@ -319,6 +319,8 @@ def from_options(stated: dict[str, Any]) -> Described:
         said = failure.message.removeprefix(f"{_TYPED}: ")
         if said.startswith("command: is empty"):  # It was no option.
             raise wrong_usage(f"{_TYPED}: the command is empty; write it behind --") from None
+        if said.startswith("command: "):
+            raise wrong_usage(f"{_TYPED}: the {said.replace(':', '', 1)}") from None
         raise wrong_usage(jobfields.as_options(said)) from None
 
 

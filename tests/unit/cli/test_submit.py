@@ -147,6 +147,7 @@ def test_each_request_has_its_own_idempotency_key(taking: Any, run: Callable[...
         (("--", "echo hi | wc"), "to run a shell line write: -- sh -c 'echo hi | wc'"),
         (("--priority", "3000000000", "--", "true"), "--priority"),
         (("--nope", "--", "true"), "no such option '--nope'"),
+        (("--", "caf\udce9"), "submit: the command has half of a surrogate pair; only UTF-8 text can be sent"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_status_2(
