@@ -142,7 +142,7 @@ def large() -> dict[str, Asked]:
     queues = "".join(f"          - {{name: q{i}}}\n" for i in range(2000))
     config = json.dumps({"text": QUEUES.rstrip("\n") + "\n" + queues}).encode()
     broken = json.dumps({"jobs": [JOB] * 10_000 + [{"command": 3}]}).encode()
-    all_events, array = "/api/v1/events?since=1", JOB | {"array": "1-10000"}
+    all_events, array = "/api/v1/events?from=1", JOB | {"array": "1-10000"}
     return {
         "GET 1,000 jobs": ("GET", "/api/v1/jobs?limit=1000", None),
         "GET all events since the first": ("GET", all_events, None),
