@@ -238,29 +238,24 @@ def guarantees(spec: ClusterSpec) -> dict[str, dict[str, int]]:
     return found
 
 
-def fair_shares(wanted: list[float], weights: list[float], whole: float) -> list[float]:
-    """`whole` divided fairly: nobody gets more than it wants, what is over goes to the others by weight."""
-    share = [0.0] * len(wanted)
-    open_ = [i for i, w in enumerate(wanted) if w > 0 and weights[i] > 0]
-    left = whole
-    while open_ and left > 1e-12:
-        unit = left / sum(weights[i] for i in open_)
-        full = [i for i in open_ if wanted[i] - share[i] <= unit * weights[i] + 1e-12]
-        if not full:
-            for i in open_:
-                share[i] += unit * weights[i]
-            break
-        for i in full:
-            left -= wanted[i] - share[i]
-            share[i] = wanted[i]
-        open_ = [i for i in open_ if i not in full]
-    return share
+def fair_shares(wanted: Floats) -> Floats:
+    """The whole (1) divided fairly, stretch by stretch (the columns): nobody gets more than it wants, and what is over
+    goes to the others in equal parts.
+    """
+    ordered = np.sort(wanted, axis=0)
+    # What each gets if all who want less have all that they want: the first who wants more is the first to be short.
+    equal = (1 - (np.cumsum(ordered, axis=0) - ordered)) / np.arange(len(wanted), 0, -1)[:, np.newaxis]
+    is_short = ordered > equal
+    first = is_short.argmax(axis=0)[np.newaxis]
+    most = np.where(is_short.any(axis=0), np.take_along_axis(equal, first, axis=0)[0], math.inf)
+    return np.asarray(np.minimum(wanted, most), dtype=np.float64)
 
 
-def jain(values: list[float]) -> float:
-    """Jain's index: 1 when all are equal, 1/n when one has everything."""
-    squares = sum(v * v for v in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+def jain(values: Floats) -> Floats:
+    """Jain's index of each column: 1 when all are equal, 1/n when one has everything; what is nan does not count."""
+    squares, count = np.nansum(values**2, axis=0), (~np.isnan(values)).sum(axis=0)
+    index = np.nansum(values, axis=0) ** 2 / np.where(squares > 0, count * squares, 1)
+    return np.where(squares > 0, index, 1.0)
 
 
 def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dict[str, Any]:
@@ -281,7 +276,7 @@ def fairness(columns: Columns, rows: Rows, grid: Grid, spec: ClusterSpec) -> dic
         if path.lower() in given:
             queues[path] |= _against(rows, chosen, given[path.lower()])
             queues[path]["guaranteed"] = round(_part(columns, given[path.lower()]), 6)
-    return {"queues": {path: queues[path] for path in sorted(queues)}, "jain": _jain_of_users(columns, rows, grid)}
+    return {"queues": {path: queues[path] for path in sorted(queues)}, "jain": _jain_of_users(columns, rows)}
 
 
 def _dominant(columns: Columns, rows: Rows, grid: Grid, chosen: Mask) -> tuple[Floats, Floats]:
@@ -330,18 +325,24 @@ def _part(columns: Columns, guaranteed: dict[str, int]) -> float:
     return max((amount / whole for amount, whole in offered if whole), default=0.0)
 
 
-def _jain_of_users(columns: Columns, rows: Rows, grid: Grid) -> float | None:
+FINE = 20_000
+"""Stretches in which is looked who has what: in few of them those who take turns by the hour are alike."""
+
+
+def _jain_of_users(columns: Columns, rows: Rows) -> float | None:
     count = np.bincount(rows.user, minlength=len(columns.users)) if len(rows.user) else np.zeros(0)
     busiest = sorted(range(len(count)), key=lambda i: (-int(count[i]), i))[:GROUPS_MAX]
+    grid = Grid(columns.begin_ms, columns.end_ms, FINE)
     courses = [_dominant(columns, rows, grid, np.asarray(rows.user == user, dtype=np.bool_)) for user in busiest]
-    indices = []
-    for at in range(len(grid.edges) - 1):
-        wanted = [float(w[at]) for _, w in courses]
-        if sum(w > 1e-9 for w in wanted) < 2:
-            continue
-        shares = fair_shares(wanted, [1.0] * len(wanted), 1.0)
-        indices.append(jain([float(u[at]) / s for (u, _), s in zip(courses, shares, strict=True) if s > 1e-9]))
-    return round(sum(indices) / len(indices), 6) if indices else None
+    if not courses:
+        return None
+    used, wanted = (np.array(each) for each in zip(*courses, strict=True))
+    several = (wanted > 1e-9).sum(axis=0) > 1
+    if not several.any():
+        return None
+    shares = fair_shares(wanted[:, several])
+    found = jain(used[:, several] / np.where(shares > 1e-9, shares, math.nan))
+    return round(float(found.mean()), 6)
 
 
 # -- courses for plots --------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -188,17 +190,33 @@ def test_jains_index_over_users() -> None:
     assert Story().task("x", 0, done(0, 10)).figures()["fairness"]["jain"] is None
 
 
-def test_fair_shares_give_nobody_more_than_he_wants() -> None:
-    """What one leaves over is divided among the others, by weight."""
-    assert fair_shares([0.1, 1.0, 1.0], [1, 1, 1], 1.0) == pytest.approx([0.1, 0.45, 0.45])
-    assert fair_shares([1.0, 1.0], [3, 1], 1.0) == pytest.approx([0.75, 0.25])
-    assert fair_shares([0.2, 0.0], [1, 1], 1.0) == pytest.approx([0.2, 0.0])
+def test_jains_index_is_of_those_who_want_something_at_the_time() -> None:
+    """Of a hundred days: bob waits each day for an hour until ann has had all of it."""
+    whole, story = (("vcore", 4000),), Story(100 * 86_400)
+    for begin in range(0, 100 * 86_400, 86_400):
+        story.task("x", begin, done(begin, begin + 3600), whole)
+        story.task("y", begin, done(begin + 3600, begin + 7200), whole, user="bob")
+    assert story.figures()["fairness"]["jain"] == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shares"),
+    [
+        ((0.1, 1.0, 1.0), (0.1, 0.45, 0.45)),
+        ((0.2, 0.0), (0.2, 0.0)),
+        ((0.3, 0.3), (0.3, 0.3)),
+        ((2.0, 0.1), (0.9, 0.1)),
+    ],
+)
+def test_fair_shares_give_nobody_more_than_it_wants(wanted: tuple[float, ...], shares: tuple[float, ...]) -> None:
+    """What one leaves over is divided among the others, in each column by itself."""
+    both = np.array([wanted, wanted[::-1]]).T
+    assert fair_shares(both) == pytest.approx(np.array([shares, shares[::-1]]).T)
 
 
 def test_jain() -> None:
-    """Between 1/n and 1."""
-    assert jain([2, 2, 2]) == 1
-    assert jain([1, 0, 0, 0]) == 0.25
+    """Between 1/n and 1; of those who have nothing all are equal."""
+    assert list(jain(np.array([[2.0, 1, 3, 0], [2, 0, math.nan, 0], [2, 0, 3, 0], [2, 0, 3, 0]]))) == [1, 0.25, 1, 1]
 
 
 def test_the_curve_of_waits_ends_below_one_when_something_never_started() -> None:
