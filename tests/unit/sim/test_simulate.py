@@ -426,7 +426,7 @@ def test_a_table_is_mended_before_nodes_are_asked_for(place: Path) -> None:
     (place / "tasks.csv").write_text("when,what\n1,2\n")
     assert ran(trial(place, nodes=""))[2] == (
         f"cannot simulate: {place / 'tasks.csv'}:1: the first line must name the columns time, run and resources.NAME; "
-        "not there: time, run\n"
+        "not there: time, run (`fairlead sim import` makes a table of what another system wrote)\n"
     )
 
 

@@ -90,7 +90,8 @@ def read_log(path: str) -> Log:
                 _add(log, number, text)
     if not log.rows:
         first = f"; the first bad line: {log.bad[0]}" if log.bad else ""
-        raise TraceError(path, 1, "", "", f"holds no job of the Standard Workload Format that ran{first}")
+        other = "" if path.endswith((".swf", ".swf.gz")) else "; `fairlead sim import` makes a table of other forms"
+        raise TraceError(path, 1, "", "", f"holds no job of the Standard Workload Format that ran{first}{other}")
     return log
 
 

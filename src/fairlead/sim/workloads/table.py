@@ -145,7 +145,10 @@ def _check_header(path: str, header: list[str], other: PassedOver) -> None:
     missing = [name for name in ("time", "run") if name not in header]
     if missing or not any(name.startswith(RESOURCES) for name in header):
         wanted = ", ".join(missing) or "resources.NAME, such as resources.vcore"
-        hint = f"the first line must name the columns time, run and resources.NAME; not there: {wanted}"
+        hint = (
+            f"the first line must name the columns time, run and resources.NAME; not there: {wanted} (`fairlead sim "
+            "import` makes a table of what another system wrote)"
+        )
         raise TraceError(path, 1, "", "", hint)
 
 

@@ -112,6 +112,10 @@ def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
     """And its first bad line is named."""
     with pytest.raises(TraceError, match=r"holds no job .* the first bad line: .*log\.swf:6: has 2 fields"):
         read_log(log(tmp_path, "a b"))
+    other = tmp_path / "sacct.txt"
+    other.write_text("JobID|Submit\n")
+    with pytest.raises(TraceError, match=r"has 1 fields, .*; `fairlead sim import` makes a table of other forms$"):
+        read_log(str(other))
 
 
 def test_a_log_without_a_machine_needs_nodes(tmp_path: Path) -> None:
