@@ -11,7 +11,7 @@ values that are few and ordered; general optimisers (Optuna) bring a database la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import prod
@@ -217,10 +217,13 @@ class Tuning:
             raise Interrupted
         for each, outcome in zip(every, outcomes, strict=True):
             each.figures, each.periods = outcome["figures"], periods
-            each.breach = sum(bound.breach(each.figures, self.base.figures) for bound in self._bounds())
+            each.breach = sum(
+                bound.breach(each.figures, self.base.figures) for bound in self._bounds(self.base.figures)
+            )
 
-    def _bounds(self) -> Iterator[Bound]:
-        yield from of_every_queue(self.base.figures, self.plan.no_worse)
+    def _bounds(self, figures: Figures) -> Iterator[Bound]:
+        """The conditions; `figures` have every queue that had work."""
+        yield from of_every_queue(figures, self.plan.no_worse)
         yield from self.plan.bounds
 
     def _that_go_on(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -246,7 +249,7 @@ class Tuning:
 
     def _against(self, candidate: Candidate) -> Iterator[str]:
         """The conditions that it breaks where it was tried, each with what is allowed."""
-        for bound in self._bounds():
+        for bound in self._bounds(self.base.figures):
             if bound.breach(candidate.figures, self.base.figures) > 0:
                 goal = bound.goal
                 after, before = (goal.text(goal.of(each.figures)) for each in (candidate, self.base))
@@ -291,15 +294,16 @@ class Tuning:
             len(self._refused),
             len(pairs),
             held_out=found,
-            broken=tuple(dict.fromkeys(self._broken(old, new))),
+            broken=tuple(dict.fromkeys(self._broken(self._bounds(outcomes[0]["figures"]), old, new))),
             is_sure=gets_better and found is not None and found["of"] >= FEWEST and is_sure(found),
             before=means[1],
             after=means[0],
         )
 
-    def _broken(self, old: Sequence[Figures], new: Sequence[Figures]) -> Iterator[str]:
+    @staticmethod
+    def _broken(bounds: Iterable[Bound], old: Sequence[Figures], new: Sequence[Figures]) -> Iterator[str]:
         """Conditions that do not hold in the mean over these periods."""
-        for bound in self._bounds():
+        for bound in bounds:
             pairs = [(bound.goal.of(b), bound.goal.of(a)) for a, b in zip(old, new, strict=False)]
             both = [(b, a) for b, a in pairs if a is not None and b is not None]
             if not both:

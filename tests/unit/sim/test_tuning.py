@@ -272,6 +272,22 @@ def test_a_condition_that_is_broken_later_is_said_once(trial: Trial, tmp_path: P
     assert found.broken == ("mean wait of root.batch 35 min → 68 min",)
 
 
+class Newcomer(World):
+    """In the end there is work of a queue that had none before; with less than 40 it waits."""
+
+    def outcome(self, trial: Trial) -> dict[str, Any]:
+        found = super().outcome(trial)
+        if trial.period_ms is not None:
+            wait = 900 if "vcore: 20" in Path(trial.queues).read_text() else 0
+            for each in (found["figures"], *found["periods"]):
+                each["waits_by"]["queue"]["root.late"] = {"started": {"mean": wait, "p95": wait}}
+        return found
+
+
+def test_a_queue_that_has_work_at_the_end_alone_has_its_condition(trial: Trial, tmp_path: Path) -> None:
+    assert search(Newcomer(), trial, tmp_path).broken == ("mean wait of root.late 0 s → 15 min",)
+
+
 def test_what_the_checks_refuse_is_counted_once(trial: Trial, tmp_path: Path) -> None:
     """It is a neighbour of the best, and of the one before."""
     found = search(World(), trial, tmp_path, values="20,no,30")
