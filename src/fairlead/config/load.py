@@ -61,8 +61,8 @@ def load_text(text: str, source: str = "<text>", *, keep_broken_rules: bool = Fa
 
 
 def load_file(path: str | Path, *, keep_broken_rules: bool = False) -> ClusterSpec:
-    """`load_text` of a file in UTF-8. A file that cannot be read is a `ConfigurationError` too."""
-    return load_text(file_text(path), str(path), keep_broken_rules=keep_broken_rules)
+    """`load_text` of a file in UTF-8. A file that cannot be read, or is empty, is a `ConfigurationError` too."""
+    return load_text(file_text(path) or "\n", str(path), keep_broken_rules=keep_broken_rules)
 
 
 def default_text() -> str:

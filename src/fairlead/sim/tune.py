@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from fairlead.config import file_text
+from fairlead.config import file_text, load_file
 from fairlead.config.edit import difference
 from fairlead.sim.rows import sentence
 from fairlead.sim.simulate import INTERRUPTED
@@ -41,6 +41,7 @@ def tune(
     out, err = out or sys.stdout, err or sys.stderr
     try:
         base = file_text(trial.queues)
+        load_file(trial.queues)  # What is wrong with it is said with its name.
         with TemporaryDirectory(prefix="fairlead-") as folder:
             shown = _Shown(err, processes)
             found = Tuning(trial, plan, base, Path(folder), shown.simulate).run()

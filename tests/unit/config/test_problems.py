@@ -223,3 +223,10 @@ def test_twice_as_many_problems_take_no_more_than_twice_the_work(entries: Callab
         return calls
 
     assert work(400) < 2.2 * work(200)
+
+
+def test_an_empty_file_is_not_the_built_in_one(tmp_path: Path) -> None:
+    """A text may be left out; whoever names a file means what stands in it."""
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(ConfigurationError, match=r"empty\.yaml:1:1: the text says nothing"):
+        load_file(tmp_path / "empty.yaml")

@@ -475,6 +475,14 @@ def test_what_is_refused_is_no_shorter_wait(trial: Trial, tmp_path: Path) -> Non
     assert "but tasks that start 28 → 14 (allowed: 0% worse)." in second
 
 
+def test_what_is_wrong_with_the_file_is_said_with_its_name(trial: Trial, tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("a: [b")
+    plan = Plan((), read_goal("mean wait"), no_worse=0.25, period_ms=HOUR_MS)
+    err = StringIO()
+    assert tune(trial, plan, StringIO(), err, processes=1) == 2
+    assert err.getvalue().startswith(f"cannot tune: {tmp_path / 'base.yaml'}:2:1: not readable as YAML")
+
+
 def test_a_goal_is_a_value() -> None:
     assert read_goal("evictions") == Goal("evictions", ("stops", "evicted"), "less", "count")
 
