@@ -68,7 +68,11 @@ def _cancelled(keys: list[str], at: Place) -> Supposition:
     """Of work that could be tried again, too, nothing is left."""
     names = [at.ask(key) for key in keys]
     events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
-    return Supposition(events, (), f"{', '.join(key or application for _, application, key in names)} is cancelled")
+    return Supposition(events, (), _are([key or application for _, application, key in names], "cancelled"))
+
+
+def _are(names: list[str], what: str) -> str:
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {what}"
 
 
 def _prioritised(new: NewPriority, at: Place) -> Supposition:
@@ -89,7 +93,7 @@ def _configured(text: str, at: Place) -> Supposition:
 
 
 def _drained(nodes: list[str], at: Place) -> Supposition:
-    return Supposition(tuple(DrainNode(node, at.node(node)) for node in nodes), (), f"{', '.join(nodes)} is drained")
+    return Supposition(tuple(DrainNode(node, at.node(node)) for node in nodes), (), _are(nodes, "drained"))
 
 
 def _nodes_added(more: MoreNodes, at: Place) -> Supposition:

@@ -79,7 +79,7 @@ def test_each_kind_is_its_events(here: Place) -> None:
         kind, what = kind_of(read(name, said))
         found[name] = kind.supposed(what, here)
     one = ("default", "x", "1")
-    assert found["cancel"] == Supposition((Release("x", "1"), Release("x", "2")), (), "1, 2 is cancelled")
+    assert found["cancel"] == Supposition((Release("x", "1"), Release("x", "2")), (), "1, 2 are cancelled")
     assert found["priority"] == Supposition((SetPriority("x", "1", -5, "ada"),), (one,), "1 gets priority -5")
     assert found["move"] == Supposition((MoveApplication("x", "root.a", "ada"),), (one,), "1 is moved to root.a")
     assert found["config"].events == (Configure(load_text(QUEUES)),)
