@@ -44,7 +44,8 @@ def tune(
         load_file(trial.queues)  # What is wrong with it is said with its name.
         with TemporaryDirectory(prefix="fairlead-") as folder:
             shown = _Shown(err, processes)
-            found = Tuning(trial, plan, base, Path(folder), shown.simulate).run()
+            tuning = Tuning(trial, plan, base, Path(folder), shown.simulate)
+            found = tuning.run()
     except Interrupted:
         print("interrupted: nothing is recommended", file=err)
         return INTERRUPTED
@@ -58,9 +59,10 @@ def tune(
         except OSError as e:  # What was found is not lost with the file.
             failed, write = sentence(e), ""
     if as_json:
-        print(msgspec.json.encode(_plain(found, plan)).decode(), file=out)
+        print(msgspec.json.encode(_plain(found, plan) | {"notes": tuning.notes}).decode(), file=out)
     else:
-        print("\n".join(in_words(found, plan, trial.queues, write)), file=out)
+        notes = (f"note: {note}" for note in tuning.notes)
+        print("\n".join((*in_words(found, plan, trial.queues, write), *notes)), file=out)
     if failed:
         print(f"cannot write it down: {failed}", file=err)
     return 2 if failed else 0

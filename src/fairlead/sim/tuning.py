@@ -106,6 +106,8 @@ class Tuning:
         source = trial.source if trial.until_ms is None else replace(trial.source, first_ms=trial.until_ms)
         self.trial = replace(trial, source=source, until_ms=None)
         self.plan, self.text, self.folder, self.simulate = plan, base, folder, simulate
+        self.notes: list[str] = []
+        """What a reader should know of the work that chose."""
         self._known: dict[tuple[str, ...], Candidate] = {}
         self._refused: dict[tuple[str, ...], str] = {}
         """What the checks have against those that are not tried."""
@@ -215,6 +217,7 @@ class Tuning:
         )
         if len(outcomes) < len(every) or any(outcome["interrupted"] for outcome in outcomes):
             raise Interrupted
+        self.notes = outcomes[0].get("notes", []) if every[0] is self.base else self.notes
         for each, outcome in zip(every, outcomes, strict=True):
             each.figures, each.periods = outcome["figures"], periods
             each.breach = sum(

@@ -440,6 +440,22 @@ def test_it_searches_real_simulations(trial: Trial, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+def test_what_is_doubtful_of_the_work_is_said(trial: Trial, tmp_path: Path) -> None:
+    """As sim run and compare say it: bad rows that were left out, columns that nothing reads."""
+    tried = two_cores(trial, tmp_path, hours=6)
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write("\n3,x,1,root.web,1")
+    tried = replace(tried, source=replace(tried.source, skip_bad=True))
+    plan = Plan((read_setting("root.batch max.vcore=1,2"),), read_goal("mean wait"), 0.25, period_ms=HOUR_MS)
+    out = StringIO()
+    assert tune(tried, plan, out, StringIO(), processes=1) == 0
+    assert out.getvalue().splitlines()[-1].startswith("note: bad rows left out: 1; the first: ")
+    out = StringIO()
+    assert tune(tried, plan, out, StringIO(), processes=1, as_json=True) == 0
+    assert len(json.loads(out.getvalue())["notes"]) == 1
+
+
+@pytest.mark.thorough
 def test_what_would_be_better_but_for_a_condition_is_said_with_it(trial: Trial, tmp_path: Path) -> None:
     """A limit of one core lets web in, and batch waits longer than it may."""
     tried = two_cores(trial, tmp_path, hours=6)
