@@ -203,6 +203,9 @@ def _read(mapped: Mapped, field: str, record: Record) -> float | None:
 
 
 def _best(field: str, kind: Kind, columns: Sequence[str], sample: Sequence[Record]) -> Source | None:
+    if kind is Kind.WHOLE:
+        # Thousandths of a GPU are no number of them.
+        columns = [column for column in columns if "milli" not in words_of(column)]
     tres = [column for name in _TRES for column in columns if _plain(column) == name] if field in _INSIDE else []
     if tres and any(Source(tuple(tres), key=_INSIDE[field]).text(each.cells) for each in sample):
         tried = Source(tuple(tres), key=_INSIDE[field])

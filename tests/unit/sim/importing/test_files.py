@@ -320,3 +320,12 @@ def test_a_unit_in_a_name_that_cannot_be_meant_is_guessed(tmp_path: Path) -> Non
     rows, _, mapped, _ = imported(str(tmp_path / "t.csv"))
     assert (mapped["time"].unit.name, mapped["time"].unit.known) == ("ms", False)
     assert (rows[0]["time"], rows[0]["resources.vcore"]) == (f"{DAY}00:00Z", "500m")
+
+
+@pytest.mark.parametrize(("columns", "gpus"), [("num_gpu,gpu_milli", "2"), ("gpu_milli,other", None)])
+def test_thousandths_of_a_gpu_are_no_number_of_them(tmp_path: Path, columns: str, gpus: str | None) -> None:
+    """As in the trace of a cluster: 460 of one were 460."""
+    lines = [f"submit,run_s,cpu_milli,{columns}", *(f"{EPOCH_MS + i * 1000},60,500,2,460" for i in range(9))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    rows, _, _, _ = imported(str(tmp_path / "t.csv"))
+    assert rows[0].get("resources.gpu") == gpus
