@@ -176,7 +176,8 @@ def up(
 ) -> Status:
     """Start the service on this machine.
 
-    It runs until Ctrl-C or SIGTERM. Work goes on when it stops or dies, and is taken up again at the next start.
+    It runs until Ctrl-C, SIGTERM, or the end of its terminal. Work goes on when it stops or dies, and is taken up again
+    at the next start.
     """
     log_as(log_format)
     try:

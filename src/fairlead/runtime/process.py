@@ -44,7 +44,10 @@ def log_to_stderr(level: str) -> None:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """The first SIGTERM or SIGINT stops in order, the second at once: what runs goes on in any case."""
+    """The first SIGTERM or SIGINT stops in order, the second at once: what runs goes on in any case.
+
+    So does SIGHUP where it is the end of a terminal. Elsewhere it asks to read files anew, which are watched anyway.
+    """
     loop, told = asyncio.get_running_loop(), False
 
     def act(number: int) -> None:
@@ -56,6 +59,12 @@ def on_signals(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, act, number)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # As with nohup.
+        return
+    if any(os.isatty(number) for number in (0, 1, 2)):
+        loop.add_signal_handler(signal.SIGHUP, act, signal.SIGHUP)
+    else:
+        loop.add_signal_handler(signal.SIGHUP, log.info, "SIGHUP: nothing to do, files that may change are watched")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
