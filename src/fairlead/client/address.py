@@ -7,6 +7,7 @@ configuration, then the first usual place that exists. Never connects.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -64,6 +65,7 @@ class Address(msgspec.Struct, frozen=True):
             or parts.query
             or parts.fragment
             or parts.username
+            or not re.fullmatch(r"[!-~]*", parts.path)  # It would be cut at a blank, and is no path with other signs.
         ):
             raise Misconfigured(f"{url!r} is not an address; {example}")
         if port is None:

@@ -54,7 +54,7 @@ def test_urls_may_leave_out_what_is_usual(url: str, shown: str) -> None:
     "url",
     [
         *("ftp://x", "http://", "http://x:99999", "http://x:y", "http://u:p@x", "http://x/?q=1"),
-        *("http://a..b", "https://.a", f"http://{'a' * 64}"),
+        *("http://a..b", "https://.a", f"http://{'a' * 64}", "http://x/a b", "http://x/\u00fc"),
     ],
 )
 def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
