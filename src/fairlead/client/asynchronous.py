@@ -92,7 +92,7 @@ class AsyncClient(Routes):
         """Sit at the terminal of a job that runs, until the block ends; the terminal and the job go on."""
         from fairlead.client.terminals import AsyncTerminal
 
-        async with self._connected(None) as (reader, writer):
+        async with self._connected() as (reader, writer):
             terminal = AsyncTerminal(reader, writer, self.address, key)
             try:
                 yield terminal
@@ -131,7 +131,7 @@ class AsyncClient(Routes):
     async def _pieces(self, call: Call[Any], timeout_s: float | None) -> AsyncIterator[bytes]:
         """The content of an answer as it arrives."""
         answer = Answer()
-        async with self._connected(timeout_s) as (reader, writer):
+        async with self._connected() as (reader, writer):
             try:
                 writer.write(http.request(call, self.address))
                 with contextlib.suppress(ConnectionError):  # What the service said before it stopped reading.
@@ -149,12 +149,10 @@ class AsyncClient(Routes):
         answer.check(self.address)
 
     @asynccontextmanager
-    async def _connected(
-        self, timeout_s: float | None
-    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async def _connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         address = self.address
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 if address.socket:
                     reader, writer = await asyncio.open_unix_connection(address.socket)
                 else:

@@ -147,9 +147,11 @@ class Client(Routes):
 
     @contextmanager
     def _connected(self, timeout_s: float | None) -> Iterator[socket.socket]:
+        """`timeout_s`: for each piece of what comes; None: there is no end to it, but to the connecting there is."""
         address = self.address
         try:
-            connection = _connect(address, timeout_s)
+            connection = _connect(address, self.timeout_s)
+            connection.settimeout(timeout_s)
         except OSError as error:
             raise out_of_reach(error, address) from None
         with connection:

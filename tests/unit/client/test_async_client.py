@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,16 @@ async def test_what_may_have_arrived_before_nothing_answered_is_said(
     with pytest.raises(Unreachable, match="does not exist") as caught:
         await loop_client.submit([{"command": ["true"]}])
     assert caught.value.started
+
+
+async def test_connecting_has_an_end_also_where_what_comes_has_none() -> None:
+    """As where a service stands still."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        client = AsyncClient(Address.of_url(f"https://127.0.0.1:{silent.getsockname()[1]}"), timeout_s=0.2)
+        with pytest.raises(Unreachable, match="no answer"):
+            await anext(client.follow("1"))
 
 
 async def test_errors_are_those_of_the_other_client(service: Any, loop_client: AsyncClient, answer: Any) -> None:

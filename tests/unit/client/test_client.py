@@ -94,6 +94,17 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_version(service: An
         list(client.nodes())
 
 
+def test_connecting_has_an_end_also_where_what_comes_has_none() -> None:
+    """As where a service stands still: nobody answers there, and who follows output waited for ever."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        client = Client(Address.of_url(f"https://127.0.0.1:{silent.getsockname()[1]}"), timeout_s=0.2)
+        for ask in (lambda: next(client.follow("1")), lambda: next(client.events()), client.terminal("1").__enter__):
+            with pytest.raises(Unreachable, match="no answer"):
+                ask()
+
+
 def _broken_first(times: int, answer: Any) -> Callable[[Any], Any]:
     left = [times]
 
