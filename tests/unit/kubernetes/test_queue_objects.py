@@ -322,3 +322,40 @@ def test_many_objects_are_read_a_few_times_when_some_of_them_are_wrong(monkeypat
     assert flaws["below"] == "its parent root.q030x is not accepted"
     assert all(f"root.q{number:03}" in found for number in range(60))
     assert reads < 25
+
+
+@pytest.mark.parametrize("wrong", [{"max": {"cpu": "9"}}, {"guaranteed": {"cpu": "1"}}], ids=["max", "sum"])
+def test_hundreds_that_are_wrong_are_read_a_few_times_too(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once their parent has a lower maximum, or guarantees less: 500 held the scheduler up for more than a minute."""
+    reads: list[str] = []
+    monkeypatch.setattr(
+        "fairlead.kubernetes.translate.queues.queues_of", lambda *asked: reads.append("") or queues_of(*asked)
+    )
+    team = queue("team", max={"cpu": "8"}, guaranteed={"cpu": "8"})
+    found, flaws = merged(team, *(queue(f"q{number:03}", "root.team", **wrong) for number in range(60)))
+    fits = 8 if "guaranteed" in wrong else 0
+    assert [path for path in found if ".q" in path] == [f"root.team.q{number:03}" for number in range(fits)]
+    assert len(flaws) == 60 - fits
+    assert len(reads) < 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_those_are_taken_that_can_be_one_after_the_other(seed: int) -> None:
+    """In however many readings that is found out."""
+    chance = random.Random(seed)
+    names = [f"q{number}" for number in range(9)]
+    made = []
+    for number, name in enumerate(names):
+        parent = chance.choice(["root", "root.lab", *(each["path"] for each in made[:4])])
+        limits = {kind: {"cpu": str(chance.randint(1, 6))} for kind in ("max", "guaranteed") if chance.random() < 0.6}
+        odd = {"properties": {"application.sort.policy": "odd"}} if chance.random() < 0.1 else {}
+        made.append({**queue(name, parent, **limits, **odd), "path": f"{parent}.{name}", "number": number})
+    taken: list[dict[str, Any]] = []
+    for each in sorted(made, key=lambda q: (q["path"].count("."), q["path"])):
+        if each["path"] in merged(*taken, each)[0]:
+            taken.append(each)
+    found, flaws = merged(*made)
+    assert [path for path in found if path not in ("root", "root.lab")] == [
+        path for path in merged(*taken)[0] if path not in ("root", "root.lab")
+    ]
+    assert set(flaws) == set(names) - {each["metadata"]["name"] for each in taken}

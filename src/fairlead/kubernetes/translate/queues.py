@@ -7,7 +7,8 @@ first, what it says is never changed; one wrong object keeps no other one out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
 ACCEPTED, LEFT_OUT = "Accepted", "LeftOut"
 """A condition of a queue, and its reason where it does not count."""
+_OF_QUEUE = re.compile(r"(.*queues\[\d+\]).*")
 _MERGE, _NULL = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:null"
 
 
@@ -99,13 +101,23 @@ def _those_that_can(
 ) -> tuple[ClusterSpec, Mapping[str, str]]:
     """Some of them cannot be: those that can with what was taken before are taken, in order.
 
-    What cannot be together is halved until it is one: the text is read a few times for each that is wrong.
+    What cannot be together is halved until it is one: the text is read a few times for each that is wrong, but for
+    those that are wrong by themselves, of which there may be hundreds once the queue above them has a lower maximum.
     """
     taken: list[QueueObject] = []
     spec = queues_of(text, source)
-    left = [list(queues)]
+    left = [_right_by_themselves(text, source, queues, flaws)]
+    failed: dict[bytes, str] = {}
+    """By what a queue below the same parent says, name apart: why it cannot be, and so no further one like it can."""
     while left:
-        some = left.pop()
+        some = []
+        for queue in left.pop():
+            if why_not := failed.get(msgspec.json.encode(queue.spec)):
+                flaws[queue.metadata.name] = why_not
+            else:
+                some.append(queue)
+        if not some:
+            continue
         try:
             spec = queues_of(_together(text, [*taken, *some]), source)
         except (ConfigurationError, KeyError) as problem:
@@ -113,7 +125,9 @@ def _those_that_can(
                 half = len(some) // 2
                 left += [some[half:], some[:half]]
             elif isinstance(problem, ConfigurationError):
-                flaws[some[0].metadata.name] = "; ".join(found.message for found in problem.problems)
+                why_not = flaws[some[0].metadata.name] = "; ".join(found.message for found in problem.errors)
+                if some[0].path not in why_not:
+                    failed[msgspec.json.encode(some[0].spec)] = why_not
             else:
                 flaws[some[0].metadata.name] = f"its parent {some[0].spec.parent} is not accepted"
         else:
@@ -121,9 +135,43 @@ def _those_that_can(
     return spec, flaws
 
 
+def _right_by_themselves(
+    text: str, source: str, queues: Sequence[QueueObject], flaws: dict[str, str]
+) -> list[QueueObject]:
+    """Without those that some error names and nothing else has to do with: they have no queues below them."""
+    left = list(queues)
+    while left:
+        document, made = _document(text, left)
+        try:
+            queues_of(_serialized(document), source)
+            break
+        except ConfigurationError as problem:
+            parents = {queue.spec.parent.lower() for queue in left}
+            by_place = {place: made[id(node)] for place, node in _places(document) if id(node) in made}
+            named: dict[str, list[str]] = {}
+            for error in problem.errors:
+                queue = by_place.get(_OF_QUEUE.sub(r"\1", error.path))
+                if queue is not None and queue.path not in parents:
+                    named.setdefault(queue.metadata.name, []).append(error.message)
+            if not named:
+                break
+            flaws.update({name: "; ".join(messages) for name, messages in named.items()})
+            left = [queue for queue in left if queue.metadata.name not in named]
+    return left
+
+
 def _together(text: str, queues: Sequence[QueueObject]) -> str:
     """The text with these queues in it, parents first. Raises `KeyError` for one whose parent is not there."""
-    document = _written_out(yaml_node(text or BUILT_IN))
+    return _serialized(_document(text, queues)[0])
+
+
+def _serialized(document: Any) -> str:
+    return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
+
+
+def _document(text: str, queues: Sequence[QueueObject]) -> tuple[Any, dict[int, QueueObject]]:
+    """The same as a tree of nodes, and which of them is which queue."""
+    document, added = _written_out(yaml_node(text or BUILT_IN)), {}
     tree = _tree(document)
     for queue in queues:
         above = tree[queue.spec.parent.lower()]
@@ -134,8 +182,18 @@ def _together(text: str, queues: Sequence[QueueObject]) -> str:
             above.value.append((_node("queues"), children))
         made = _node(_declared(queue))
         children.value.append(made)
-        tree[queue.path] = made
-    return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
+        tree[queue.path], added[id(made)] = made, queue
+    return document, added
+
+
+def _places(mapping: Any, before: str = "", key: str = "partitions") -> Iterator[tuple[str, Any]]:
+    """All queues, each with its place in the structure, as errors name it: `partitions[0].queues[1].queues[0]`."""
+    found = _value(mapping, key)
+    for number, node in enumerate(found.value if isinstance(found, yaml.SequenceNode) else ()):
+        if isinstance(node, yaml.MappingNode):
+            place = f"{before}{key}[{number}]"
+            yield place, node
+            yield from _places(node, f"{place}.", "queues")
 
 
 def _amount(name: str, amount: str | float) -> tuple[str, str]:
