@@ -228,7 +228,7 @@ class Informer:
             return True
         if known.flaw or known.pausing:
             return False
-        refused = self.refused.get(known.application)
+        known.obstacle, refused = None, self.refused.get(known.application)
         if refused is not None:
             self.tell(known.name, "application-refused", refused)
             return False

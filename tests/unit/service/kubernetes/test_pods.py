@@ -38,6 +38,18 @@ def test_who_asks_for_a_pod_whose_place_was_refused_hears_why() -> None:
     assert ClusterMoment(cluster.driver).why("default/a").sentence != sentence
 
 
+def test_what_was_in_the_way_before_is_not_said_of_a_pod_that_waits_for_something_else() -> None:
+    """Its place was refused, and meanwhile a queue file came that has no queue for its application."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("a")
+    cluster.acts()
+    cluster.driver.bind_failed("u-a", "n1", "denied by policy", 0)
+    cluster.driver.informer.refused["yunikorn-default-autogen"] = "there is no queue for it"
+    cluster.driver.try_again("u-a", 1_000)
+    assert ClusterMoment(cluster.driver).why("default/a").sentence == "there is no queue for it"
+
+
 def test_who_asks_for_a_pod_that_cannot_be_read_hears_why() -> None:
     """As its condition has it; once it is gone there is no such pod."""
     cluster = Cluster()
