@@ -352,6 +352,14 @@ def test_a_good_queue_file_is_stored() -> None:
     assert check({"queues.yaml": GOOD}) == Verdict()
 
 
+@pytest.mark.parametrize("text", ["", GOOD.replace("name: default", "name: gpu")])
+def test_a_queue_file_with_which_no_scheduler_starts_is_not_stored(text: str) -> None:
+    """It has nothing in it, or not the partition of the cluster."""
+    assert text != GOOD
+    verdict = check({"queues.yaml": text})
+    assert (verdict.allowed, verdict.code) == (False, 422)
+
+
 def test_a_wrong_queue_file_is_refused_with_all_errors() -> None:
     """Each with its place."""
     verdict = check({"queues.yaml": GOOD.replace("name: lab", "name: 'l b', wieght: 3")})

@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from fairlead.config import ERROR, check_text
+from fairlead.config import ERROR, ConfigurationError, check_text
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.access import Access, AccessError, find_access
 from fairlead.kubernetes.admission import pods, review
@@ -34,6 +34,7 @@ from fairlead.kubernetes.client import ApiError, Client, Unreachable
 from fairlead.kubernetes.connection import Connection
 from fairlead.kubernetes.objects import Namespace
 from fairlead.kubernetes.reflector import Change, Changed, Deleted, Reflector
+from fairlead.kubernetes.translate.queues import queues_of
 from fairlead.runtime.process import log_to_stderr
 
 KEY = "queues.yaml"
@@ -50,9 +51,13 @@ def review_queue_file(question: review.Question, config_map: str) -> review.Verd
     if f"{question.namespace}/{name}" != config_map:
         return review.ALLOWED
     text = (thing.get("data") or {}).get(KEY)
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:
         return review.Verdict(False, f"configmap {config_map} needs the key {KEY} with the queue file", review.INVALID)
     problems = check_text(text, KEY)
+    try:
+        queues_of(text, KEY)
+    except ConfigurationError as flaw:
+        problems = list(flaw.problems)
     errors = [str(problem) for problem in problems if problem.severity == ERROR]
     others = tuple(str(problem) for problem in problems if problem.severity != ERROR)[:SHOWN]
     if not errors:
