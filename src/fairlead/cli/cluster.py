@@ -137,8 +137,8 @@ def nodes(client: Client, jobs: bool, output: str) -> None:
     render.write_list(output, found, columns, name="id", styles={"no": "yellow"})
 
 
-_OF_ITSELF = frozenset({"hostname", "kubernetes.io/hostname"})
-"""What every node says without being told to."""
+_OF_ITSELF = frozenset({"hostname", "kubernetes.io/hostname", "metadata.name", "fairlead.io/cluster"})
+"""What every node says without being told to; on a cluster the scheduler itself puts the last two there."""
 
 
 def marks(node: Node) -> tuple[str, str]:

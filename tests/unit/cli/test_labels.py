@@ -53,7 +53,7 @@ def test_what_the_node_says_now_is_printed(one_node: Any, run: Callable[..., Any
 
 def test_the_list_of_nodes_shows_what_they_were_given(service: Any, run: Callable[..., Any]) -> None:
     """Not what each says of itself; without any there is no column for it."""
-    own = {"hostname": "n", "kubernetes.io/hostname": "n"}
+    own = {"hostname": "n", "kubernetes.io/hostname": "n", "metadata.name": "n", "fairlead.io/cluster": ""}
     service.on("GET", "/nodes", {"nodes": [NODE | {"attributes": own, "taints": []}]})
     assert "ATTRIBUTES" not in run("nodes").stdout
     service.on("GET", "/nodes", {"nodes": [NODE | {"attributes": own | {"disk": "ssd"}}]})
