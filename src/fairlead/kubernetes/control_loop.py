@@ -43,6 +43,8 @@ DISCOVER_S = 30.0
 """How often it is looked whether the server has one of the optional kinds by now."""
 TAKE_AT_ONCE = 500
 """Changes taken in one turn, so that scheduling is never far behind."""
+TAKE_S = 1.0
+"""And for no longer, so that the lease is renewed: a job of 10,000 pods that asks for its room takes seconds."""
 BEGIN_AT_ONCE = 100
 """Steps of a beginning in one turn, so that the lease is renewed meanwhile."""
 PLACE_AT_ONCE = 100
@@ -283,8 +285,7 @@ class ControlLoop:
         if self._missing:
             self._gather()
         if not self._missing:
-            for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
-                self.driver.take(self._changes.popleft(), now)
+            self._take(now)
             if not self.ready:
                 self._begin_if_complete(now)
         if self.ready:
@@ -306,6 +307,14 @@ class ControlLoop:
             self._pause_given_up()
             self.explainer.go_on(now)
             self._tell(now, is_told)
+
+    def _take(self, now_ms: int) -> None:
+        """Some of what changed at the API server."""
+        until = time.perf_counter() + TAKE_S
+        for _ in range(min(len(self._changes), TAKE_AT_ONCE)):
+            self.driver.take(self._changes.popleft(), now_ms)
+            if time.perf_counter() >= until:
+                break
 
     def _pause_given_up(self) -> None:
         informer = self.driver.informer

@@ -242,6 +242,30 @@ def test_with_many_jobs_that_wait_a_start_leaves_time_to_renew_the_lease(monkeyp
     run_virtually(main())
 
 
+def test_changes_that_take_long_leave_time_to_renew_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven jobs of 10,000 pods that came at once kept the scheduler busy for longer than its lease lasts."""
+    monkeypatch.setattr(control_loop, "TAKE_S", 0.0)
+
+    async def main() -> None:
+        server = FakeServer()
+        server.put("nodes", node("n1", 40))
+        restarter = Restarter(server, 1)
+        restarter.start()
+        await asyncio.sleep(5)
+        loop = restarter.control_loop
+        assert loop is not None
+        turns = loop.turns
+        for number in range(30):
+            server.put("pods", pod(f"p{number}", 1))
+        await asyncio.sleep(1)
+        assert loop.turns - turns >= 30
+        await asyncio.sleep(5)
+        assert waiting(server) == []
+        await restarter.kill()
+
+    run_virtually(main())
+
+
 def test_why_a_pod_waits_stands_on_it_also_after_the_server_was_ill() -> None:
     """An autoscaler of the cluster goes by it; the reason itself may stay the same for hours."""
 
