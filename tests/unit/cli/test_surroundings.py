@@ -57,8 +57,8 @@ def test_what_is_no_umask_is_refused(service: Any, run: Any, wrong: str) -> None
 
 
 def test_a_number_of_yaml_is_refused(service: Any, run: Any, tmp_path: Path) -> None:
-    """It reads 077 as 63."""
-    (tmp_path / "jobs.yaml").write_text("- {command: [a], umask: 077}\n")
+    """It is not known whether 77 is meant in octal digits; 077 is a text, as it is written."""
+    (tmp_path / "jobs.yaml").write_text("- {command: [a], umask: 77}\n")
     result = run("submit", "--file", str(tmp_path / "jobs.yaml"))
     assert (result.exit_code, service.sent("POST", "/jobs")) == (2, [])
     assert "in YAML in quotes" in result.stderr

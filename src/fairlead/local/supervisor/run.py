@@ -77,6 +77,8 @@ class Supervision:
         self.kill_at: float | None = None
         self.asked = False
         """Everything of the tree was sent SIGTERM."""
+        self.hung_up: set[int] = set()
+        """What was sent SIGHUP after that."""
         self.peak = 0
         self.over_before = False
         self.next_look = self.began + FIRST_LOOK_S
@@ -192,8 +194,10 @@ class Supervision:
         self.kill_at = kill_at if self.kill_at is None else min(kill_at, self.kill_at)
         self.resume()
         if not self.asked:
-            tree.ask_to_end(self.me, self.plan, terminal=self.spec["run"]["terminal"])
+            tree.ask_to_end(self.me, self.plan)
             self.asked = True
+            self.look_every = FIRST_LOOK_S
+            self.next_look = time.monotonic() + self.look_every
 
     def kill(self) -> None:
         """Kill the tree to the last process. Gives up, and says so, only on what the kernel does not let die."""
@@ -212,9 +216,14 @@ class Supervision:
             pause = min(pause * 2, 0.1)
 
     def look(self) -> None:
-        """Measure the memory; where no control group bounds it, end what takes more than it asked for."""
+        """Measure the memory; where no control group bounds it, end what takes more than it asked for. What was told to
+        end and has a terminal is hung up on, once nothing is left that heeds SIGTERM.
+        """
         self.peak = tree.peak_memory(self.me, self.plan, self.peak)
         most = RELAXED_LOOK_S
+        if self.asked and self.spec["run"]["terminal"]:
+            most = WATCHFUL_LOOK_S
+            tree.hang_up(self.me, self.hung_up)
         limit = self.spec["memory_watch"]
         if limit:
             most = WATCHFUL_LOOK_S

@@ -33,16 +33,22 @@ def below(supervisor: int) -> list[int]:
     return [each.pid for each in kernel.descendants(supervisor) if each.state not in "ZX"]
 
 
-def ask_to_end(supervisor: int, plan: cgroups.Plan, *, terminal: bool) -> None:
-    """SIGTERM to every process of the tree; those that are suspended are woken, so that they can obey.
-
-    At a terminal SIGHUP to what ignores that, as an interactive shell does, which ends when its terminal is gone.
-    """
+def ask_to_end(supervisor: int, plan: cgroups.Plan) -> None:
+    """SIGTERM to every process of the tree; those that are suspended are woken, so that they can obey."""
     tell(supervisor, plan, signal.SIGTERM)
-    if terminal:
-        bit = 1 << (signal.SIGTERM - 1)
-        send((each.pid for each in kernel.descendants(supervisor) if each.ignored & bit), signal.SIGHUP)
     tell(supervisor, plan, signal.SIGCONT)
+
+
+def hang_up(supervisor: int, but: set[int]) -> None:
+    """SIGHUP to all that is left, once that ignores SIGTERM as an interactive shell does; never twice (`but`).
+
+    Not before: a shell that hangs up passes it on to what it has begun, which may still be obeying SIGTERM.
+    """
+    left = [each for each in kernel.descendants(supervisor) if each.state not in "ZX"]
+    if all(each.ignored & 1 << (signal.SIGTERM - 1) for each in left):
+        fresh = {each.pid for each in left} - but
+        send(fresh, signal.SIGHUP)
+        but |= fresh
 
 
 def tell(supervisor: int, plan: cgroups.Plan, what: int) -> None:
