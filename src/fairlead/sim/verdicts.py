@@ -128,11 +128,11 @@ def _fairness(outcomes: Sequence[Outcome]) -> Iterator[Row]:
         yield Row("share of the cluster", path, values, "part", NEITHER)
 
 
-def breakdown(outcomes: Sequence[Outcome], by: str, figure: str = "mean") -> list[Row]:
-    """The waits of each queue, user, priority or size; of many those with most tasks."""
+def breakdown(outcomes: Sequence[Outcome], by: str, figure: str = "mean", most: int | None = GROUPS_MAX) -> list[Row]:
+    """The waits of each queue, user, priority or size; of more than `most` (None: all) those with most tasks."""
     found = [o["figures"]["waits_by"][by] for o in outcomes]
     tasks = {name: group["tasks"] for groups in found for name, group in groups.items()}
-    largest = set(sorted(tasks, key=lambda name: (-tasks[name], name))[:GROUPS_MAX])
+    largest = set(sorted(tasks, key=lambda name: (-tasks[name], name))[:most])
     names = [name for name in tasks if name in largest]
     return [
         Row(f"waiting time by {by}", name, tuple(_wait(g.get(name), figure) for g in found), "time", LESS)
@@ -263,7 +263,8 @@ def write_csv(outcomes: Sequence[Outcome], out: TextIO) -> None:
     for by in BREAKDOWNS:
         for figure in ("mean", "p50", "p95", "p99"):
             all_rows += [
-                Row(r.group, f"{r.name} {figure}", r.values, r.kind, r.better) for r in breakdown(outcomes, by, figure)
+                Row(r.group, f"{r.name} {figure}", r.values, r.kind, r.better)
+                for r in breakdown(outcomes, by, figure, most=None)
             ]
     for row in all_rows:
         writer.writerow([row.group, row.name, *("" if v is None else repr(v) for v in row.values)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from fairlead.config import load_text
 from fairlead.core.model.resources import Items
 from fairlead.sim.columns import Columns, End, Fate, Grid
 from fairlead.sim.figures import courses_of, fair_shares, figures_of, guarantees, jain, wait_curve
-from fairlead.sim.verdicts import breakdown
+from fairlead.sim.verdicts import breakdown, write_csv
 
 QUEUES = """
 partitions:
@@ -152,6 +153,9 @@ def test_all_queues_are_measured_and_those_with_most_tasks_are_shown() -> None:
     assert len(figures["waits_by"]["queue"]) == 60
     shown = [row.name for row in breakdown([{"figures": figures}], "queue")]
     assert shown == [f"root.q{number:02}" for number in (*range(5), *range(15, 60))]
+    csv = StringIO()
+    write_csv([{"name": "a.yaml", "figures": figures}], csv)
+    assert "waiting time by queue,root.q07 mean,7.0\n" in csv.getvalue()
 
 
 def test_a_guarantee_is_met_when_what_is_wanted_up_to_it_runs() -> None:
