@@ -168,8 +168,8 @@ class Tuning:
     def _candidate(self, values: Sequence[str]) -> Candidate | None:
         """That with these values; None if the checks refuse it."""
         key = tuple(values)
-        if key in self._known:
-            return self._known[key]
+        if key in self._known or key in self._refused:
+            return self._known.get(key)
         choice = dict(zip(self.plan.settings, key, strict=True))
         text = chosen(self.text, choice)
         if against := objection(text, self.text):
@@ -188,9 +188,9 @@ class Tuning:
         while left > 0:
             ordered = self._tried_on(periods)
             best = [each for each in ordered if self._rank(each) == self._rank(ordered[0])]
-            near = (self._candidate(values) for each in best for values in _neighbours(each.choice))
-            new = {each.number: each for each in near if each is not None and each.periods < periods}
-            around = list(islice(new.values(), left))
+            near = dict.fromkeys(values for each in best for values in _neighbours(each.choice))
+            new = (each for values in near if (each := self._candidate(values)) and each.periods < periods)
+            around = list(islice(new, left))
             if not around:
                 break
             left -= len(around)
