@@ -15,7 +15,10 @@ from fairlead.runtime.process import NEVER, search_seldom
 
 SERVICE = """
 import asyncio
+import signal
 from fairlead.runtime.process import on_signals
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Whatever these tests are run by, as nohup.
 
 async def main():
     told = asyncio.Event()
