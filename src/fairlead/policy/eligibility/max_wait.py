@@ -188,6 +188,7 @@ def _make_place(partition: Partition, holder: Ask) -> None:
                 gangs.give_back(partition, other, f"{app.id}/{holder.key}", text)
             return
         application_steps.wait_for_place(partition, other)
+        partition.books_version += 1  # What is in the way of a turn, and what that holds back, may be another now.
 
 
 def _counts(app: Application, closed: Queue | Ceiling) -> bool:

@@ -238,6 +238,36 @@ def test_what_a_turn_keeps_is_not_lost_to_an_older_one_that_waits_for_another_li
     check_books(s)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_where_one_gave_up_its_place_the_turn_waits_for_what_is_in_the_way_then(rule: str) -> None:
+    """It waits for the limit of a group from then on, under which others are not: they start in the same call."""
+    limits = (
+        LimitSpec(users=("sue",), max_applications=1),
+        LimitSpec(groups=("staff",), max_applications=9),
+        LimitSpec(groups=("*",), max_resources=Limits({"vcore": 3000})),
+    )
+    bounded = QueueSpec(name="a", properties={"wait.max": "1h"})
+    s = cluster(bounded, QueueSpec(name="b"), rule=rule, limits=limits, nodes={"n1": 9})
+    for at_ms, (key, user, group, count, priority) in enumerate(
+        [
+            ("kim", "kim", "x", 2, 0),
+            ("has", "sue", "x", 1, 0),
+            ("late", "sue", "x", 2, 5),
+            ("other", "sue", "staff", 2, 0),
+        ]
+    ):
+        application(s, key, "root.b" if key == "kim" else "root.a", at_ms, user=user, groups=(group,))
+        ask(s, key, key, count, at_ms, priority=priority)
+        s.schedule(at_ms)
+    over_time(s, 4, HOUR + 4)
+    ask(s, "has", "next", 2, HOUR + 5)
+    over_time(s, HOUR + 5, HOUR + 10)
+    assert _turns(s) == {"late": False}
+    s.handle(Release("has", "has", Cause.FINISHED), HOUR + 11)
+    assert started(s.schedule(HOUR + 11)) == ["other@n1"]
+    check_books(s)
+
+
 def _turns(s: Scheduler) -> dict[str, bool]:
     """Those that are kept, and whether they are of use now."""
     return {ask.key: r.limit is None for ask, r in s.cluster.partitions["default"].reserving.every()}
