@@ -158,8 +158,12 @@ class SchedulerService:
         remove: Iterable[str] = (),
         partition: str = DEFAULT_PARTITION,
     ) -> None:
-        """Submit applications, and take others out by id with all they have (`partition` is for the ids)."""
-        told: list[events.Event] = [events.AddApplication(spec) for spec in new]
+        """Submit applications, and take others out by id with all they have (`partition` is for the ids). TypeError for
+        a gang of an amount that is no whole number.
+        """
+        submitted = tuple(new)
+        _check_whole(spec.placeholder_ask for spec in submitted)
+        told: list[events.Event] = [events.AddApplication(spec) for spec in submitted]
         told += [events.RemoveApplication(app_id, partition) for app_id in remove]
         self._tell(rm_id, "ApplicationRequest", told)
 

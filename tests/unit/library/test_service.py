@@ -140,6 +140,8 @@ def test_half_a_core_is_five_hundred_thousandths(half: int) -> None:
             service.update_allocation("rm", asks=[ask("k0"), ask("k1", half)])
         with pytest.raises(TypeError):
             service.update_node("rm", update={"n": amount(half)})
+        with pytest.raises(TypeError):
+            service.update_application("rm", new=[fairlead.ApplicationSpec(id="gang", placeholder_ask=amount(half))])
         assert service.step(9) == 0, "nothing of the request was taken in"
 
 

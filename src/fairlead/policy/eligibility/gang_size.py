@@ -7,10 +7,11 @@ Invariant: it depends on capacity, maxima and limits alone, and each of them wak
 
 from __future__ import annotations
 
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.resources import lacks
+from fairlead.core.model.resources import Book, lacks
 
 
 def is_of_gang_too_large(partition: Partition, ask: Ask) -> bool:
@@ -20,10 +21,10 @@ def is_of_gang_too_large(partition: Partition, ask: Ask) -> bool:
         return False
     places = (*app.queue.lineage, *app.ceilings)
     whole = app.spec.placeholder_ask.items
-    return is_larger_than_all_nodes(partition, ask) or any(lacks(place.max, {}, whole) for place in places)
+    return bool(beyond_all_nodes(partition, app)) or any(lacks(place.max, {}, whole) for place in places)
 
 
-def is_larger_than_all_nodes(partition: Partition, ask: Ask) -> bool:
-    """Whether it is a placeholder, and its gang needs more of something than all nodes have together."""
+def beyond_all_nodes(partition: Partition, app: Application) -> Book:
+    """What a gang needs of that of which all nodes together have less; nothing where it is none."""
     total = partition.nodes.total
-    return ask.spec.placeholder and any(v > total.get(name, 0) for name, v in ask.app.spec.placeholder_ask.items)
+    return {name: amount for name, amount in app.spec.placeholder_ask.items if amount > total.get(name, 0)}

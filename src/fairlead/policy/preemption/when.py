@@ -81,13 +81,12 @@ class Attempts:
                 continue
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
-            if _is_futile(partition, batch, ask):
+            if _is_futile(partition, batch, ask) or is_of_gang_too_large(partition, ask):
                 continue
             self.left[demand.leaf] = self.left.get(demand.leaf, ATTEMPTS_MAX) - 1
             if rest_if_too_large(partition.nodes, batch):
                 return False
-            is_in_vain = is_of_gang_too_large(partition, ask)
-            plan = None if is_in_vain else find_plan(self._survey_of(partition), ask)
+            plan = find_plan(self._survey_of(partition), ask)
             if plan is not None:
                 carry_out(partition, plan)
                 demand.leaf.note_due(batch)

@@ -25,7 +25,7 @@ from fairlead.core.model import reasons
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
-from fairlead.policy.eligibility.gang_size import is_larger_than_all_nodes
+from fairlead.policy.eligibility.gang_size import beyond_all_nodes
 from fairlead.policy.eligibility.limits import (
     applications_at_max,
     closed_gate,
@@ -121,18 +121,12 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
         return _limit_promised(partition, ceiling, ask)
     if partition.nodes.sum_has_room(ask.items):
         return None
-    if is_larger_than_all_nodes(partition, ask):
-        return _gang_too_large(partition, ask.app)
     # Not each node is looked at: of a full cluster this is asked for all that waits.
     total, used, theirs = partition.nodes.total, partition.root.allocated, partition.nodes.occupied
+    if ask.spec.placeholder and (beyond := beyond_all_nodes(partition, app)):
+        return reasons.GangTooLarge(beyond, {r: total.get(r, 0) for r in beyond})
     free = {r: total.get(r, 0) - used.get(r, 0) - theirs.get(r, 0) for r in needed}
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
-
-
-def _gang_too_large(partition: Partition, app: Application) -> Reason:
-    total = partition.nodes.total
-    needed = {name: v for name, v in app.spec.placeholder_ask.items if v > total.get(name, 0)}
-    return reasons.GangTooLarge(needed, {name: total.get(name, 0) for name in needed})
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
