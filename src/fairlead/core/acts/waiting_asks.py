@@ -171,6 +171,7 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     forget_ask(partition, ask)
     if ask.spec.placeholder:
         gangs.placeholder_withdrawn(ask)
+        partition.books_version += 1  # All nodes together may hold the rest of its task group.
 
 
 def forget_ask(partition: Partition, ask: Ask) -> None:

@@ -8,14 +8,14 @@ looks at nodes or other applications. Invariant: `pending` is the sum of its wai
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.application_limits import has_to_enter
 from fairlead.core.books.asks import Ask, Batch, BatchKey, line_group, line_order
+from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.model.lifecycle import State, Step, next_state
 from fairlead.core.model.reasons import Reason
-from fairlead.core.model.resources import Book, Items, add_to, take_from
+from fairlead.core.model.resources import Book, add_to, take_from
 from fairlead.core.model.specs import ApplicationSpec
 
 if TYPE_CHECKING:
@@ -28,33 +28,6 @@ NO_PRIORITY = -(2**62)
 """Nothing outstanding: less than any priority, offsets included. In YuniKorn's API the smallest 32-bit integer."""
 
 STATE_LOG_MAX = 64
-
-
-@dataclass(slots=True, eq=False)
-class TaskGroup:
-    """The placeholders of one name in an application; replaced and timed out ones never come back."""
-
-    name: str
-    count: int = 0
-    """Placeholders that were asked for, ever."""
-    smallest: Items = ()
-    """The size of the first one."""
-    replaced: int = 0
-    timed_out: int = 0
-    """Lost in any other way than by being replaced."""
-    standing: dict[Ask, None] = field(default_factory=dict)
-    """Those that have a node and were not told to go."""
-
-    def count_in(self, ask: Ask) -> None:
-        """One more placeholder was asked for."""
-        if not self.count:
-            self.smallest = ask.items
-        self.count += 1
-
-    @property
-    def stands_in(self) -> bool:
-        """Whether some placeholder may still be replaced, so that real asks of the group wait for it."""
-        return self.count > self.replaced + self.timed_out
 
 
 class Application:

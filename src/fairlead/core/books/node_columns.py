@@ -77,6 +77,18 @@ class Columns:
             self._count_totals()
         return _with_amount(self._totals, among, items)
 
+    def copies(self, among: Mask, items: Items, at_most: int) -> int:
+        """How often all of these rows together could hold so much in total, each of them `at_most` times."""
+        if not self._totals:
+            self._count_totals()
+        times = np.where(among, at_most, 0)
+        for name, amount in items:
+            column = self._totals.get(name)
+            if column is None:
+                return 0
+            np.minimum(times, column // amount, out=times)
+        return int(times.sum())
+
     def tightest_first(self, among: Mask, items: Items) -> Iterator[Node]:
         """Of these rows, which could all hold the amount, those first that it would leave least of: summed over their
         resources as parts of what is free, 0 where it asks for all of that or more, 1 where it asks for none; then by

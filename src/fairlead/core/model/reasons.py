@@ -339,6 +339,25 @@ class GangTooLarge(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskGroupTooLarge(Reason):
+    """Fewer members of its task group than it has could stand on all nodes at once, whatever ends."""
+
+    group: str
+    members: int
+    room: int
+    """So many could stand at once."""
+    needed: Mapping[str, int]
+    """What each of them needs."""
+
+    def _sentence(self) -> str:
+        each = format_amounts(self.needed, up=True)
+        most = f"at most {self.room} of them" if self.room else "none of them"
+        return (
+            f"task group {self.group} has {self.members} members of {each} each; all nodes together could hold {most}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class GangsHoldEachOther(Reason):
     """Its gang and another one each held a part of what the other lacks; one of them gives its placeholders back."""
 

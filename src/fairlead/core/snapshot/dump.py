@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.core.books.applications import Application, TaskGroup
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import Nomination
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
+from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.model.plain import to_brief, to_plain
 
 VERSION = 5

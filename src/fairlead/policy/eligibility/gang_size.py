@@ -1,8 +1,11 @@
 """Gang size: whether a gang could ever be whole.
 
 Decides that nothing is stopped for placeholders whose gang is larger than all nodes together, a queue above it, or the
-limit of its user or group: it would be stopped for nothing. Never keeps them from room that is free: nodes may come.
-Invariant: it depends on capacity, maxima and limits alone, and each of them wakes what waits when it is raised.
+limit of its user or group, or of which one task group has more members than could stand on all nodes at once: it would
+be stopped for nothing. Never keeps them from room that is free: nodes may come. The placeholders of a task group count
+as alike; whether groups that fit one by one do so together is not looked at.
+Invariant: it depends on capacity, attributes, taints, maxima and limits, and on how many members there are; what makes
+it possible wakes what waits.
 """
 
 from __future__ import annotations
@@ -10,8 +13,29 @@ from __future__ import annotations
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
+from fairlead.core.model.constraints import HOSTNAME, NODE_NAME
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.matching import matches
 from fairlead.core.model.resources import Book, lacks
+
+
+class GangSizes:
+    """What was found of gangs in one look at asks of one shape: of a task group with a thousand members but once."""
+
+    __slots__ = ("_known", "_partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._known: dict[tuple[Application, str], bool] = {}
+
+    def are_too_large(self, ask: Ask) -> bool:
+        """See `is_of_gang_too_large`."""
+        if not ask.spec.placeholder:
+            return False
+        key = (ask.app, ask.spec.task_group)
+        if key not in self._known:
+            self._known[key] = is_of_gang_too_large(self._partition, ask)
+        return self._known[key]
 
 
 def is_of_gang_too_large(partition: Partition, ask: Ask) -> bool:
@@ -21,10 +45,28 @@ def is_of_gang_too_large(partition: Partition, ask: Ask) -> bool:
         return False
     places = (*app.queue.lineage, *app.ceilings)
     whole = app.spec.placeholder_ask.items
-    return bool(beyond_all_nodes(partition, app)) or any(lacks(place.max, {}, whole) for place in places)
+    if beyond_all_nodes(partition, app) or any(lacks(place.max, {}, whole) for place in places):
+        return True
+    return members_beyond_nodes(partition, ask) is not None
 
 
 def beyond_all_nodes(partition: Partition, app: Application) -> Book:
     """What a gang needs of that of which all nodes together have less; nothing where it is none."""
     total = partition.nodes.total
     return {name: amount for name, amount in app.spec.placeholder_ask.items if amount > total.get(name, 0)}
+
+
+def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | None:
+    """How many members the task group of a placeholder has, and how many of them could stand on all nodes together if
+    nothing else ran; None where these are enough, or where it is not said how large the gang is.
+    """
+    group = ask.app.groups[ask.spec.task_group]
+    if not ask.app.spec.placeholder_ask or ask.required_node or group.smallest != ask.items:
+        return None
+    members = group.members
+    where, nodes = ask.spec.where, partition.nodes
+    ground = nodes.terrain.ground(where)
+    own = (term.topology_key for term in where.anti_affinity if matches(term.selector, ask.spec.labels))
+    keeps_apart = bool(where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)
+    room = nodes.columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart else members)
+    return (members, room) if room < members else None

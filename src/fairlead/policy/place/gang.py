@@ -9,11 +9,12 @@ its asks could replace a placeholder (it may be there in vain).
 from __future__ import annotations
 
 from fairlead.core.acts import allocations, gangs
-from fairlead.core.books.applications import Application, TaskGroup
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Shape
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.task_groups import TaskGroup
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.order.keys import application_key, first_leaf_in_walk

@@ -23,6 +23,7 @@ from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.policy.eligibility.gang_size import GangSizes
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import Path, path_of, strength, weaker_than
@@ -110,9 +111,12 @@ def _of_class(partition: Partition, lines: Lines, batches: list[Batch], path: Pa
     plan, is_common = _plan(partition, lines, one, firsts)
     if plan is None and is_common:
         return _of_nominees(partition, lines, demands, path)
+    gangs = GangSizes(partition)
     for place, ask in _in_order(lines, demands):
         if path is not None and not place < path:
             return None
+        if gangs.are_too_large(ask) and not weaker_than(partition, ask):
+            continue
         found, is_common = (plan, True) if ask is one and plan is not None else _plan(partition, lines, ask, firsts)
         if found is not None:
             return place, found

@@ -16,7 +16,7 @@ from fairlead.core.books.demand import Demand
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import due_ms, may_try, note_attempt
-from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
+from fairlead.policy.eligibility.gang_size import GangSizes
 from fairlead.policy.eligibility.limits import is_at_closed_gate, is_over_limit
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.preemption.guarantee import Plan, find_plan
@@ -67,7 +67,7 @@ class Attempts:
         if _is_limited(demand, batch):
             demand.deferred[batch] = None
             return False
-        next_ms = NEVER_MS
+        next_ms, gangs = NEVER_MS, GangSizes(partition)
         for ask in batch.asks:
             due = due_ms(ask)
             if due > now:
@@ -81,7 +81,7 @@ class Attempts:
                 continue
             ask.preempt_checked_ms = now
             next_ms = min(next_ms, now + ATTEMPT_EVERY_MS)
-            if _is_futile(partition, batch, ask) or is_of_gang_too_large(partition, ask):
+            if _is_futile(partition, batch, ask) or gangs.are_too_large(ask):
                 continue
             self.left[demand.leaf] = self.left.get(demand.leaf, ATTEMPTS_MAX) - 1
             if rest_if_too_large(partition.nodes, batch):

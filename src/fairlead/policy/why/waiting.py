@@ -22,10 +22,11 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
+from fairlead.core.model.lifecycle import State
 from fairlead.core.model.matching import TAINT, is_selected
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
-from fairlead.policy.eligibility.gang_size import beyond_all_nodes
+from fairlead.policy.eligibility.gang_size import beyond_all_nodes, members_beyond_nodes
 from fairlead.policy.eligibility.limits import (
     applications_at_max,
     closed_gate,
@@ -122,11 +123,21 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     if partition.nodes.sum_has_room(ask.items):
         return None
     # Not each node is looked at: of a full cluster this is asked for all that waits.
+    if (too_large := _gang_too_large(partition, ask)) is not None:
+        return too_large
     total, used, theirs = partition.nodes.total, partition.root.allocated, partition.nodes.occupied
-    if ask.spec.placeholder and (beyond := beyond_all_nodes(partition, app)):
-        return reasons.GangTooLarge(beyond, {r: total.get(r, 0) for r in beyond})
     free = {r: total.get(r, 0) - used.get(r, 0) - theirs.get(r, 0) for r in needed}
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
+
+
+def _gang_too_large(partition: Partition, ask: Ask) -> Reason | None:
+    """All nodes together could not hold its gang; a maximum or limit that could not is named as what is full."""
+    if not ask.spec.placeholder or ask.app.state is not State.ACCEPTED:
+        return None
+    if beyond := beyond_all_nodes(partition, ask.app):
+        return reasons.GangTooLarge(beyond, {r: partition.nodes.total.get(r, 0) for r in beyond})
+    too_many = members_beyond_nodes(partition, ask)
+    return reasons.TaskGroupTooLarge(ask.spec.task_group, *too_many, dict(ask.items)) if too_many is not None else None
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
@@ -145,8 +156,7 @@ def _behind_placeholders(ask: Ask) -> Reason | None:
     group = None if ask.spec.placeholder else ask.app.groups.get(ask.spec.task_group)
     if group is None or not group.stands_in:
         return None
-    expected = group.count - group.replaced - group.timed_out
-    return reasons.WaitingForPlaceholder(group.name, expected, len(group.standing))
+    return reasons.WaitingForPlaceholder(group.name, group.members, len(group.standing))
 
 
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
@@ -172,6 +182,8 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return set_aside
     if seen.kept_off and not seen.suitable:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
+    if (too_large := _gang_too_large(partition, ask)) is not None:
+        return too_large
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     # What is kept beyond what is free has yet to become free.

@@ -6,7 +6,7 @@ from typing import Any
 
 from loose_books import application, ask, node, tree
 
-from fairlead.core.books.applications import NO_PRIORITY, Application, TaskGroup
+from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.model.lifecycle import State, Step
@@ -131,38 +131,3 @@ def test_a_step_of_its_life_is_taken_once_and_noted() -> None:
 def test_an_ask_is_as_old_as_its_tag_says() -> None:
     app, _ = app_and_demand()
     assert ask(app, "k", tags={TAG_CREATION_TIME: "3"}, now_ms=9_000).created_ms == 3_000
-
-
-# -- task groups -----------------------------------------------------------------------------------------------------
-
-
-def group_of(*sizes: int) -> TaskGroup:
-    """A group whose placeholders have so many cores."""
-    app = application(tree("root.a")["root.a"])
-    group = TaskGroup("g")
-    for at, size in enumerate(sizes):
-        group.count_in(ask(app, f"p{at}", {"vcore": size}, placeholder=True))
-    return group
-
-
-def test_a_group_without_placeholders_keeps_nothing_waiting() -> None:
-    assert not group_of().stands_in
-
-
-def test_it_stands_in_until_each_was_replaced_or_lost() -> None:
-    group = group_of(1, 1)
-    group.replaced = 1
-    assert group.stands_in
-    group.timed_out = 1
-    assert not group.stands_in
-
-
-def test_a_placeholder_that_is_asked_for_later_is_waited_for_again() -> None:
-    group = group_of(1)
-    group.replaced = 1
-    group.count_in(ask(application(tree("root.a")["root.a"]), "p"))
-    assert group.stands_in
-
-
-def test_its_size_is_that_of_the_first() -> None:
-    assert group_of(3, 1).smallest == (("vcore", 3),)

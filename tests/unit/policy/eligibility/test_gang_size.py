@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.model.events import AddApplication, AddAsks, Configure
-from fairlead.core.model.reasons import GangTooLarge
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Configure, LabelNode, Release, UpdateNode
+from fairlead.core.model.reasons import GangTooLarge, TaskGroupTooLarge
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, QueueSpec
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
@@ -18,21 +19,23 @@ RULES = ["guarantee", "priority", "both"]
 
 
 def cluster(rule: str, most: int | None = None, limits: tuple[LimitSpec, ...] = (), **nodes: int) -> PriorityCluster:
-    """Leaf `a` is guaranteed five cores, so that it may take them back from `b`."""
+    """Leaf `a` is guaranteed eight cores, so that it may take them back from `b`."""
     rules = {"preemption.delay": "1ms"}
     maximum = cores(most) if most is not None else None
-    a = QueueSpec(name="a", guaranteed=cores(5), properties=rules, max=maximum, limits=limits)
+    a = QueueSpec(name="a", guaranteed=cores(8), properties=rules, max=maximum, limits=limits)
     return PriorityCluster(a, QueueSpec(name="b"), nodes=nodes or {"n1": 4}, rule=rule)
 
 
-def gang(c: PriorityCluster, members: int, each: int = 1, user: str = "u") -> None:
+def gang(c: PriorityCluster, members: int, each: int = 1, user: str = "u", name: str = "gang", **own: Any) -> None:
     """Placeholders of a higher priority than what runs."""
     whole = Resources({"vcore": 1_000 * members * each})
-    spec = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=whole, user=user)
+    spec = ApplicationSpec(id=name, queue="root.a", placeholder_ask=whole, user=user)
     c.handle(AddApplication(spec))
     size = Resources({"vcore": 1_000 * each})
-    more = {"priority": 5, "placeholder": True, "task_group": "t"}
-    c.handle(AddAsks(tuple(AskSpec(application="gang", key=f"p{i}", resources=size, **more) for i in range(members))))
+    more = {"priority": 5, "placeholder": True, "task_group": "t"} | own
+    c.handle(
+        AddAsks(tuple(AskSpec(application=name, key=f"{name}-{i}", resources=size, **more) for i in range(members)))
+    )
 
 
 def fill(c: PriorityCluster, count: int) -> None:
@@ -113,15 +116,118 @@ def test_idle_work_is_not_taken_back_for_it_either(rule: str) -> None:
     assert stopped(c) == 4
 
 
+# -- more members than could stand on the nodes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_is_stopped_for_more_members_than_all_nodes_could_hold(rule: str) -> None:
+    c = cluster(rule, n1=3, n2=3)
+    fill(c, 6)
+    gang(c, 3, each=2)
+    assert stopped(c) == 0, "six cores, but one of the three finds no node with two"
+    c.node("n3", 2)
+    assert stopped(c) == 4, "one starts on the new node"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_node_that_becomes_larger_makes_it_possible(rule: str) -> None:
+    c = cluster(rule, n1=3, n2=3)
+    fill(c, 6)
+    gang(c, 3, each=2)
+    assert stopped(c) == 0
+    c.handle(UpdateNode("n2", cores(4)))
+    assert stopped(c) >= 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_only_nodes_that_its_selector_names_count(rule: str) -> None:
+    c = cluster(rule, n1=3)
+    c.node("n2", 3, disk="ssd")
+    fill(c, 6)
+    where = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
+    gang(c, 4, where=where)
+    assert stopped(c) == 0
+    c.handle(LabelNode("n1", attributes={"disk": "ssd"}))
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nodes_whose_taint_it_does_not_tolerate_count_for_nothing(rule: str) -> None:
+    c = cluster(rule, n1=3, n2=3)
+    fill(c, 6)
+    c.handle(LabelNode("n2", taints=(Taint("kept", "yes"),)))
+    gang(c, 4)
+    assert stopped(c) == 0
+    c.handle(LabelNode("n2", taints=()))
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("apart", ["port", "anti-affinity"])
+def test_of_those_that_keep_apart_each_node_holds_one(rule: str, apart: str) -> None:
+    c = cluster(rule, n1=2, n2=2)
+    fill(c, 4)
+    selector = (Requirement("job", "In", ("mpi",)),)
+    by_label = Constraints(anti_affinity=(AffinityTerm(selector),))
+    where = Constraints(ports=("TCP/0.0.0.0/80",)) if apart == "port" else by_label
+    gang(c, 3, where=where, labels={"job": "mpi"})
+    assert stopped(c) == 0
+    c.node("n3", 1)
+    assert stopped(c) == 2, "one starts on the new node"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_member_less_may_be_what_makes_it_possible(rule: str) -> None:
+    c = cluster(rule, n1=3, n2=3)
+    fill(c, 6)
+    gang(c, 3, each=2)
+    c.handle(LabelNode("n2", {"disk": "ssd"}))  # Nothing has only started any more.
+    assert stopped(c) == 0
+    c.handle(Release("gang", "gang-2", Cause.STOPPED_BY_RM))
+    assert stopped(c) == 4
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_behind_one_that_is_too_large_another_gang_has_work_stopped(rule: str) -> None:
+    c = cluster(rule, n1=3, n2=3)
+    fill(c, 6)
+    gang(c, 3, each=2)
+    gang(c, 2, each=2, name="other")
+    assert stopped(c) == 4
+    assert {e.on_behalf_of for e in c.evictions()} == {"other/other-0", "other/other-1"}
+
+
+def test_members_of_different_sizes_are_not_compared() -> None:
+    c = cluster("priority", n1=4)
+    c.fill("low", 4, 0, "root.b")
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(4))))
+    more = {"priority": 5, "placeholder": True, "task_group": "t"}
+    sizes = {"large": 2, "small": 1, "other": 1}
+    asks = (AskSpec(application="gang", key=key, resources=cores(n), **more) for key, n in sizes.items())
+    c.handle(AddAsks(tuple(asks)))
+    assert stopped(c) == 1
+
+
+def test_what_is_free_more_members_than_nodes_take_too() -> None:
+    c = cluster("priority", n1=3, n2=3)
+    fill(c, 1)
+    gang(c, 3, each=2)
+    assert len(c.run()[0]) == 2
+    why = c.s.why("gang", "gang-2")
+    assert why == TaskGroupTooLarge("t", 3, 2, {"vcore": 2_000})
+    sentence = "task group t has 3 members of cpu 2 each; all nodes together could hold at most 2 of them"
+    assert why.sentence() == sentence
+
+
 def test_why_says_how_large_the_gang_is() -> None:
     c = cluster("priority")
     gang(c, 5)
     c.run()
-    why = c.s.why("gang", "p4")
+    why = c.s.why("gang", "gang-4")
     assert why == GangTooLarge({"vcore": 5_000}, {"vcore": 4_000})
     assert why.sentence() == "its gang needs cpu 5 together; all nodes together have cpu 4"
     part = c.s.cluster.partitions["default"]
-    assert is_of_gang_too_large(part, part.applications["gang"].asks["p4"])
+    assert is_of_gang_too_large(part, part.applications["gang"].asks["gang-4"])
 
 
 def _with_most(c: PriorityCluster, most: int) -> ClusterSpec:
