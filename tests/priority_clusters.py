@@ -16,6 +16,7 @@ from fairlead.core.model.specs import (
     AskSpec,
     BudgetSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -34,10 +35,11 @@ class PriorityCluster:
         budgets: tuple[BudgetSpec, ...] = (),
         rule: str = "priority",
         enabled: bool = True,
+        limits: tuple[LimitSpec, ...] = (),
     ) -> None:
         """`nodes`: so many cores on each; without queues there are two leaves, `a` and `b`."""
         leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
-        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves, limits=limits)
         part = PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule, enabled=enabled))
         self.spec = ClusterSpec(partitions=(part,), budgets=budgets)
         self.s = Scheduler(self.spec)
@@ -62,9 +64,11 @@ class PriorityCluster:
     def node(self, name: str, cores: int, **attributes: str) -> None:
         self.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": cores * 1000}), attributes=attributes)))
 
-    def submit(self, key: str, cores: int, priority: int = 0, queue: str = "root.a", **more: Any) -> None:
+    def submit(
+        self, key: str, cores: int, priority: int = 0, queue: str = "root.a", user: str = "nobody", **more: Any
+    ) -> None:
         """One application with one ask of the same name."""
-        self.handle(AddApplication(ApplicationSpec(id=key, queue=queue)))
+        self.handle(AddApplication(ApplicationSpec(id=key, queue=queue, user=user)))
         ask = AskSpec(application=key, key=key, resources=Resources({"vcore": cores * 1000}), priority=priority, **more)
         self.handle(AddAsks((ask,)))
 

@@ -8,7 +8,7 @@ in for real asks while it has more placeholders than were replaced or lost.
 
 from __future__ import annotations
 
-from fairlead.core.acts import allocations, application_steps, waiting_asks
+from fairlead.core.acts import allocations, application_steps, reserve_turn, waiting_asks
 from fairlead.core.books import application_limits
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, creation_ms
@@ -39,10 +39,12 @@ def timeout_ms(spec: ApplicationSpec, now_ms: int) -> int:
 # -- placeholders -------------------------------------------------------------------------------------------------
 
 
-def placeholder_withdrawn(ask: Ask) -> None:
+def placeholder_withdrawn(partition: Partition, ask: Ask) -> None:
     """A placeholder is gone and was not replaced; the last of a group lets its real asks go on as plain ones."""
-    app = ask.app
-    app.task_group(ask.spec.task_group).timed_out += 1
+    app, group = ask.app, ask.app.task_group(ask.spec.task_group)
+    group.timed_out += 1
+    if not group.stands_in:
+        reserve_turn.look_at_late(partition, app.queue)
     if app.awaited_by and not any(other.pending and other.spec.placeholder for other in app.asks.values()):
         part_ways(app)
 
@@ -79,7 +81,7 @@ def placeholder_ended(partition: Partition, ask: Ask) -> None:
     ask.app.task_group(ask.spec.task_group).standing.pop(ask, None)
     if ask.replaces is not None:
         wait_again(partition, ask.replaces)
-    placeholder_withdrawn(ask)
+    placeholder_withdrawn(partition, ask)
 
 
 def look_again(partition: Partition, app: Application) -> None:
@@ -156,7 +158,10 @@ def end_swap(partition: Partition, placeholder: Ask) -> None:
     first = app.allocations == app.placeholder_count
     _part(partition, ask)
     allocations.end_allocation(partition, placeholder, replaced=True)
-    app.task_group(placeholder.spec.task_group).replaced += 1
+    group = app.task_group(placeholder.spec.task_group)
+    group.replaced += 1
+    if not group.stands_in:
+        reserve_turn.look_at_late(partition, app.queue)
     app.queue.add_allocated(ask.items)
     ask.stood_in_ms = placeholder.created_ms
     allocations.settle_on(partition, ask, node)

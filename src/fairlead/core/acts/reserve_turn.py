@@ -94,6 +94,12 @@ def forget(partition: Partition, leaf: Queue) -> None:
     partition.timers.cancel(partition.name, leaf.path, TIMER)
 
 
+def look_at_late(partition: Partition, leaf: Queue) -> None:
+    """No placeholders stand in for some real asks here any more: these may have waited as long as they may."""
+    if leaf in partition.reserving.bounded:
+        partition.reserving.overdue[leaf] = None
+
+
 def on_timer(partition: Partition, path: str) -> None:
     """Some ask of this leaf may have waited as long as it may: the next run looks at it."""
     leaf = partition.root.find(path)

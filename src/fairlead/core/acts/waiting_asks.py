@@ -170,7 +170,7 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     reserve_node.unreserve(partition, ask)
     forget_ask(partition, ask)
     if ask.spec.placeholder:
-        gangs.placeholder_withdrawn(ask)
+        gangs.placeholder_withdrawn(partition, ask)
         partition.books_version += 1  # All nodes together may hold the rest of its task group.
 
 

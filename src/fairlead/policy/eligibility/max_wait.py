@@ -13,7 +13,7 @@ from __future__ import annotations
 from fairlead.core.acts import application_steps, gangs, nominate, reserve_node, reserve_turn
 from fairlead.core.books import nominations
 from fairlead.core.books.applications import Application
-from fairlead.core.books.asks import Ask, Batch, line_group
+from fairlead.core.books.asks import Ask, line_group
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
@@ -120,20 +120,13 @@ def _overdue(partition: Partition, leaf: Queue, latest_ms: int) -> list[Ask]:
         # What has a reservation from somebody does not stand in for its equals.
         oldest = min((ask for ask in alike if ask not in kept), key=_age, default=None)
         if oldest is None or oldest.created_ms > latest_ms or oldest.app.stands_in(line_group(oldest)):
-            continue  # What placeholders stand in for is looked at when that is over (`look_at_late`).
+            continue  # What placeholders stand in for is looked at when that is over (`reserve_turn.look_at_late`).
         if could_ever_run(partition, oldest):
             found.append(oldest)
     if later:
         due_ms = min(later) + leaf.properties.wait_max_ms
         partition.timers.set_earlier(due_ms, partition.name, leaf.path, reserve_turn.TIMER)
     return found
-
-
-def look_at_late(partition: Partition, batch: Batch) -> None:
-    """Real asks that waited for placeholders take their place in line: if it was too long, their leaf is looked at."""
-    leaf = batch.demand.leaf
-    if leaf in partition.reserving.bounded and batch.oldest_ms + leaf.properties.wait_max_ms <= partition.now_ms:
-        partition.reserving.overdue[leaf] = None
 
 
 def _age(ask: Ask) -> tuple[int, int]:

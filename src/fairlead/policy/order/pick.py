@@ -23,7 +23,7 @@ from fairlead.core.books.queue_line import ChildEntry
 from fairlead.core.books.queues import Queue
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, note_attempt
 from fairlead.policy.eligibility.headroom import is_full_above
-from fairlead.policy.eligibility.max_wait import look_at_late, waits_for_turn
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import NOT_OWED, owed_by
 from fairlead.policy.order.keys import application_key, batch_key, child_entry
 from fairlead.policy.order.victim_index import Stoppable
@@ -126,8 +126,6 @@ class Lines:
         demand.put(batch_key(batch), app.queue.next_stamp(), batch)
         demand.tried = -1
         self.partition.nodes.seeks(demand, batch.oldest_ms)
-        if batch.task_group and self.partition.reserving.bounded:
-            look_at_late(self.partition, batch)
         if not app.queue.by_rank:
             note_attempt(self.partition, batch)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from invariants.books import check_books
 from priority_clusters import PriorityCluster, labelled, on
@@ -27,6 +29,7 @@ from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
+    LimitSpec,
     NodeSpec,
     PartitionSpec,
     PreemptionSpec,
@@ -443,3 +446,41 @@ def test_a_place_that_another_one_takes_in_the_same_call_is_made_again() -> None
         "two": "Accepted",
         "urgent": "Running",
     }
+
+
+def test_so_it_has_where_the_last_placeholder_is_withdrawn() -> None:
+    p = Place({"wait.max": "10m"}, most=4, node=4)
+    p.submit("r", 4)
+    assert p.run() == ["r"]
+    p.s.handle(AddApplication(ApplicationSpec(id="g", queue="root.q")), 0)
+    real = AskSpec(application="g", key="real", resources=amount(2, 4), task_group="t")
+    p.s.handle(AddAsks((real,)), 0)
+    p.run(5 * MINUTE)
+    p.s.handle(AddAsks((replace(real, key="p", placeholder=True),)), p.now)
+    kept = p.s.cluster.partitions["default"].reserving
+    p.run(12 * MINUTE)
+    assert not list(kept.every())
+    p.s.handle(Release("g", "p", Cause.STOPPED_BY_RM), p.now)
+    p.run()
+    assert [a.key for a, _ in kept.every()] == ["real"]
+
+
+def test_where_a_gang_has_come_together_a_restart_gives_no_turn_that_was_not_given_before() -> None:
+    """What placeholders stood in for is looked at when that is over, and not whenever it is put in line."""
+    limit = LimitSpec(users=("ann",), max_resources=Limits({"vcore": 2_000}))
+    q = QueueSpec(name="q", max=Limits({"vcore": 5_000}), properties={"wait.max": "10s"})
+    c = PriorityCluster(q, QueueSpec(name="other"), nodes={"n": 100}, limits=(limit,))
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.q", placeholder_ask=Resources({"vcore": 1_000}))))
+    member = AskSpec(application="gang", key="p", resources=Resources({"vcore": 1_000}), task_group="g")
+    c.handle(AddAsks((replace(member, placeholder=True),)))
+    c.run()
+    c.fill("r", 4, queue="root.q")
+    c.submit("old", 4, priority=-1, queue="root.q")
+    c.submit("ann's", 2, queue="root.q", user="ann")
+    c.handle(AddAsks((replace(member, key="one"), replace(member, key="two"))))
+    c.run()
+    c.handle(Release("gang", "p", Cause.PLACEHOLDER_REPLACED))
+    c.run(11_000)
+    assert [d.key for d in c.decided if isinstance(d, ReservationSwitched)] == ["old"]
+    c.fill("more of ann's", 1, queue="root.other", user="ann")
+    assert Scheduler.load(c.s.dump()).schedule(c.now_ms) == c.s.schedule(c.now_ms) == []
