@@ -52,8 +52,8 @@ def _round(partition: Partition, queue: Queue) -> None:
 def _enforce(partition: Partition, queue: Queue) -> None:
     over, told = excess(partition, queue), _stop_idle(partition, queue)
     message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    shares = list(_shares(partition, queue, excess(partition, queue)))
-    for leaf, share in chain(shares, _rest(partition, queue, [leaf for leaf, _ in shares])):
+    shares = _shares(partition, queue, excess(partition, queue))
+    for leaf, share in chain(list(shares), _rest(partition, queue)):
         for victim in _victims(partition, queue, leaf, share):
             told += 1
             allocations.evict(partition, victim, Cause.PREEMPTED_BY_SCHEDULER, rule="quota", message=message)
@@ -92,9 +92,9 @@ def _staying(partition: Partition, queue: Queue) -> Book:
 
 
 def _shares(partition: Partition, queue: Queue, amount: Mapping[str, int]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
-    """The leaves below a queue, each with its part of the amount, rounded at every level.
+    """The leaves below a queue, each with its part of the amount.
 
-    The parts are in proportion to what each child uses above its guarantee.
+    The parts are in proportion to what each child uses above its guarantee, and whole at every level.
     """
     if not amount:
         return
@@ -102,17 +102,29 @@ def _shares(partition: Partition, queue: Queue, amount: Mapping[str, int]) -> It
         yield queue, amount
         return
     weights = {child: _weight(partition, child) for child in queue.children.values()}
-    for child, weight in weights.items():
-        part = {}
-        for name, whole in amount.items():
-            total = sum(w.get(name, 0) for w in weights.values())
-            part[name] = (2 * weight.get(name, 0) * whole + total) // (2 * total) if total else 0
-        yield from _shares(partition, child, {n: v for n, v in part.items() if v})
+    parts: dict[Queue, Book] = {child: {} for child in weights}
+    for name, whole in amount.items():
+        for child, part in _whole_parts(whole, {each: weight.get(name, 0) for each, weight in weights.items()}).items():
+            parts[child][name] = part
+    for child, share in parts.items():
+        yield from _shares(partition, child, share)
 
 
-def _rest(partition: Partition, queue: Queue, leaves: list[Queue]) -> Iterator[tuple[Queue, Mapping[str, int]]]:
+def _whole_parts(whole: int, weights: Mapping[Queue, int]) -> dict[Queue, int]:
+    """The whole in proportion to the weights, in whole numbers that add up to it: those that lose most by rounding
+    down have one more. (Each rounded by itself, ten equal ones would give all they have, or nothing.)
+    """
+    total = sum(weights.values())
+    parts = {each: weight * whole // total for each, weight in weights.items() if weight}
+    left = whole - sum(parts.values())
+    for each in sorted(parts, key=lambda each: -(weights[each] * whole % total))[:left]:
+        parts[each] += 1
+    return {each: part for each, part in parts.items() if part}
+
+
+def _rest(partition: Partition, queue: Queue) -> Iterator[tuple[Queue, Mapping[str, int]]]:
     """What is too much still, leaf by leaf, once each has given its part: all its work may be larger than that."""
-    for leaf in leaves:
+    for leaf in [each for each in queue.walk() if each.is_leaf]:
         if over := excess(partition, queue):
             yield leaf, over
 

@@ -283,6 +283,28 @@ def test_children_give_in_proportion_to_what_they_use_above_their_guarantees() -
     assert Counter(key[:2] for key in case.after(1_000)) == {"c1": 20, "c2": 13, "c3": 42, "c4": 25}
 
 
+@pytest.mark.parametrize(("leaves", "runs", "over"), [(2, 1, 1), (3, 2, 1), (10, 1, 5), (10, 1, 4), (4, 3, 2)])
+def test_parts_that_are_rounded_add_up_to_what_is_too_much(leaves: int, runs: int, over: int) -> None:
+    """Of few large units, such as GPUs: neither twice as many are stopped, nor none."""
+    below = [queue(f"l{number}") for number in range(leaves)]
+    case = Case(queue("p", *below, most=leaves * runs))
+    for each in below:
+        case.fill(f"p.{each.name}", *[1] * runs)
+    case.set(queue("p", *below, most=leaves * runs - over))
+    stopped = case.after(1_000)
+    assert len(stopped) == over
+    assert max(Counter(key[:2] for key in stopped).values()) == 1
+
+
+def test_a_leaf_whose_part_is_nothing_gives_what_others_cannot() -> None:
+    """All work of the other one is larger than what is too much."""
+    case = Case(queue("p", queue("x"), queue("y"), most=102))
+    case.fill("p.x", 100)
+    case.fill("p.y", 1, 1)
+    case.set(queue("p", queue("x"), queue("y"), most=101))
+    assert case.after(1_000) == ["y1"]
+
+
 def test_what_no_child_could_give_by_itself_one_of_them_gives() -> None:
     """All work of each is larger than its part, and not larger than what is too much in all."""
     leaves = (queue("x"), queue("y"))
