@@ -60,8 +60,9 @@ def at_rest(number: int, rule: str) -> Scheduler:
 
 def nothing_told_contradicts(reason: Reason, verdict: Verdict) -> None:
     """Levels and nodes say the same as the reason."""
-    full = [level for level in verdict.levels if level.blocks and (level.queue != "root" or level.who)]
-    places = [level for level in full if level.resource == "applications"]
+    blocking = [level for level in verdict.levels if level.blocks]
+    full = [level for level in blocking if level.queue != "root" or level.who]
+    places = [level for level in blocking if level.resource == "applications"]
     nodes = verdict.nodes
     assert nodes is not None
     match reason:

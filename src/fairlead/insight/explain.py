@@ -49,6 +49,8 @@ ABOUT_JOB = (What.CANCEL, What.TURN)
 """Changes that are made to other work: they name it."""
 
 OTHERS = "somebody else's work"
+APPLICATIONS = "applications"
+"""What a level counts that is no amount."""
 PLACEHOLDER = "placeholder"
 """The rule by which a gang's work takes the places that are kept for it."""
 
@@ -251,12 +253,12 @@ def _levels(ask: Ask) -> Iterator[Level]:
         if queue in paid:
             yield from _amounts(queue.path, "", queue.max or {}, queue.allocated, ask)
         if queue.max_applications and app.state is State.ACCEPTED and not queue.counts(app):
-            yield _level(queue.path, "", "applications", 1, begun(queue, app), queue.max_applications)
+            yield _level(queue.path, "", APPLICATIONS, 1, begun(queue, app), queue.max_applications)
     for ceiling in app.ceilings:
         who = f"{ceiling.kind} {ceiling.name}"
         yield from _amounts(ceiling.queue, who, ceiling.max or {}, ceiling.allocated, ask)
         if ceiling.max_applications and app.state is State.ACCEPTED and not ceiling.counts(app):
-            yield _level(ceiling.queue, who, "applications", 1, begun(ceiling, app), ceiling.max_applications)
+            yield _level(ceiling.queue, who, APPLICATIONS, 1, begun(ceiling, app), ceiling.max_applications)
 
 
 def _amounts(queue: str, who: str, most: Mapping[str, int], used: Mapping[str, int], ask: Ask) -> Iterator[Level]:
@@ -311,7 +313,7 @@ def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Su
 
     Nothing has it where the ask is more than the level allows by itself, or more than a whole node.
     """
-    level = next((each for each in levels if each.blocks and (each.queue != "root" or each.who)), None)
+    level = next((each for each in levels if each.blocks and not _is_of_nodes(each)), None)
     if level is not None and level.needed > level.max:
         return
     if level is not None:
@@ -326,6 +328,11 @@ def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Su
         yield from sorted(having, key=lambda a: a.seq)
 
 
+def _is_of_nodes(level: Level) -> bool:
+    """Whether it says what all nodes have together."""
+    return level.queue == "root" and not level.who and level.resource != APPLICATIONS
+
+
 def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[tuple[int, int, Ask]]:
     """Who counts under a level, as rows in the order of how much of it each has: most first, then the oldest."""
     kind, _, who = level.who.partition(" ")
@@ -334,10 +341,11 @@ def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[tuple[int, in
         if not app.allocations or not counts:
             continue
         for each in app.asks.values():
-            if each.node is None:
+            pays_here = any(paid.path == level.queue for paid in payer(each).lineage)
+            if each.node is None or not (pays_here or kind or level.resource == APPLICATIONS):
                 continue
             has = next((amount for name, amount in each.items if name == resource_called(level.resource)), 0)
-            if has or level.resource == "applications":
+            if has or level.resource == APPLICATIONS:
                 yield (-has, each.seq, each)
 
 

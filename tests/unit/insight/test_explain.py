@@ -291,6 +291,25 @@ def test_what_counts_under_a_limit_at_the_root_has_what_is_short(gpus: int) -> N
     assert [holder.key for holder in verdict.holders] == ["own"]
 
 
+def test_idle_work_that_counts_in_its_group_alone_holds_nothing_of_a_maximum_below() -> None:
+    """Its end would give the leaf nothing."""
+    lab = Lab(spec(leaf("a", {GPU: 2})), {GPU: 8})
+    lab.submit("leftover", "root.a", amounts={GPU: 3}, idle=True)
+    lab.submit("runs", "root.a", amounts={GPU: 2})
+    lab.submit("late", "root.a")
+    assert [holder.key for holder in explain(lab.scheduler, "late", "late").holders] == ["runs"]
+
+
+def test_where_the_root_runs_all_the_applications_it_may_they_are_the_holders() -> None:
+    """Whatever node they run on; no node is short of anything."""
+    lab = Lab(spec(leaf("a", maxapplications=1), leaf("b", maxapplications=1), maxapplications=1), {GPU: 8})
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.b")
+    verdict = explain(lab.scheduler, "late", "late")
+    assert verdict.sentence == "queue root runs 1 of at most 1 applications"
+    assert [holder.key for holder in verdict.holders] == ["runs"]
+
+
 def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     """Not named."""
     lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
