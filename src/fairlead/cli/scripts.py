@@ -7,6 +7,7 @@ contradict each other. Never runs it. Invariant: the text that is sent is the on
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,11 +20,16 @@ from fairlead.cli.environment import given as environment_of
 from fairlead.wire.streams import MOST_SCRIPT
 
 _DASHES = "fairlead.dashes"
+INPUT = "-"
+"""The word for a script on standard input, as `sbatch <<END` has it."""
+_PIPED = "standard input"
 
 
 class Script(NamedTuple):
     """A script, and what its directives say as a file of jobs would say it."""
 
+    words: Sequence[str]
+    """Its name and its arguments."""
     text: str
     stated: dict[str, Any]
     others: dict[str, Any]
@@ -62,6 +68,8 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
     Raises `Failure` (usage) for a directive that makes no sense, with its place.
     """
     path, dashes = words[0], ctx.meta.get(_DASHES)
+    if path == INPUT and not dashes:
+        return _of_input(ctx, words, directives=directives)
     if not os.path.isfile(path):
         if not dashes and ("/" in path or path.endswith(".sh")) and not _may_be_there(path, ctx.params.get("cwd")):
             raise wrong_usage(
@@ -85,25 +93,44 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
         if directives and (b"\n#SBATCH " in content or b"\n#FAIRLEAD " in content):
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
+    return _checked(ctx, words, path, content, directives=directives)
+
+
+def _of_input(ctx: click.Context, words: Sequence[str], *, directives: bool) -> Script:
+    """The script that is piped in. Raises `Failure` (usage) where that is none, or belongs to the job."""
+    if ctx.command.name != "submit":
+        said = f"{ctx.command.name}: what is piped in is for the job to read"
+        raise wrong_usage(f"{said}; write: fairlead submit --wait -")
+    content = sys.stdin.buffer.read(MOST_SCRIPT + 1)
+    if not content:
+        raise wrong_usage(f"{_PIPED} is empty; give a command (after --), a script, or --file FILE")
+    if not content.startswith(b"#!"):
+        raise wrong_usage(f"{_PIPED} holds no script: its first line does not begin with #!, such as #!/bin/sh")
+    return _checked(ctx, ("script", *words[1:]), _PIPED, content, directives=directives)
+
+
+def _checked(ctx: click.Context, words: Sequence[str], path: str, content: bytes, *, directives: bool) -> Script:
     _require_lines_of_unix(path, content)
     if len(content) > MOST_SCRIPT:
-        raise wrong_usage(f"{path} is larger than {MOST_SCRIPT >> 10} KiB, too large to be kept; run it as: -- {path}")
+        said = f"{path} is larger than {MOST_SCRIPT >> 10} KiB, too large to be kept"
+        raise wrong_usage(said if path == _PIPED else f"{said}; run it as: -- {path}")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise wrong_usage(f"{path} is not UTF-8 text (byte {error.start}); run it as: -- {path}") from None
+        said = f"{path} is not UTF-8 text (byte {error.start})"
+        raise wrong_usage(said if path == _PIPED else f"{said}; run it as: -- {path}") from None
     if not directives:
-        return Script(text, {}, {})
+        return Script(words, text, {}, {})
     from fairlead.cli.directives import read_directives
 
-    return Script(text, *read_directives(ctx.command, path, text))
+    return Script(words, text, *read_directives(ctx.command, path, text))
 
 
 def _require_lines_of_unix(path: str, content: bytes) -> None:
     """Raises `Failure` (usage) where the name of the interpreter would end with a carriage return."""
     if content.partition(b"\n")[0].endswith(b"\r"):
         said = f"the lines of {path} end as in Windows, so that nothing finds the interpreter of the first one"
-        raise wrong_usage(f"{said}; sed -i 's/\\r$//' {path} puts that right")
+        raise wrong_usage(said if path == _PIPED else f"{said}; sed -i 's/\\r$//' {path} puts that right")
 
 
 def fields_of(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -195,6 +195,7 @@ fairlead submit --begin now+1h --after-ok 17,18 -- ./report.sh
 fairlead submit --array 1-200%8 -- sh -c './part.sh $FAIRLEAD_ARRAY_INDEX'
 fairlead submit --output runs/%x-%j.txt --env-file settings.env -- ./train.sh
 fairlead submit job.sh 3        (a script with lines such as #FAIRLEAD --cpu 4, or #SBATCH -c 4)
+fairlead submit < job.sh
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
 command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
@@ -236,11 +237,13 @@ def submit(
     jobs that do not say.
 
     A file that begins with #! and does not follow -- is a script: it is kept with the job as it is now, and lines such
-    as #FAIRLEAD --cpu 4 before its first command are options; those that are typed count more.
+    as #FAIRLEAD --cpu 4 before its first command are options; those that are typed count more. For - the script is what
+    is piped in, and so it is where nothing is named.
     """
-    words = given["command"]
-    if bool(words) == bool(file):
-        raise wrong_usage("submit: give either a command (after --) or --file FILE")
+    if not given["command"] and not file and not sys.stdin.isatty():
+        given["command"] = (scripts.INPUT,)
+    if bool(given["command"]) == bool(file):
+        raise wrong_usage("submit: give either a command (after --), a script, or --file FILE")
     if file:
         jobs = read_jobs(file, read_text(file), as_here(scripts.fields_of(given)))
     else:
@@ -269,7 +272,7 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
         check_command(words)
         return from_options(as_here(scripts.fields_of(given))), {}
     usual = scripts.fields_of(scripts.by_source(ctx, given, typed=False))
-    typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True))
+    typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True)) | {"command": script.words}
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
     job = from_options(as_here(stated))
     return Described(job.where, job.body | {"script": script.text}), script.others

@@ -193,6 +193,35 @@ def test_a_program_of_the_path_is_no_script(taking: Any, run: Run) -> None:
     assert "script" not in body(taking)
 
 
+@pytest.mark.parametrize("words", [("-", "0.01"), ()])
+def test_a_script_may_be_piped_in(taking: Any, run: Run, words: tuple[str, ...]) -> None:
+    """As with `sbatch <<END`: its lines count, and `-` lets arguments follow."""
+    text = "#!/bin/sh\n#SBATCH -c 2\necho $1\n"
+    result = run("submit", "--tag", "a=1", *words, stdin=text)
+    assert (result.stderr, result.exit_code) == ("", 0)
+    sent = body(taking)
+    assert (sent["script"], sent["command"]) == (text, ["script", *words[1:]])
+    assert (sent["name"], sent["resources"], sent["tags"]) == ("script", {"cpu": 2}, {"a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "said"),
+    [
+        (("submit", "-"), "echo hi\n", "standard input holds no script: its first line does not begin with #!"),
+        (("submit",), "", "standard input is empty; give a command (after --), a script, or --file FILE"),
+        (("submit", "-"), "#!/bin/sh\n#FAIRLEAD --cpus 4\n", "standard input:2: No such option"),
+        (("submit", "-"), "#!/bin/sh\n" + "#" * MOST_SCRIPT, "larger than 256 KiB, too large to be kept"),
+        (("submit", "-"), "#!/bin/sh\r\n", "the lines of standard input end as in Windows"),
+        (("submit", "--file", "x", "-"), "#!/bin/sh\n", "give either a command (after --), a script, or --file FILE"),
+        (("run", "-"), "#!/bin/sh\n", "run: what is piped in is for the job to read; write: fairlead submit --wait -"),
+    ],
+)
+def test_what_is_piped_in_and_no_script(taking: Any, run: Run, words: tuple[str, ...], text: str, said: str) -> None:
+    """It is refused, and why."""
+    result = run(*words, stdin=text)
+    assert (result.exit_code, said in result.stderr, taking.sent("POST", "/jobs")) == (2, True, []), result.stderr
+
+
 def test_a_script_has_a_bound(taking: Any, run: Run) -> None:
     """It is kept in the books."""
     write("#!/bin/sh\n" + "#" * MOST_SCRIPT)

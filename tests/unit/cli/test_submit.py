@@ -135,7 +135,7 @@ def test_each_request_has_its_own_idempotency_key(taking: Any, run: Callable[...
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "give either a command (after --) or --file FILE"),
+        ((), "standard input is empty; give a command (after --), a script, or --file FILE"),
         (("--file", "x.jsonl", "--", "true"), "give either a command"),
         (("--cpu", "two", "--", "true"), "--cpu: 'two' is not an amount; write cores"),
         (("--memory", "4GB", "--", "true"), "--memory: '4GB' is not an amount"),
