@@ -234,10 +234,12 @@ def _check_switches(found: Findings, declaration: declare.PartitionDeclaration) 
 
 
 def errors_of(spec: ClusterSpec) -> list[Problem]:
-    """What the checks of queues refuse in a configuration that was made and not read from a text."""
+    """What the checks of queues and placement rules refuse in a configuration that was not read from a text."""
     found, partitions = places_of(replace(spec, text=""))
     for partition in partitions:
         _check_queues(found, partition.root)
+        rules = partition.spec.placement_rules
+        check_rules.check_rules(found, rules, f"{partition.path}.placementrules", partition.root, ERROR)
     return [problem for problem in found.problems if problem.severity == ERROR]
 
 

@@ -359,3 +359,50 @@ def test_those_are_taken_that_can_be_one_after_the_other(seed: int) -> None:
         path for path in merged(*taken)[0] if path not in ("root", "root.lab")
     ]
     assert set(flaws) == set(names) - {each["metadata"]["name"] for each in taken}
+
+
+def test_each_sign_of_a_property_is_kept() -> None:
+    """One beyond the 65,536th stopped the scheduler, and kept each new process from starting."""
+    note = "a\N{GRINNING FACE}b\x7fc\x00d\u2028"
+    found, flaws = merged(queue("a", properties={"note": note, "yes": "no"}), queue("b", max={"cpu": "many"}))
+    assert found["root.a"].properties == {"note": note, "yes": "no"}
+    assert list(flaws) == ["b"]
+
+
+def test_a_queue_that_a_placement_rule_cannot_do_with_is_left_out() -> None:
+    """Alone: the others, right or wrong, are said of as they are."""
+    rules = "[{name: fixed, value: root.x.y, create: true}, {name: fixed, value: root.a}]"
+    text = f"partitions:\n- name: default\n  placementrules: {rules}\n  queues: [{{name: a}}]\n"
+    found, flaws = merged(queue("x"), queue("b"), queue("c", "root.b", max={"cpu": "-1"}), text=text)
+    assert list(found) == ["root", "root.a", "root.b"]
+    assert "root.x.y cannot be made, because root.x is a leaf" in flaws["x"]
+    assert sorted(flaws) == ["c", "x"]
+
+
+def test_one_that_says_more_than_a_text_can_hold_is_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be read even by itself."""
+    monkeypatch.setattr("fairlead.config.yamltree.MAX_NODES", 150)
+    large = queue("a", properties={str(number): "" for number in range(90)})
+    found, flaws = merged(large, queue("b"))
+    assert "root.b" in found
+    assert list(flaws) == ["a"]
+    assert "more than 150 values" in flaws["a"]
+
+
+def test_of_more_than_a_text_can_hold_the_last_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And say so."""
+    monkeypatch.setattr("fairlead.config.yamltree.MAX_NODES", 150)
+    found, flaws = merged(*(queue(f"q{number:02}") for number in range(60)))
+    assert "root.q09" in found
+    assert sorted(found)[2:] == [f"root.q{number:02}" for number in range(60 - len(flaws))]
+    assert "more than 150 values" in flaws["q59"]
+
+
+def test_hundreds_that_are_wrong_by_their_sums_each_say_why() -> None:
+    """Also when no two of them are alike."""
+    team = queue("team", max={"cpu": "8"}, guaranteed={"cpu": "8"})
+    wrong = [queue(f"q{number:03}", "root.team.sub", guaranteed={"cpu": f"{number + 5}"}) for number in range(100)]
+    found, flaws = merged(team, queue("sub", "root.team"), *wrong)
+    assert "root.team.sub.q000" in found
+    assert len(flaws) == 99
+    assert "the children of root.team are guaranteed vcore 109 together, more than its own 8" in flaws["q099"]

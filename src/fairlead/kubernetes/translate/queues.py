@@ -6,25 +6,27 @@ first, what it says is never changed; one wrong object keeps no other one out.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import yaml
 
 from fairlead.config import ConfigurationError, load_text
-from fairlead.config.load import BUILT_IN, homeless
-from fairlead.config.yamltree import yaml_node
+from fairlead.config.declare import declared
+from fairlead.config.decode import Findings
+from fairlead.config.load import BUILT_IN, errors_of, homeless
+from fairlead.config.yamltree import YamlError, compose, yaml_node
 from fairlead.core.model.quantities import format_quantity, resource_called
-from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
+from fairlead.core.model.resources import Book, Items, Limits, add_to, take_from
+from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
 from fairlead.kubernetes.objects import Amounts, Condition, Part, Text, Thing
 from fairlead.kubernetes.translate.amounts import AmountError, quantity
 
 ACCEPTED, LEFT_OUT = "Accepted", "LeftOut"
 """A condition of a queue, and its reason where it does not count."""
-_OF_QUEUE = re.compile(r"(.*queues\[\d+\]).*")
 _MERGE, _NULL = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:null"
 
 
@@ -93,85 +95,108 @@ def with_queues(text: str, source: str, queues: Iterable[QueueObject]) -> tuple[
     try:
         return queues_of(_together(text, fit), source), flaws
     except ConfigurationError:
-        return _those_that_can(text, source, fit, flaws)
+        taken = _those_that_can(spec, fit, flaws)
+    while True:
+        try:
+            return queues_of(_together(text, taken), source), flaws
+        except ConfigurationError as problem:
+            # As a text they are too large together: without the last ones, which are nobody's parents.
+            fewer = len(taken) * 7 // 8
+            flaws.update(dict.fromkeys((queue.metadata.name for queue in taken[fewer:]), _said(problem)))
+            taken = taken[:fewer]
 
 
-def _those_that_can(
-    text: str, source: str, queues: Sequence[QueueObject], flaws: dict[str, str]
-) -> tuple[ClusterSpec, Mapping[str, str]]:
+def _those_that_can(spec: ClusterSpec, queues: Sequence[QueueObject], flaws: dict[str, str]) -> list[QueueObject]:
     """Some of them cannot be: those that can with what was taken before are taken, in order.
 
-    What cannot be together is halved until it is one: the text is read a few times for each that is wrong, but for
-    those that are wrong by themselves, of which there may be hundreds once the queue above them has a lower maximum.
+    Each is looked at on its way from the root alone, so that hundreds that are wrong take no time.
     """
-    taken: list[QueueObject] = []
-    spec = queues_of(text, source)
-    left = [_right_by_themselves(text, source, queues, flaws)]
-    failed: dict[bytes, str] = {}
-    """By what a queue below the same parent says, name apart: why it cannot be, and so no further one like it can."""
-    while left:
-        some = []
-        for queue in left.pop():
-            if why_not := failed.get(msgspec.json.encode(queue.spec)):
-                flaws[queue.metadata.name] = why_not
-            else:
-                some.append(queue)
-        if not some:
+    partition = next(part for part in spec.partitions if part.name == DEFAULT_PARTITION)
+    tree: dict[str, _Branch] = {}
+    _Branch.grow(tree, "root", partition.root, None)
+    taken = []
+    for queue in queues:
+        above = tree.get(queue.spec.parent.lower())
+        if above is None:
+            flaws[queue.metadata.name] = f"its parent {queue.spec.parent} is not accepted"
             continue
         try:
-            spec = queues_of(_together(text, [*taken, *some]), source)
-        except (ConfigurationError, KeyError) as problem:
-            if len(some) > 1:
-                half = len(some) // 2
-                left += [some[half:], some[:half]]
-            elif isinstance(problem, ConfigurationError):
-                why_not = flaws[some[0].metadata.name] = "; ".join(found.message for found in problem.errors)
-                if some[0].path not in why_not:
-                    failed[msgspec.json.encode(some[0].spec)] = why_not
-            else:
-                flaws[some[0].metadata.name] = f"its parent {some[0].spec.parent} is not accepted"
+            made = _read_alone(queue)
+            above.refuse(made, partition)
+        except (ConfigurationError, YamlError) as problem:
+            flaws[queue.metadata.name] = _said(problem)
         else:
-            taken += some
-    return spec, flaws
+            _Branch.grow(tree, queue.path, made, above)
+            taken.append(queue)
+    return taken
 
 
-def _right_by_themselves(
-    text: str, source: str, queues: Sequence[QueueObject], flaws: dict[str, str]
-) -> list[QueueObject]:
-    """Without those that some error names and nothing else has to do with: they have no queues below them."""
-    left = list(queues)
-    while left:
-        document, made = _document(text, left)
-        try:
-            queues_of(_serialized(document), source)
-            break
-        except ConfigurationError as problem:
-            parents = {queue.spec.parent.lower() for queue in left}
-            by_place = {place: made[id(node)] for place, node in _places(document) if id(node) in made}
-            named: dict[str, list[str]] = {}
-            for error in problem.errors:
-                queue = by_place.get(_OF_QUEUE.sub(r"\1", error.path))
-                if queue is not None and queue.path not in parents:
-                    named.setdefault(queue.metadata.name, []).append(error.message)
-            if not named:
-                break
-            flaws.update({name: "; ".join(messages) for name, messages in named.items()})
-            left = [queue for queue in left if queue.metadata.name not in named]
-    return left
+def _said(problem: ConfigurationError | YamlError) -> str:
+    errors = problem.errors if isinstance(problem, ConfigurationError) else [problem]
+    return "; ".join(dict.fromkeys(error.message for error in errors))
+
+
+def _read_alone(queue: QueueObject) -> QueueSpec:
+    """What it says. Raises `ConfigurationError` or `YamlError` for what cannot be read."""
+    found = Findings("")
+    document = compose(yaml.safe_dump({"partitions": [{"queues": [_declared(queue)]}]}))
+    assert document.root is not None
+    (made,) = declared(found, document.root).partitions[0].queues or ()
+    if found.failed:
+        raise ConfigurationError(found.problems)
+    return made
+
+
+@dataclass(slots=True)
+class _Branch:
+    """A queue by itself, and what those below it are guaranteed together: no other one needs to know more of them."""
+
+    spec: QueueSpec
+    above: _Branch | None
+    below: Book
+
+    @classmethod
+    def grow(cls, tree: dict[str, _Branch], path: str, spec: QueueSpec, above: _Branch | None) -> None:
+        """Enter a queue by its path, and those that are in it."""
+        branch = tree[path] = cls(replace(spec, queues=()), above, {})
+        over = above
+        while over is not None:
+            add_to(over.below, branch.guaranteed)
+            over = None if over.guaranteed else over.above
+        for child in spec.queues:
+            cls.grow(tree, f"{path}.{child.name.lower()}", child, branch)
+
+    @property
+    def guaranteed(self) -> Items:
+        """What the queue itself says; all zero says nothing."""
+        return tuple(pair for pair in self.spec.guaranteed or () if pair[1])
+
+    def refuse(self, child: QueueSpec, partition: PartitionSpec) -> None:
+        """Raises `ConfigurationError` with what is wrong once it has one more child, and was not before."""
+        after = errors_of(self._alone_in(partition, child))
+        before = {problem.message for problem in (errors_of(self._alone_in(partition, None)) if after else ())}
+        if new := [problem for problem in after if problem.message not in before]:
+            raise ConfigurationError(new)
+
+    def _alone_in(self, partition: PartitionSpec, child: QueueSpec | None) -> ClusterSpec:
+        """The way from the root to it, and on to the child; of all others what they are guaranteed, as one."""
+        queue, branch = child, self
+        known: Items = ()
+        while True:
+            others = dict(branch.below)
+            take_from(others, known)
+            name = "@" if queue is None or queue.name != "@" else "#"
+            rest = QueueSpec(name=name, guaranteed=Limits(others), max_applications=branch.spec.max_applications)
+            queue = replace(branch.spec, queues=(rest, queue) if queue else (rest,))
+            known = branch.guaranteed or tuple(branch.below.items())
+            if branch.above is None:
+                return ClusterSpec(partitions=(replace(partition, root=queue),))
+            branch = branch.above
 
 
 def _together(text: str, queues: Sequence[QueueObject]) -> str:
-    """The text with these queues in it, parents first. Raises `KeyError` for one whose parent is not there."""
-    return _serialized(_document(text, queues)[0])
-
-
-def _serialized(document: Any) -> str:
-    return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
-
-
-def _document(text: str, queues: Sequence[QueueObject]) -> tuple[Any, dict[int, QueueObject]]:
-    """The same as a tree of nodes, and which of them is which queue."""
-    document, added = _written_out(yaml_node(text or BUILT_IN)), {}
+    """The text with these queues in it, parents first."""
+    document = _written_out(yaml_node(text or BUILT_IN))
     tree = _tree(document)
     for queue in queues:
         above = tree[queue.spec.parent.lower()]
@@ -180,20 +205,9 @@ def _document(text: str, queues: Sequence[QueueObject]) -> tuple[Any, dict[int, 
             children = _node([])
             above.value = [pair for pair in above.value if pair[0].value != "queues"]
             above.value.append((_node("queues"), children))
-        made = _node(_declared(queue))
+        made = tree[queue.path] = _node(_declared(queue))
         children.value.append(made)
-        tree[queue.path], added[id(made)] = made, queue
-    return document, added
-
-
-def _places(mapping: Any, before: str = "", key: str = "partitions") -> Iterator[tuple[str, Any]]:
-    """All queues, each with its place in the structure, as errors name it: `partitions[0].queues[1].queues[0]`."""
-    found = _value(mapping, key)
-    for number, node in enumerate(found.value if isinstance(found, yaml.SequenceNode) else ()):
-        if isinstance(node, yaml.MappingNode):
-            place = f"{before}{key}[{number}]"
-            yield place, node
-            yield from _places(node, f"{place}.", "queues")
+    return str(yaml.serialize(document, Dumper=yaml.SafeDumper))
 
 
 def _amount(name: str, amount: str | float) -> tuple[str, str]:
@@ -278,4 +292,5 @@ def _value(mapping: Any, key: str) -> Any:
 
 
 def _node(value: Any) -> Any:
-    return yaml_node(json.dumps(value))
+    """As `yaml_node` of its text, which JSON is not always: there a sign beyond the 65,536th is two."""
+    return yaml.SafeDumper(io.StringIO(), sort_keys=False).represent_data(value)
