@@ -254,8 +254,8 @@ class QueueFile:
     def _take_what_can_be(
         self, refused: Callable[[ClusterSpec], str], text: str, objects: dict[str, QueueObject]
     ) -> str:
-        """What runs keeps something from being taken: each object that is new is offered by itself, so that it keeps no
-        other out, nor the file. Gives back why the file is refused; then that before counts.
+        """What runs keeps something from being taken: what of the objects is new is offered in halves, so that
+        none keeps another out, nor the file. Gives back why the file is refused; then that before counts.
         """
         before, known = self._taken
         kept = {name: each for name, each in objects.items() if name in known and known[name].spec == each.spec}
@@ -264,13 +264,17 @@ class QueueFile:
             text = before
             refused(with_queues(text, self.source, kept.values())[0])
         left_out: dict[str, str] = {}
-        for name, each in sorted(objects.items(), key=lambda named: (named[1].path.count("."), named[1].path)):
-            spec, flaws = with_queues(text, self.source, [*kept.values(), each])
-            if name not in kept and name not in flaws:
-                if said := refused(spec):
-                    left_out[name] = said
-                else:
-                    kept[name] = each
+        new = [each for name, each in objects.items() if name not in kept]
+        left = [sorted(new, key=lambda q: (q.path.count("."), q.path))]
+        while left:
+            some = left.pop()
+            spec, flaws = with_queues(text, self.source, [*kept.values(), *some])
+            if not (said := refused(spec)):
+                kept |= {each.metadata.name: each for each in some if each.metadata.name not in flaws}
+            elif len(some) > 1:
+                left += [some[len(some) // 2 :], some[: len(some) // 2]]
+            else:
+                left_out[some[0].metadata.name] = said
         others = [each for name, each in objects.items() if name not in left_out]
         self._taken = text, kept
         self._leave_out({**with_queues(text, self.source, others)[1], **left_out})

@@ -263,6 +263,32 @@ def test_an_object_that_what_runs_keeps_out_keeps_no_other_out() -> None:
     run_virtually(_serve(server, during))
 
 
+def test_hundreds_beside_an_object_that_what_runs_keeps_out_are_read_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once for each the scheduler stood still for nine seconds, every minute."""
+    server = FakeServer()
+    server.extensions.append(QUEUES.group_version)
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
+    for name in ["team", *(f"old{number}" for number in range(40))]:
+        server.put("queues", queue(name))
+    server.put("pods", _pod("runs", "root.team"))
+    reads: list[str] = []
+    monkeypatch.setattr(
+        "fairlead.kubernetes.queue_file.with_queues", lambda *asked: reads.append("") or with_queues(*asked)
+    )
+
+    async def during(file: QueueFile, control_loop: ControlLoop) -> None:
+        reads.clear()
+        for number in range(40):
+            server.put("queues", queue(f"new{number:02}", "root.team" if number == 30 else "root"))
+        await asyncio.sleep(5)
+        assert list(file.flaws) == ["new30"]
+        assert len(reads) < 20
+
+    run_virtually(_serve(server, during))
+
+
 def test_an_object_that_was_left_out_is_so_over_a_restart() -> None:
     """A new process does not know yet what runs: the queue would be a parent, and its applications refused."""
     server = FakeServer()
