@@ -112,6 +112,8 @@ class Binder:
         self._queues: dict[str, deque[acts.Act]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._decided = 0
+        self._failing: set[int] = set()
+        """Of what was decided: what is tried on and on, by identity."""
         self._probes: dict[tuple[str, str, str], str] = {}
         """The one placeholder that is tried of each group whose placeholders are refused; the others wait for it."""
         self._talk = EventCorrelator()
@@ -121,8 +123,10 @@ class Binder:
 
     @property
     def busy(self) -> int:
-        """What was decided and is not done. What else is under way may take long, such as placeholders refused."""
-        return self._decided
+        """What was decided and is not done. What else is under way may take long, such as placeholders refused, and
+        what has failed for long: it says nothing of how much the server can take.
+        """
+        return self._decided - len(self._failing)
 
     def do(self, wanted: acts.Act) -> None:
         """Have an act done, after those that were ordered for the same object before."""
@@ -188,6 +192,7 @@ class Binder:
             await self._try(act, once, later)
         finally:
             self._decided -= isinstance(act, DECIDED)
+            self._failing.discard(id(act))
             if isinstance(act, acts.CreatePlaceholder) and self._probe_for(act) == act.name:
                 del self._probes[_group(act)]
 
@@ -222,6 +227,8 @@ class Binder:
                     return
                 said = str(e)
             failures += 1
+            if failures == LONG and isinstance(act, DECIDED):
+                self._failing.add(id(act))
             if isinstance(act, acts.Explain | acts.Record) and failures > 2:
                 self._talk.unsaid(act)
                 if isinstance(act, acts.Explain):

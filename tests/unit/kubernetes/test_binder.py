@@ -90,6 +90,31 @@ def test_what_is_told_does_not_count_as_placements_under_way() -> None:
     run_virtually(course())
 
 
+def test_what_the_server_fails_to_bind_for_long_does_not_count_as_placements_under_way() -> None:
+    """Else two thousand pods of a namespace that some webhook refuses keep all others from being placed, for ever."""
+
+    class Failing(Faults):
+        calm = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=500) if path.endswith("/binding") and not self.calm else Fault()
+
+    async def course() -> None:
+        server = Slow()
+        server.faults = faults = Failing()
+        binder = ordered(server, 20)
+        await asyncio.sleep(5)
+        assert binder.busy == 20
+        await asyncio.sleep(200)
+        assert binder.busy == 0
+        faults.calm = True
+        await binder.settle()
+        assert binder.busy == 0
+        assert all(pod["spec"]["nodeName"] == "n" for pod in server.all("pods"))
+
+    run_virtually(course())
+
+
 def test_with_too_many_waiting_further_events_are_let_go(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
