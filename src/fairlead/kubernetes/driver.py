@@ -249,6 +249,7 @@ class Driver:
 
     def beginning(self, now_ms: int) -> Iterator[None]:
         """The same step by step, since with thousands of jobs it takes seconds. Nothing else is done in between."""
+        self._feed(self.informer.volume_binder.settle(), now_ms)
         for event in self.informer.begin():
             self.handle(event, now_ms)
             yield
@@ -256,6 +257,7 @@ class Driver:
     def schedule(self, now_ms: int, limit: int | None = None) -> int:
         """Run scheduling; gives back how many decisions were made."""
         self._feed(self.informer.volume_binder.overdue(now_ms), now_ms)
+        self._feed(self.informer.volume_binder.settle(), now_ms)
         self._feed(self.informer.devices.settle(now_ms), now_ms)
         self._feed(self._refused_pods.overdue(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)

@@ -63,6 +63,8 @@ class VolumeBinder:
         """Pods that avoid nodes; until when, the earliest first; 0: their time does not run yet."""
         self.pauses: list[str] = []
         """Pods whose placement was given up; whoever keeps the time has them tried again after a while."""
+        self._stale: dict[str, None] = {}
+        """Pods without a place for whose volumes something has changed."""
 
     def place(self, known: KnownPod) -> Iterator[Event]:
         """A pod has a node in the books: bind it, or see to its volumes first."""
@@ -145,18 +147,29 @@ class VolumeBinder:
     # -- what becomes of it ---------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> Iterator[Event]:
-        """A claim, a volume or a class has changed."""
+        """A claim, a volume or a class has changed; a free volume may mean something to all pods of its class."""
         for uid in self._informer.storage.take(change):
             known = self._informer.pod_store.by_uid.get(uid)
             if known is None or known.leaving:
                 continue
             if known.bound:
                 yield from self._reattach(known)
-            elif known.books is Books.WAITING:
-                yield from self._reconsider(known)
             elif known.books is Books.PLACED:
                 yield from self._look(known)
-            elif not known.pausing:
+            else:
+                self._stale[uid] = None
+
+    def settle(self) -> Iterator[Event]:
+        """Before anything is placed: look again, once, at the pods for which something has changed."""
+        while self._stale:
+            uid = next(iter(self._stale))
+            del self._stale[uid]
+            known = self._informer.pod_store.by_uid.get(uid)
+            if known is None or known.leaving or known.bound:
+                continue
+            if known.books is Books.WAITING:
+                yield from self._reconsider(known)
+            elif known.books is Books.OUT and not known.pausing:
                 yield from self._informer.try_again(uid)
 
     def _reconsider(self, known: KnownPod) -> Iterator[Event]:

@@ -18,7 +18,7 @@ from fairlead.config import load_text
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
-from fairlead.kubernetes.storage import NOBODY
+from fairlead.kubernetes.storage import NOBODY, Storage
 from fairlead.kubernetes.volume_binder import PATIENCE_MS
 from fairlead.service.kubernetes.pods import ClusterMoment
 
@@ -394,6 +394,35 @@ def test_local_volumes_are_chosen_and_kept() -> None:
         assert sea.place("p") == "n1"
         owned = {c["metadata"]["name"]: c["spec"]["volumeName"] for c in sea.server.all("persistentvolumeclaims")}
         assert owned == {"a": "v2", "b": "v1"}
+        sea.check()
+        await sea.kill()
+
+    run_virtually(main())
+
+
+def test_volumes_that_come_at_once_have_pods_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """800 pods that waited for one of 800 local volumes were each looked at 800 times, in minutes."""
+    looks: list[str] = []
+    why_not = Storage.why_not
+    monkeypatch.setattr(Storage, "why_not", lambda *asked: looks.append("") or why_not(*asked))
+
+    async def main() -> None:
+        sea = Sea(nodes=3)
+        sea.server.put("storageclasses", storage_class("local", NOBODY))
+        for number in range(12):
+            sea.server.put("persistentvolumeclaims", claim(f"c{number}", "local"))
+            sea.pod(f"p{number}", f"c{number}")
+        sea.start()
+        await asyncio.sleep(3)
+        looks.clear()
+        for number in range(24):
+            sea.server.put(
+                "persistentvolumes", volume(f"v{number}", f"n{number % 3}", like={"storageClassName": "local"})
+            )
+        await asyncio.sleep(0.04)
+        assert 12 <= len(looks) <= 100
+        await asyncio.sleep(5)
+        assert all(sea.place(f"p{number}") for number in range(12))
         sea.check()
         await sea.kill()
 
