@@ -180,7 +180,7 @@ class Toleration(Part, frozen=True):
 class Spread(Part, frozen=True):
     """How evenly pods are to be spread over a topology."""
 
-    max_skew: int = 1
+    max_skew: int = 0
     topology_key: str = ""
     when_unsatisfiable: Text = None
     label_selector: LabelSelector | None = None

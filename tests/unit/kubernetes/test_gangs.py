@@ -244,6 +244,39 @@ def test_placeholders_belong_to_the_queue_and_application_of_their_gang(applicat
     assert (identity.application_id(read), identity.queue_of(read)) == (application, queue)
 
 
+def test_placeholders_may_run_where_their_group_says() -> None:
+    """Word for word: a spread without its `maxSkew` of 1 was refused by the server, and the gang waited for ever."""
+    selector = {"matchLabels": {"app": "a"}}
+    where: dict[str, Any] = {
+        "nodeSelector": {"zone": "a"},
+        "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}],
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector, "namespaceSelector": {}}
+                ]
+            },
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+                ]
+            },
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector, "minDomains": 2,
+            }
+        ],
+    }  # fmt: skip
+    text = json.dumps([{"name": "w", "minMember": 1, "minResource": {"cpu": 1}, **where}])
+    gang = identity.gang_of(msgspec.convert(pod("m", **{identity.TASK_GROUPS: text}), Pod))
+    assert gang is not None
+    owner = ObjectName("default", "p", "u")
+    made = placeholder(CreatePlaceholder("default", "tg", "job", "", gang.groups[0], owner, "", ""), "fairlead")
+    assert {name: made["spec"][name] for name in where} == where
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_placeholder_that_failed_is_made_again(restarted: bool) -> None:
     """By its kubelet, for one: the pod stays with its name, and its gang waited for ever for another one."""
