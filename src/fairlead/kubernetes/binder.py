@@ -77,7 +77,15 @@ class Unsaid:
     uid: str
 
 
-Report = Bound | BindFailed | BindDelayed | Returned | Unsaid
+@dataclass(frozen=True, slots=True)
+class PlaceholderRefused:
+    """The server does not take a placeholder of the application's gang; `why` is a sentence, or empty: it did now."""
+
+    application: str
+    why: str
+
+
+Report = Bound | BindFailed | BindDelayed | PlaceholderRefused | Returned | Unsaid
 
 
 class _Waits(Exception):
@@ -257,6 +265,7 @@ class Binder:
         if isinstance(act, acts.CreatePlaceholder) and self._probes.setdefault(_group(act), act.name) == act.name:
             text = f"placeholder {act.name} of its gang is refused: {e.message}"
             self.do(acts.Record(act.owner, "FailedCreate", text, warning=True))
+            self._report(PlaceholderRefused(act.application, text))
         lasting = acts.EvictPod | acts.DeletePod | acts.CreatePlaceholder | acts.Suspend | acts.ReturnDevices
         if isinstance(act, lasting) and not isinstance(e, api.Invalid):
             # Rights and quotas may change; meanwhile somebody waits for this.
@@ -325,6 +334,8 @@ class Binder:
                 raise _Waits
             body = bodies.placeholder(act, self._scheduler_name, self._image)
             await self._client.create(PODS, body, act.namespace)
+            if self._probe_for(act):
+                self._report(PlaceholderRefused(act.application, ""))
 
     async def _bind(self, act: acts.Bind) -> None:
         """Bind; a conflict may be our own binding of which the answer was lost, so the server is asked."""

@@ -20,7 +20,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
-from fairlead.kubernetes.binder import BindDelayed, Binder, BindFailed, Report, Returned, Unsaid
+from fairlead.kubernetes.binder import BindDelayed, Binder, BindFailed, PlaceholderRefused, Report, Returned, Unsaid
 from fairlead.kubernetes.client import ApiError, Client, Forbidden, Unreachable
 from fairlead.kubernetes.devices import device_binder
 from fairlead.kubernetes.driver import Driver
@@ -217,6 +217,9 @@ class ControlLoop:
             return
         if isinstance(report, BindDelayed):
             self.order(lambda driver, _: driver.bind_delayed(report.uid, report.node, report.why))
+            return
+        if isinstance(report, PlaceholderRefused):
+            self.order(lambda driver, _: driver.informer.gangs.refused(report.application, report.why))
             return
         if isinstance(report, Unsaid):
             self.explainer.unsaid(report.uid)

@@ -46,14 +46,16 @@ class Declared:
     """And its application with it (`Hard`): it is not tried again."""
     stand_ins: int = 0
     """So many keep its room that are no pods (`workloads`)."""
-    seen: int = 0
-    """So many placeholders had a node at the last look, ..."""
-    told: int = 0
+    refused: str = ""
+    """Why the API server does not take one of its placeholders, as a sentence."""
+    seen: tuple[int, str] = (0, "")
+    """So many placeholders had a node at the last look, and that was refused, ..."""
+    told: tuple[int, str] = (0, "")
     """... and when its members were last told."""
 
     def take_news(self) -> bool:
-        """Whether its members wait with another number than they were told, and it is the same as at the last look."""
-        before, self.seen = self.seen, len(self.standing)
+        """Whether its members wait with something else than they were told, and it is the same as at the last look."""
+        before, self.seen = self.seen, (len(self.standing), self.refused)
         if self.begun or self.stand_ins or self.seen != before or self.seen == self.told:
             return False
         self.told = self.seen
@@ -128,7 +130,15 @@ class Gangs:
         """Why a pod is held back: a code and a sentence."""
         found = self.declared[pod.application]
         so_far = f"{len(found.standing)} of {found.size} have it"
+        if found.refused:
+            so_far = f"{so_far}; {found.refused}"
         return RESERVES, f"the gang of application {pod.application} reserves its room: {so_far}"
+
+    def refused(self, application: str, why: str) -> None:
+        """The API server does not take a placeholder; empty: it has taken one since."""
+        found = self.declared.get(application)
+        if found is not None:
+            found.refused = why
 
     def stands(self, placeholder: KnownPod) -> bool:
         """A placeholder has a node; True when the gang begins by that."""

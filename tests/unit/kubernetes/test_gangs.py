@@ -116,6 +116,34 @@ def test_placeholders_that_are_refused_keep_nothing_else_from_being_placed(monke
     assert _names(server)["other"] == "n1"
 
 
+def test_members_are_told_that_a_placeholder_of_their_gang_is_refused() -> None:
+    """They were told that two of two were still to come, and one event on the first of them said why."""
+    faults = Creation(Fault(status=403))
+    server = FakeServer(faults)
+    server.put("nodes", node("n1", 8))
+
+    def begin() -> None:
+        server.put("pods", member("m0", "placeholderTimeoutInSeconds=600"))
+        server.put("pods", member("m1", "placeholderTimeoutInSeconds=600"))
+
+    def said(name: str) -> str:
+        found = server.one("pods", name)
+        assert found is not None
+        return next(str(each["message"]) for each in found["status"]["conditions"] if each["type"] == "PodScheduled")
+
+    async def main() -> None:
+        serving = asyncio.create_task(_serve(server, begin, 90))
+        await asyncio.sleep(20)
+        for name in ("m0", "m1"):
+            assert "1 of 2 have it; placeholder tg-job-w-1 of its gang is refused: a fault of the test" in said(name)
+        faults.fails = False
+        control_loop = await serving
+        assert control_loop.driver.informer.gangs.declared["job"].refused == ""
+
+    run_virtually(main())
+    assert _names(server)["m1"] == "n1"
+
+
 def test_a_gang_whose_first_pod_is_deleted_goes_on_with_the_others() -> None:
     """The cluster deletes its placeholders with it; they are made anew, and go with another pod of the gang."""
     server = FakeServer()
