@@ -59,6 +59,8 @@ OWNER_LABELS = (
     "sparkoperator.k8s.io/app-name", "volcano.sh/job-name",
 )  # fmt: skip
 """They name that owner, also where something else stands between it and its pods."""
+JOB_NAME = "batch.kubernetes.io/job-name"
+"""On the pods of a job: its name."""
 EACH_ITS_OWN = "-uniqueautogen"
 """At the end of an application's name it stands for the pod's identity: YuniKorn's webhook cannot know it yet."""
 LONGEST_VERSION = 20

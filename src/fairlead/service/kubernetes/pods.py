@@ -20,6 +20,7 @@ from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.translate.amounts import PODS
+from fairlead.kubernetes.translate.identity import JOB_NAME
 from fairlead.local.callers import Caller
 from fairlead.runtime import Refusal
 from fairlead.service import views
@@ -78,9 +79,16 @@ class ClusterMoment:
             known = self.informer.workloads.representative(job)
             if known is None and job.spec.flaw:
                 raise Refusal("not-found", f"{job.spec.name} is not admitted: {job.spec.flaw}")
+        known = known or self._first_of_job(namespace, name)
         if known is None or known.foreign:
             raise Refusal("not-found", f"no pod {namespace}/{name} waits or runs under this scheduler")
         return known
+
+    def _first_of_job(self, namespace: str, name: str) -> KnownPod | None:
+        """A pod of a job without our label; what waits comes first."""
+        pods = (k for k in our_pods(self.informer) if k.name.namespace == namespace)
+        members = (known for known in pods if known.spec.labels.get(JOB_NAME) == name)
+        return min(members, key=lambda known: state_of(known) != "waiting", default=None)
 
     def entry_of(self, known: KnownPod) -> tuple[Application | None, Ask | None]:
         """Its application and its ask in the scheduler's books."""

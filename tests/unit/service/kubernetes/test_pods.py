@@ -81,6 +81,22 @@ def test_who_asks_for_a_job_that_is_not_admitted_hears_why() -> None:
     )
 
 
+def test_who_asks_for_a_job_hears_of_the_first_of_its_pods_that_waits() -> None:
+    """Also of one that does not start as a whole: no pod of that name was there."""
+    cluster = Cluster()
+    cluster.node("n1", cpu="1")
+    labels = {"batch.kubernetes.io/job-name": "train"}
+    for name in ("train-a", "train-b"):
+        cluster.pod(name, labels=labels)
+    cluster.acts()
+    said = ClusterMoment(cluster.driver).why("default/train")
+    assert (said.key, said.state) == ("default/train-b", "waiting")
+    cluster.gone("train-b")
+    assert ClusterMoment(cluster.driver).why("default/train").key == "default/train-a"
+    with pytest.raises(Refusal, match="no pod other/train"):
+        ClusterMoment(cluster.driver).why("other/train")
+
+
 def test_who_asks_for_a_pod_with_gates_hears_of_them() -> None:
     """It is ours, but nobody looks at it yet."""
     cluster = Cluster()
