@@ -13,6 +13,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairlead.core.model.constraints import CORDONED
 from fairlead.core.model.quantities import format_exactly
 from fairlead.times import duration_exactly
 from fairlead.wire import questions
@@ -184,6 +185,13 @@ HOLD, BEGIN, AFTER = "hold", "begin", "after"
 _ENTERS = {HOLD: "it were released", BEGIN: "it were to begin now", AFTER: "it waited for no other work"}
 _LET_ENTER = {HOLD: "release it", BEGIN: "let it begin now", AFTER: "let it wait for no other work"}
 
+
+def _taint(part: Part) -> str:
+    if part.text.startswith(f"{CORDONED}:"):
+        return f"node {part.subject} were not cordoned"
+    return f"node {part.subject} had no taint {part.text}"
+
+
 _CLAUSES: dict[What, Words] = {
     What.PRIORITY: lambda p: f"its priority were {p.value} (now {p.now}; {p.value - 1} is not enough)",
     What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
@@ -196,7 +204,7 @@ _CLAUSES: dict[What, Words] = {
     What.NODE_ROOM: "{new} were free on {p.subject} (now {old})",
     What.NODES: _nodes,
     What.ATTRIBUTE: _attribute,
-    What.TAINT: "node {p.subject} had no taint {p.text}",
+    What.TAINT: _taint,
     What.DRAIN: "node {p.subject} were not drained",
     What.CANCEL: "{key} were gone",
     What.TURN: "the reservation of {key} were lifted",
@@ -228,6 +236,13 @@ def _do_attribute(part: Part) -> str:
     return f"give node {part.subject} the attribute {part.text}"
 
 
+def _do_taint(part: Part) -> str:
+    if part.text.startswith(f"{CORDONED}:"):
+        # Its cluster puts the taint back for as long as the node is cordoned.
+        return f"uncordon node {part.subject}"
+    return f"take the taint {part.text} from node {part.subject}"
+
+
 def _do_where(part: Part) -> str:
     if part.text.startswith(TOLERATES):
         return f"submit it so that it tolerates the taint {part.text.removeprefix(TOLERATES)}"
@@ -246,7 +261,7 @@ _ACTS: dict[What, Words] = {
     What.NODE_ROOM: "have {new} free on {p.subject} (now {old})",
     What.NODES: lambda p: f"add {'one more node' if p.value == 1 else f'{p.value} more nodes'} like {p.subject}",
     What.ATTRIBUTE: _do_attribute,
-    What.TAINT: "take the taint {p.text} from node {p.subject}",
+    What.TAINT: _do_taint,
     What.DRAIN: "let node {p.subject} take new work again",
     What.CANCEL: "cancel {key}",
     What.TURN: "lift the reservation of {key}",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from unit.insight.test_explain import GPU, Lab, leaf, spec
 
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
+from fairlead.core.model.constraints import CORDONED, AffinityTerm, Constraints, Requirement, SpreadTerm, Taint
 from fairlead.core.model.decisions import AskRejected
 from fairlead.core.model.events import (
     AddApplication,
@@ -41,6 +41,7 @@ from fairlead.core.model.specs import (
     WindowSpec,
 )
 from fairlead.insight.explain import explain
+from fairlead.insight.parts import Part, What, acts
 from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import leaving, settle
@@ -128,6 +129,15 @@ def test_a_taint_that_were_gone_or_tolerated() -> None:
     found = there.changes("late")
     assert found["taint"] == "runs if node node-1 had no taint team=x:NoSchedule"
     assert found["constraints"] == "runs if it tolerated the taint team=x:NoSchedule"
+
+
+def test_a_node_of_a_cluster_that_were_not_cordoned() -> None:
+    """Its cluster would put the taint back."""
+    there = lab({GPU: 2})
+    there.scheduler.handle(LabelNode("node-1", {}, (Taint(CORDONED, ""),)), 0)
+    there.submit("late", "root.a")
+    assert there.changes("late")["taint"] == "runs if node node-1 were not cordoned"
+    assert acts((Part(What.TAINT, "n0", 0, 1, text=f"{CORDONED}:NoSchedule"),)) == ["uncordon node n0"]
 
 
 def test_a_node_that_were_not_drained() -> None:
