@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral
 from types import TracebackType
 from typing import Self
 
@@ -26,6 +25,7 @@ from fairlead.core.model.decisions import ConfigurationRejected, Configured, Dec
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.library.arguments import check_amounts, ids
 from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for
 from fairlead.scheduler import Scheduler, allocations
 
@@ -51,13 +51,6 @@ class ConfigurationRefused(ValueError):
 
 class ServiceClosed(RuntimeError):
     """The service was closed, or its thread broke off: nothing is scheduled any more."""
-
-
-def _check_whole(amounts: Iterable[Iterable[tuple[str, object]]]) -> None:
-    """Half a core is 500: 0.5 would be taken for half a thousandth, and next to nothing would be counted."""
-    for name, amount in ((name, amount) for each in amounts for name, amount in each):
-        if not isinstance(amount, Integral):
-            raise TypeError(f"{name} {amount!r}: amounts are whole numbers; vcore counts in thousandths of a core")
 
 
 class _Registration:
@@ -159,12 +152,12 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Submit applications, and take others out by id with all they have (`partition` is for the ids). TypeError for
-        a gang of an amount that is no whole number.
+        a gang of an amount that is no whole number, and for one id that stands in no list.
         """
-        submitted = tuple(new)
-        _check_whole(spec.placeholder_ask for spec in submitted)
+        submitted, removed = tuple(new), ids(remove)
+        check_amounts(spec.placeholder_ask for spec in submitted)
         told: list[events.Event] = [events.AddApplication(spec) for spec in submitted]
-        told += [events.RemoveApplication(app_id, partition) for app_id in remove]
+        told += [events.RemoveApplication(app_id, partition) for app_id in removed]
         self._tell(rm_id, "ApplicationRequest", told)
 
     def update_allocation(
@@ -180,7 +173,7 @@ class SchedulerService:
         `partition` is that of the asks; a `Release` names its own. TypeError for an amount that is no whole number.
         """
         asked = tuple(asks)
-        _check_whole(ask.resources for ask in asked)
+        check_amounts(ask.resources for ask in asked)
         told: list[events.Event] = [events.AddAsks(asked, partition)] if asked else []
         told += releases
         self._tell(rm_id, "AllocationRequest", told)
@@ -199,16 +192,17 @@ class SchedulerService:
     ) -> None:
         """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
         go: in this order, by id. A `LabelNode` names its own partition. TypeError for an amount that is no whole
-        number.
+        number, and for one id that stands in no list.
         """
         created, resized = tuple(create), update or {}
-        _check_whole((*(spec.capacity for spec in created), *resized.values()))
+        drained, taking, removed = ids(drain), ids(undrain), ids(remove)
+        check_amounts((*(spec.capacity for spec in created), *resized.values()))
         told: list[events.Event] = [events.AddNode(spec) for spec in created]
         told += [events.UpdateNode(node, capacity, partition) for node, capacity in resized.items()]
         told += label
-        told += [events.DrainNode(node, partition) for node in drain]
-        told += [events.UndrainNode(node, partition) for node in undrain]
-        told += [events.RemoveNode(node, partition) for node in remove]
+        told += [events.DrainNode(node, partition) for node in drained]
+        told += [events.UndrainNode(node, partition) for node in taking]
+        told += [events.RemoveNode(node, partition) for node in removed]
         self._tell(rm_id, "NodeRequest", told)
 
     def _tell(self, rm_id: str, request: str, told: Iterable[events.Event]) -> list[Decision]:

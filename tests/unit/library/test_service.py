@@ -145,6 +145,29 @@ def test_half_a_core_is_five_hundred_thousandths(half: int) -> None:
         assert service.step(9) == 0, "nothing of the request was taken in"
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"remove": "n"},
+        {"drain": "n"},
+        {"undrain": "n"},
+    ],
+)
+def test_one_id_is_no_list_of_them(told: dict[str, str]) -> None:
+    """Each letter was taken for an id: of a node `n` that was right, of others nothing happened."""
+    with one_node(Recorder()) as service:
+        with pytest.raises(TypeError, match=r"'n': give a list of ids, such as \['n'\]"):
+            service.update_node("rm", **told)
+        with pytest.raises(TypeError, match="list of ids"):
+            service.update_application("rm", remove="app")
+
+
+def test_a_mapping_is_no_amount() -> None:
+    """It is answered with what to write, not with words about unpacking."""
+    with one_node(Recorder()) as service, pytest.raises(TypeError, match=r"amounts are Resources, such as"):
+        service.update_node("rm", update={"n": {"vcore": 1000}})  # type: ignore[dict-item]
+
+
 def test_a_step_is_for_every_resource_manager() -> None:
     """Each has books of its own: the same names do not meet."""
     recorders = [Recorder(), Recorder()]
