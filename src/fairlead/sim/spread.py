@@ -105,7 +105,12 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
             f"Between {name} and {than} there is no sure difference: mean wait {said_with_bounds(wait)}, less in "
             f"{wait['less']} of {counted(wait['of'], noun)}{few}."
         )
-    changed = {queue: each for queue, each in comparison["by_queue"].items() if each is not None and is_sure(each)}
+    least = min(FEWEST, wait["of"])  # A queue that hardly ever has work has an interval that means as little.
+    changed = {
+        queue: each
+        for queue, each in comparison["by_queue"].items()
+        if each is not None and each["of"] >= least and is_sure(each)
+    }
     gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
     pays = max(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
     told = []

@@ -71,6 +71,16 @@ def test_what_another_draw_turns_around_is_no_difference() -> None:
     assert "2 draws are few: --seeds 10" in few
 
 
+def test_a_queue_that_has_work_in_one_draw_alone_tells_nothing() -> None:
+    """Of one difference each resampling is the same: that is no surety."""
+    draws = [[outcome("a", 600, 600), outcome("b", 60 + n, 600)] for n in range(10)]
+    for each, wait in zip(draws[0], (60.0, 7200.0), strict=True):
+        each["figures"]["waits_by"]["queue"]["root.rare"] = {"started": {"mean": wait}}
+    (found,) = compared(draws)
+    assert found["by_queue"]["root.rare"]["of"] == 1
+    assert "root.rare" not in " ".join(in_words(found))
+
+
 @pytest.mark.thorough
 def test_draws_are_simulated_side_by_side(tmp_path: Path) -> None:
     """Each with its own work, the same under both files; the same seeds say the same."""
