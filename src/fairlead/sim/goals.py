@@ -63,6 +63,12 @@ class Goal:
         return new < old if self.better == LESS else new > old
 
 
+def _wait(said: str, which: str, queue: str) -> Goal:
+    """A wait of one queue, or (empty) of all."""
+    where = ("waits_by", "queue", queue) if queue else ("waits",)
+    return Goal(said, (*where, "started", which), LESS, "time")
+
+
 def read_goal(text: str) -> Goal:
     """Raises `GoalError`."""
     match = _GOAL.fullmatch(" ".join(text.split()))
@@ -70,8 +76,7 @@ def read_goal(text: str) -> Goal:
         raise GoalError(f"{text!r} is no figure; write one of: {WORDS}")
     said = match[0]
     if match["wait"]:
-        where = ("waits_by", "queue", match["queue"].lower()) if match["queue"] else ("waits",)
-        return Goal(said, (*where, "started", match["wait"]), LESS, "time")
+        return _wait(said, match["wait"], (match["queue"] or "").lower())
     if match["slow"]:
         return Goal(said, ("slowdown", match["slow"]), LESS, "ratio")
     if match["use"]:
@@ -115,6 +120,6 @@ def of_every_queue(figures: Figures, part: float) -> Sequence[Bound]:
     """That no queue waits longer in the mean by more than this part, and that no less starts: what waits for ever and
     what is refused have no wait.
     """
-    queues = [read_goal(f"mean wait of {name}") for name in figures["waits_by"]["queue"]]
+    queues = [_wait(f"mean wait of {name}", "mean", name) for name in figures["waits_by"]["queue"]]
     starts = Goal("tasks that start", ("waits", "started", "count"), MORE, "count")
     return [*(Bound(goal, part) for goal in queues), Bound(starts, 0.0)]

@@ -42,6 +42,12 @@ class Setting:
         """As it is typed."""
         return f"{self.queue} {self.key}"
 
+    @property
+    def resource(self) -> str:
+        """Of which resource it is an amount; empty: of none."""
+        kind, _, resource = self.key.partition(".")
+        return resource if kind in _RESOURCES else ""
+
 
 Choice = Mapping[Setting, str]
 
@@ -89,10 +95,9 @@ def _with(text: str, setting: Setting, value: str) -> str:
     found = queues.get(setting.queue.lower())
     if found is None:
         raise SettingError(f"{setting.name}: the file has no queue {setting.queue}; it has {', '.join(queues)}")
-    kind, _, resource = setting.key.partition(".")
     at = edit.steps(found.path)
-    if kind in _RESOURCES and resource:
-        path = [*at, "resources", kind, resource]
+    if setting.resource:
+        path = [*at, "resources", *setting.key.split(".", 1)]
     else:
         path = [*at, setting.key] if setting.key == "maxapplications" else [*at, "properties", setting.key]
     try:

@@ -261,7 +261,9 @@ class Tuning:
     # -- whether it holds -----------------------------------------------------------------------------------------
 
     def _looked_over(self) -> int:
-        """From the first job to the last one. Raises `SettingError` for a figure that no simulation can have."""
+        """From the first job to the last one. Raises `SettingError` for a figure that no simulation can have, and for a
+        setting that nothing is counted by.
+        """
         workload = self.trial.source.open()
         first = last = None
         asked: set[str] = set()
@@ -269,6 +271,10 @@ class Tuning:
             first, last = (job.at_ms if first is None else first), job.at_ms
             asked.update(name for task in job.tasks for name, _ in task.ask.resources)
         offered = asked & {name for node in workload.nodes for name, _ in node.capacity}
+        for setting in self.plan.settings:
+            if setting.resource and setting.resource not in asked:
+                known = ", ".join(sorted(asked))
+                raise SettingError(f"{setting.name}: no task asks for {setting.resource}; tasks ask for {known}")
         queues = leaves_of(self.text)
         for goal in (self.plan.goal, *(bound.goal for bound in self.plan.bounds)):
             if goal.queue and queues and goal.queue not in queues:

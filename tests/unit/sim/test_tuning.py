@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.sim.goals import Goal, GoalError, read_bound, read_goal
+from fairlead.sim.goals import Goal, GoalError, of_every_queue, read_bound, read_goal
 from fairlead.sim.settings import SettingError, chosen, leaves_of, objection, read_setting
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial
@@ -146,6 +146,13 @@ def test_a_bound_is_a_part_of_what_was() -> None:
     for wrong in ("mean wait+10", "mean wait", "wait+3%"):
         with pytest.raises(GoalError):
             read_bound(wrong)
+
+
+def test_what_was_refused_for_want_of_a_queue_is_bound_too() -> None:
+    """Its group has a name with blanks, which no goal that is typed has."""
+    of_none = figures(1, 1)
+    of_none["waits_by"]["queue"]["no queue named"] = {"started": None}
+    assert [bound.breach(of_none, of_none) for bound in of_every_queue(of_none, 0.25)] == [0.0] * 4
 
 
 # -- the search -------------------------------------------------------------------------------------------------------
@@ -331,6 +338,13 @@ def test_figures_of_queues_and_resources_that_do_not_exist_are_refused(
     settings = (read_setting("root.batch max.vcore=20,30"),)
     plan = Plan(settings, read_goal(goal), 0.25, (read_bound(keep),), period_ms=HOUR_MS)
     with pytest.raises(SettingError, match=re.escape(says)):
+        Tuning(trial, plan, FILE, tmp_path, World().simulate).run()
+
+
+def test_a_limit_on_what_nothing_asks_for_is_refused(trial: Trial, tmp_path: Path) -> None:
+    """All files would be alike, and it would be said that none is better."""
+    plan = Plan((read_setting("root.batch max.gpus=1,2"),), read_goal("mean wait"), 0.25, period_ms=HOUR_MS)
+    with pytest.raises(SettingError, match=r"root\.batch max\.gpus: no task asks for gpus; tasks ask for vcore"):
         Tuning(trial, plan, FILE, tmp_path, World().simulate).run()
 
 
