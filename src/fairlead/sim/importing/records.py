@@ -73,7 +73,7 @@ def opened(path: str) -> Records:
     if first[0] in "{[":
         return _json(path, encoding, lines)
     if sum(len(line.split()) == len(SWF_FIELDS) and _is_numbers(line.split()) for line in lines) > len(lines) // 2:
-        return _of_lines(path, "Standard Workload Format", SWF_FIELDS, encoding, _swf_cells)
+        return _of_lines(path, "Standard Workload Format", _SWF_COLUMNS, encoding, _swf_cells)
     return _table(path, encoding, lines)
 
 
@@ -213,9 +213,16 @@ def _of_lines(
     return Records(path, _said(form, encoding), names, read)
 
 
+_SUBMIT, _WAIT = SWF_FIELDS.index("submit time"), SWF_FIELDS.index("wait time")
+_SWF_COLUMNS = tuple("start time" if number == _WAIT else name for number, name in enumerate(SWF_FIELDS))
+
+
 def _swf_cells(line: str) -> list[str]:
-    """-1 says that something is not known."""
-    return ["" if cell in ("-1", "-1.0", "-1.00") else cell for cell in line.split()]
+    """-1 says that something is not known. In the place of the wait stands when it started, as other tables say it."""
+    cells = ["" if cell in ("-1", "-1.0", "-1.00") else cell for cell in line.split()]
+    known = cells[_SUBMIT : _WAIT + 1]
+    cells[_WAIT : _WAIT + 1] = [f"{sum(map(float, known)):.3f}".removesuffix(".000") if _is_numbers(known) else ""]
+    return cells
 
 
 def _is_numbers(cells: Iterable[str]) -> bool:

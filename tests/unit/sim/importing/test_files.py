@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.sim.importing.importing import Account, doubts, sample_of, write
+from fairlead.sim.importing.importing import Account, doubts, peak, sample_of, write
 from fairlead.sim.importing.mapping import Mapped, MappingError, fixed, guessed, said
 from fairlead.sim.importing.records import opened
 from fairlead.sim.workloads.table import read_table
@@ -329,3 +329,15 @@ def test_thousandths_of_a_gpu_are_no_number_of_them(tmp_path: Path, columns: str
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     rows, _, _, _ = imported(str(tmp_path / "t.csv"))
     assert rows[0].get("resources.gpu") == gpus
+
+
+def test_a_log_says_how_long_jobs_waited(tmp_path: Path) -> None:
+    """What was in use at once is counted from their starts, and what ran for less than a second did run."""
+    path = tmp_path / "log.swf"
+    rest = "4 -1 -1 4 200 -1 1 1 1 1 0 1 -1 -1"
+    path.write_text(f"1 0 0 100 {rest}\n2 5 95 50 {rest}\n3 20 200 0 {rest}\n4 30 -1 10 {rest}\n")
+    records = opened(str(path))
+    sample, _ = sample_of(records)
+    account = write(records, guessed(records.columns, sample), UTC, StringIO())
+    assert list(account.begin) == [0, 100_000, 220_000, 30_000]
+    assert peak(account)["vcore"] == 8_000, "the fourth, whose wait is not known, beside the first"
