@@ -28,6 +28,8 @@ Some = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 Millis = Annotated[int, msgspec.Meta(ge=0, le=10**13)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Amounts = dict[str, int]
+EPOCH_MS = 1_700_000_000_000
+"""When virtual time begins (November 2023), so that creation times given in tags lie before it."""
 
 
 class ScenarioError(ValueError):
@@ -318,7 +320,7 @@ def _window_events(s: WindowStep) -> tuple[events.Event, ...]:
         return (events.RemoveWindow(s.name),)
     spec = specs.WindowSpec(
         name=s.name,
-        starts_ms=s.starts_millis,
+        starts_ms=EPOCH_MS + s.starts_millis,
         length_ms=s.length_millis,
         every_ms=s.every_millis,
         nodes=s.nodes,

@@ -27,7 +27,7 @@ from fairlead.core.model.decisions import Decision, Evict, Released
 from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.additions import ConfirmStep, KeyStep, ScenarioError, event_of, key_of
+from fairlead.sim.additions import EPOCH_MS, ConfirmStep, KeyStep, ScenarioError, event_of, key_of
 from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
 from fairlead.sim.rows import sentence
 from fairlead.sim.steps import (
@@ -42,9 +42,6 @@ from fairlead.sim.steps import (
     read_scenarios,
 )
 from fairlead.virtual_time import Due, VirtualTime
-
-EPOCH_MS = 1_700_000_000_000
-"""When virtual time begins (November 2023), so that creation times given in tags lie before it."""
 
 
 class ConfigurationRefused(Exception):

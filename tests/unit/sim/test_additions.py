@@ -24,6 +24,7 @@ from fairlead.core.model.events import (
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import AskSpec, BudgetSpec, PriorityClassSpec, QuotaSpec, RetrySpec, WindowSpec
 from fairlead.insight.unblock import unblock as what_helps
+from fairlead.sim.additions import EPOCH_MS
 from fairlead.sim.steps import ScenarioError, events_of
 
 CONFIG = """
@@ -123,7 +124,10 @@ def test_declarations_are_orders() -> None:
     budget = BudgetSpec(name="b", selector=(Requirement("a", IN, ("b",)),), min_available="50%")
     assert events(op="budget", name="b", selector={"a": "b"}, minAvailable="50%") == (SetBudget(budget),)
     assert events(op="budget", name="b", action="remove") == (RemoveBudget("b"),)
-    window = WindowSpec(name="w", starts_ms=5, length_ms=7, every_ms=20, nodes=("n",), users=("u",), stop_running=True)
+    begins = EPOCH_MS + 5
+    window = WindowSpec(
+        name="w", starts_ms=begins, length_ms=7, every_ms=20, nodes=("n",), users=("u",), stop_running=True
+    )
     said = {"startsMillis": 5, "lengthMillis": 7, "everyMillis": 20, "nodes": ["n"], "users": ["u"]}
     assert events(op="window", name="w", stopRunning=True, **said) == (SetWindow(window),)
     assert events(op="window", name="w", action="remove") == (RemoveWindow("w"),)

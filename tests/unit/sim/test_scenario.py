@@ -185,3 +185,11 @@ def test_the_collector_is_back_after_a_timed_call() -> None:
     with pytest.raises(KeyError):
         fail()
     assert gc.isenabled()
+
+
+def test_a_window_begins_so_long_after_the_scenario_does() -> None:
+    """Counted from 1970 it was over long ago, and kept nothing free."""
+    window = {"op": "window", "name": "w", "startsMillis": 1000, "lengthMillis": 5000}
+    long, short = ask("long", timeLimitMillis=2000), ask("short", timeLimitMillis=500)
+    answer = run(NODE, APP, window, long, short, schedule(), {"op": "sleep", "millis": 6000}, schedule())
+    assert [(row["key"], row["step"]) for row in answer["result"]["allocated"]] == [("short", 5), ("long", 7)]
