@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from fairlead.core.model.quantities import parse_quantity, resource_called
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim.jobs import Job, Task, Workload, queue_file
 from fairlead.times import duration_ms
 
@@ -31,6 +31,7 @@ MOST = 1e9
 Positive = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
 Whole = Annotated[int, msgspec.Meta(ge=1)]
 Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Priority = Annotated[int, msgspec.Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
 FromOne = Annotated[float, msgspec.Meta(ge=1, le=MOST)]
 FORECAST = ("bursty", "weekly", "bimodal", "preempting", "training", "log-like", "arrays")
 """Kinds of work on which forecasts are tried."""
@@ -82,7 +83,7 @@ class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: tuple[Size, ...]
     queue: str = "root.default"
     weight: Positive = 1.0
-    priority: int = 0
+    priority: Priority = 0
     run: Lengths = Lengths()
     tasks: FromOne = 1.0
     tasks_max: Whole = 1000

@@ -128,6 +128,7 @@ def test_gangs_limits_retries_and_idle_reach_the_tasks() -> None:
         (("user: ann", "user: ann, queue: a"), "queue 'a' must be a whole path, such as root.a"),
         (("user: ann", "user: ann, run: {kind: odd}"), r"Invalid enum value 'odd' - at `\$\.tenants\[0\]\.run\.kind`"),
         (("user: ann", "user: ann, run: {median: x}"), r"'x' must be a time.* - at `\$\.tenants\[0\]\.run\.median`"),
+        (("user: ann", "user: ann, priority: 2147483648"), r"`int` <= 2147483647 - at `\$\.tenants\[0\]\.priority`"),
         (("tasks: 100", "tasks: [1"), "is not YAML"),
     ],
 )
