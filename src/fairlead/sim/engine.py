@@ -369,17 +369,19 @@ class Engine(VirtualTime):
     def _application_changed(self, d: ApplicationChanged) -> None:
         if d.state in ENDED:
             self._queue_of.pop(d.id, None)
-        if d.state in FAILED:
-            gang = self._gangs.pop(d.id, None)
-            for ask in gang.asks if gang is not None else ():
-                attempt = self.waiting.pop((d.id, ask.key), None)
-                if attempt is not None:
-                    self._over(attempt, Fate.GIVEN_UP)
+        for attempt in self._disbanded(d.id) if d.state in FAILED else ():
+            self._over(attempt, Fate.GIVEN_UP)
+
+    def _disbanded(self, app: str) -> list[Attempt]:
+        """What waits for a gang that will never be whole."""
+        gang = self._gangs.pop(app, None)
+        ids = [(app, ask.key) for ask in gang.asks] if gang is not None else []
+        return [self.waiting.pop(id_) for id_ in ids if id_ in self.waiting]
 
     def _ask_rejected(self, d: AskRejected) -> None:
         attempt = self.waiting.pop((d.application, d.key), None)
-        if attempt is not None:
-            self._refuse(attempt, d.reason.sentence())
+        for each in [attempt] if attempt is not None else self._disbanded(d.application):  # It was a placeholder.
+            self._refuse(each, d.reason.sentence())
 
     def _refused(self, d: ConfigurationRejected | NodeRejected) -> None:
         raise Refused(d.reason.sentence())

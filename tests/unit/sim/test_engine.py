@@ -278,6 +278,15 @@ def test_a_gang_whose_patience_ends_goes_on_one_by_one() -> None:
     assert engine.ended == 3
 
 
+def test_a_gang_whose_placeholders_are_refused_is_refused() -> None:
+    """It waited to the end, and nobody knew what for."""
+    engine = simulated(job("team", count=2, gang=True, idle=True), job("one", at_s=5))
+    assert fates(engine.columns) == {"team/team-0": Fate.REFUSED, "team/team-1": Fate.REFUSED, "one": Fate.COMPLETED}
+    [(why, count)] = engine.refused.items()
+    assert why.startswith("idle work cannot be a gang")
+    assert count == 2
+
+
 def test_a_gang_that_loses_a_node_while_it_gathers_starts_later() -> None:
     """The placeholder that was lost is asked for again."""
     nodes = [node("n"), node("m")]
