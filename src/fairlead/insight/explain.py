@@ -23,7 +23,7 @@ from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import Ways, ways
-from fairlead.insight.verdict import Room, how_stopped, shown, told
+from fairlead.insight.verdict import APPLICATIONS, Room, how_stopped, in_the_way, is_named, shown, told
 from fairlead.policy.eligibility.start_estimates import start_to_tell
 from fairlead.policy.events.held import why_no_room
 from fairlead.policy.order.effective_priority import weaker_than
@@ -49,8 +49,6 @@ ABOUT_JOB = (What.CANCEL, What.TURN)
 """Changes that are made to other work: they name it."""
 
 OTHERS = "somebody else's work"
-APPLICATIONS = "applications"
-"""What a level counts that is no amount."""
 PLACEHOLDER = "placeholder"
 """The rule by which a gang's work takes the places that are kept for it."""
 
@@ -120,7 +118,8 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
     assert reason is not None
     levels, ahead = list(_levels(ask)), before(ask)
     around = survey(part, ask, CLOSEST)
-    held = list(_holders(part, ask, levels, around))
+    full = sorted(in_the_way(levels), key=lambda level: not is_named(level, shown(reason)))
+    held = list(_holders(part, ask, full, around))
     seen = [each for each in held if sees(each.app.id)]
     return Verdict(
         **_about(part, ask.app, ask.key, ask.items, ask.priority),
@@ -308,12 +307,12 @@ def _until_ms(ask: Ask) -> int | None:
 # -- holders ------------------------------------------------------------------------------------------------------
 
 
-def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Survey) -> Iterator[Ask]:
-    """What has what is short: under the first level that blocks (above the nodes), else on those that come closest.
+def _holders(partition: Partition, ask: Ask, full: Iterable[Level], around: Survey) -> Iterator[Ask]:
+    """What has what is short: under the first of the levels that are full, else on the nodes that come closest.
 
     Nothing has it where the ask is more than the level allows by itself, or more than a whole node.
     """
-    level = next((each for each in levels if each.blocks and not _is_of_nodes(each)), None)
+    level = next(iter(full), None)
     if level is not None and level.needed > level.max:
         return
     if level is not None:
@@ -326,11 +325,6 @@ def _holders(partition: Partition, ask: Ask, levels: Iterable[Level], around: Su
             continue
         having = [a for a in place.node.allocations if any(dict(a.items).get(name) for name in place.missing)]
         yield from sorted(having, key=lambda a: a.seq)
-
-
-def _is_of_nodes(level: Level) -> bool:
-    """Whether it says what all nodes have together."""
-    return level.queue == "root" and not level.who and level.resource != APPLICATIONS
 
 
 def _allocations(queue: Queue, level: Level, ask: Ask) -> Iterator[tuple[int, int, Ask]]:

@@ -6,7 +6,7 @@ is in the values (`wire.questions`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,17 @@ from fairlead.wire.stopped import in_brackets
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
-    from fairlead.wire.questions import Way
+    from fairlead.wire.questions import Level, Way
 
 OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was", "is", "can")
 """First words of reasons that say something of the ask itself."""
+
+APPLICATIONS = "applications"
+"""What a level counts that is no amount."""
+NAMING = ("queue-full", "limit-reached", "applications-at-max", "limit-applications")
+"""Reasons that name a level."""
+ROOM_IS_KEPT = ("waiting-for-placeholder", "waiting-for-victims")
+"""Reasons of what will take room that counts as used."""
 
 
 def shown(reason: reasons.Reason | None) -> jobs.Reason | None:
@@ -93,11 +100,32 @@ def _before_neighbours(verdict: Verdict) -> Iterator[str]:
         yield f"{each.key} came earlier and waits (priority {each.priority}, {than}): {each.reason}."
 
 
+def in_the_way(levels: Iterable[Level]) -> list[Level]:
+    """The levels above the nodes that have no room: what the root may use is what all nodes have."""
+    return [
+        level
+        for level in levels
+        if level.blocks and (level.queue != "root" or level.who or level.resource == APPLICATIONS)
+    ]
+
+
+def is_named(level: Level, reason: jobs.Reason | None) -> bool:
+    """Whether the reason is that this level has no room."""
+    if reason is None or reason.code not in NAMING or reason.values["queue"] != level.queue:
+        return False
+    who = f"{reason.values['kind']} {reason.values['name']}" if "kind" in reason.values else ""
+    return who == level.who and level.resource in reason.values.get("needed", (APPLICATIONS,))
+
+
 def _about_levels(verdict: Verdict) -> Iterator[str]:
-    blocking = [level for level in verdict.levels if level.blocks and (level.queue != "root" or level.who)]
-    for level in blocking[1:]:
+    """What else has no room, beside what the reason names."""
+    if verdict.reason is not None and verdict.reason.code in ROOM_IS_KEPT:
+        return
+    for level in in_the_way(verdict.levels):
+        if is_named(level, verdict.reason):
+            continue
         who, there = (level.who, f" in {level.queue}") if level.who else (f"queue {level.queue}", "")
-        if level.resource == "applications":
+        if level.resource == APPLICATIONS:
             yield f"Also {who} runs {level.used} of at most {level.max} applications{there}."
         else:
             left, most = (with_vcore({level.resource: n}) for n in (max(level.max - level.used, 0), level.max))

@@ -77,6 +77,46 @@ def test_a_full_queue_is_named_with_the_level_the_numbers_and_who_holds_it() -> 
     assert "big of bob (gpu 2)" in verdict.paragraph
 
 
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"maxapplications": 1}, "root.a runs 1 of at most 1 applications"),
+        ({"limits": [{"limit": "own", "users": ["ann"], "maxresources": {GPU: 1}}]}, "user ann has gpu 0 left"),
+    ],
+    ids=["applications", "limit"],
+)
+def test_beside_the_reason_each_other_level_that_is_full_is_named(more: dict[str, Any], named: str) -> None:
+    """And what the reason names is not named twice."""
+    lab = Lab(spec(leaf("a", {GPU: 1}, **more)), {GPU: 8})
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    verdict = explain(lab.scheduler, "late", "late")
+    assert named in verdict.sentence
+    assert [each for each in verdict.details if each.startswith("Also")] == [
+        "Also queue root.a has gpu 0 left of gpu 1."
+    ]
+
+
+def test_of_a_full_queue_what_is_short_is_said_once() -> None:
+    """Two resources, in one reason."""
+    lab = Lab(spec(leaf("a", {GPU: 1, "memory": 1000})), {GPU: 8, "memory": 8000})
+    lab.submit("runs", "root.a", amounts={GPU: 1, "memory": 1000})
+    lab.submit("late", "root.a", amounts={GPU: 1, "memory": 1000})
+    verdict = explain(lab.scheduler, "late", "late")
+    assert verdict.sentence.startswith("needs gpu 1, memory 1000; queue root.a has")
+    assert not [each for each in verdict.details if each.startswith("Also")]
+
+
+def test_what_holds_what_the_reason_names_is_named() -> None:
+    """A limit of the user's own is in the way as well as the maximum of the queue, which comes later."""
+    own = {"limits": [{"limit": "own", "users": ["ann"], "maxresources": {GPU: 1}}]}
+    lab = Lab(spec(leaf("a", {GPU: 2}, **own)), {GPU: 8})
+    lab.submit("other", "root.a", user="bob")
+    lab.submit("runs", "root.a")
+    lab.submit("late", "root.a")
+    assert [holder.key for holder in explain(lab.scheduler, "late", "late").holders] == ["runs"]
+
+
 def test_the_maximum_of_each_level_that_is_in_the_way_is_raised_just_enough() -> None:
     """Both levels together where one alone would not help."""
     file = spec({"name": "ml", "resources": {"max": {GPU: 2}}, "queues": [leaf("a", {GPU: 2}), leaf("b", {GPU: 1})]})
