@@ -138,11 +138,19 @@ def record_of(
     }
 
 
+def make_runs_directory(path: Path, *, parents: bool = False) -> None:
+    """Make the directory for all runs, unless it is there. Users pass through it, to their own logs. Raises OSError."""
+    path.mkdir(parents=parents, exist_ok=True)
+    path.chmod(0o711 if os.geteuid() == 0 else 0o700)
+
+
 def write_spec(directory: Path, run: RunSpec, record: run_files.Record) -> None:
     """Make the run's directory and write the `spec` into it. Raises OSError.
 
     The directory belongs to the service: another user could swap files under it. He may pass through, to his own logs.
     """
+    if not directory.parent.is_dir():  # Somebody removed it, and no run has to fail for that.
+        make_runs_directory(directory.parent)
     directory.mkdir(exist_ok=True)
     directory.chmod(0o711 if run.uid not in {None, os.geteuid()} else 0o700)
     if run.script:

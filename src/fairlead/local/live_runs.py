@@ -1,11 +1,12 @@
 """Runs that were launched or adopted and have not ended, as the machine keeps them.
 
-Decides how one is woken, and how loaded each core is. Never ends one.
+Decides how the supervisor of one is told something, and how loaded each core is. Never writes anything.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,10 +28,17 @@ class LiveRun:
 
     def wake(self) -> None:
         """Have its supervisor look at what was written for it. Raises OSError."""
+        self._tell(WAKE)
+
+    def end(self) -> None:
+        """Have its supervisor end it, with the grace that it began with; nothing has to be written. Raises OSError."""
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, number: int) -> None:
         if self.supervisor_ticks:
-            kernel.send(self.supervisor, self.supervisor_ticks, WAKE)
+            kernel.send(self.supervisor, self.supervisor_ticks, number)
         else:
-            os.kill(self.supervisor, WAKE)
+            os.kill(self.supervisor, number)
 
 
 def load_by_core(runs: Iterable[LiveRun]) -> dict[int, int]:

@@ -64,8 +64,7 @@ class Machine:
         if not sys.platform.startswith("linux"):
             raise RuntimeError(f"work can be run on Linux only, this is {sys.platform}")
         self._runs = Path(os.path.abspath(runs_dir))
-        self._runs.mkdir(parents=True, exist_ok=True)
-        self._runs.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        launch.make_runs_directory(self._runs, parents=True)
         self._on_end, self._on_begin = on_end, on_begin
         hierarchies = read_hierarchies()
         self._means = probe(hierarchies) if means is None else means
@@ -107,8 +106,7 @@ class Machine:
             if run.key in self._live:
                 return self._now(run.key, directory)
             self._look_once()
-            known = self._known(run.key, directory)
-            if known is not None:
+            if (known := self._known(run.key, directory)) is not None:
                 return known
             if self._disk is not None:
                 self._disk.require_room()
@@ -139,15 +137,18 @@ class Machine:
         """
         directory = runs.directory_of(self._runs, key)
         with self._lock:
+            live = self._live.get(key)
             if not directory.is_dir():
-                raise KeyError(f"there is no run {key!r}")
+                if live is None:
+                    raise KeyError(f"there is no run {key!r}")
+                live.end()  # Somebody removed its directory.
+                return
             if runs.ended_of(key, directory) is not None:
                 return
             if grace_ms is None:
                 spec = runs.spec_of(directory)
                 grace_ms = spec["run"]["grace_ms"] if spec is not None else 0
             runs.wish_to_end(directory, grace_ms)
-            live = self._live.get(key)
             if live is not None:
                 live.wake()
             elif (known := self._known(key, directory)) is None:
@@ -200,7 +201,7 @@ class Machine:
         """What is known of a run now; None if there is no such run."""
         directory = runs.directory_of(self._runs, key)
         with self._lock:
-            return self._now(key, directory) if directory.is_dir() else None
+            return self._now(key, directory) if directory.is_dir() or key in self._live else None
 
     def usage(self, key: str) -> RunUsage | None:
         """CPU time so far and memory now of a run that runs; None if it does not."""
@@ -285,8 +286,7 @@ class Machine:
         return self._known(key, directory) or RunReport(key=key)
 
     def _now(self, key: str, directory: Path) -> RunReport:
-        ended = runs.ended_of(key, directory)
-        if ended is not None:
+        if (ended := runs.ended_of(key, directory)) is not None:
             return ended
         claim = runs.claim_of(directory)
         if claim is not None:
@@ -299,8 +299,7 @@ class Machine:
 
         None: it was never executed.
         """
-        ended = runs.ended_of(key, directory)
-        if ended is not None:
+        if (ended := runs.ended_of(key, directory)) is not None:
             return ended
         claim = runs.claim_of(directory)
         if claim is None:
@@ -350,8 +349,9 @@ class Machine:
                 log.error("the end of run %s could not be handed on: %s", key, fault, exc_info=fault)
 
     def _end_of(self, key: str, directory: Path, live: LiveRun | None, words: str) -> RunReport | None:
-        known = runs.ended_of(key, directory)
-        if known is not None:
+        if live is not None and not directory.is_dir():
+            return runs.removed(key, directory, live.launched_at_ms)
+        if (known := runs.ended_of(key, directory)) is not None:
             return known
         claim = runs.claim_of(directory)
         if claim is None:

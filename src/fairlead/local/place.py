@@ -25,7 +25,7 @@ from fairlead.local.job import Job
 from fairlead.local.job_states import NOT_TOLD_TO_STOP, ON_THE_MACHINE, State
 from fairlead.local.jobs import Jobs
 from fairlead.local.notices import is_notice
-from fairlead.local.runs import RunReport, RunSpec, is_forgotten, spec_of
+from fairlead.local.runs import RunReport, RunSpec, is_forgotten, removed, spec_of
 from fairlead.local.unknown_runs import UnknownRuns
 from fairlead.runtime import Entry, Runtime, Turn
 
@@ -280,7 +280,18 @@ class LocalPlace:
             elif job.state in ON_THE_MACHINE and not report.never_executed:
                 self._known.add(report.key)
                 self.enter_report(turn, report)
+        self._lose_what_was_removed(turn, review)
         self._review = review
+
+    def _lose_what_was_removed(self, turn: Turn, keys: Sequence[str]) -> None:
+        """What the journal knows to have begun does not begin once more because somebody removed its directory."""
+        for key in keys:
+            job = self.jobs.get(key)
+            if job is None or job.pid is None or job.state not in ON_THE_MACHINE:
+                continue
+            run = job_names.run_key(key, job.attempt)
+            if run not in self._known and self.machine.report(run) is None:
+                self.enter_report(turn, removed(run, self._runs_dir / run, job.started_at_ms))
 
     def _number_and_remove(self, found: Sequence[str]) -> None:
         """What is left of jobs that left the book before the last stop goes; no run has its name from a later job."""

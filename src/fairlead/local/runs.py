@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -246,6 +247,14 @@ def whole_result(directory: Path) -> dict[str, Any] | None:
     if whole.get("started_at_ms") is not None:
         whole["ended_at_ms"] = max(whole["ended_at_ms"], whole["started_at_ms"])
     return {name: value for name, value in whole.items() if name in REPORTED}
+
+
+def removed(key: str, directory: Path, started_at_ms: int | None) -> RunReport:
+    """A run whose directory somebody removed is lost. If its supervisor goes on all the same, it is told to end it."""
+    if (owner := _supervisor_of(directory)) is not None:
+        kernel.send(owner.pid, owner.started_ticks, signal.SIGTERM)
+    note = f"its directory {directory} was removed while it ran, and with it the knowledge of how it ended"
+    return RunReport(key=key, started_at_ms=started_at_ms, ended_at_ms=run_files.now_ms(), lost=True, note=note)
 
 
 def running_of(key: str, claim: run_files.Record) -> RunReport:
