@@ -327,6 +327,7 @@ async def answer(options: ServeOptions, place: MachinePlace, sockets: list[socke
         "pages": place.pages.keep,
         "tokens": lambda: connections.end_with_tokens(gate.objection),
         "memory of the program": search_seldom,
+        "its sockets": lambda: server.keep_reachable(sockets),
     }
     if (file := place.config_file) is not None:
         duties["the queue file"] = lambda: file.watch(place.runtime, options.config_poll_s)
