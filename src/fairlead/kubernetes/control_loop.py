@@ -53,6 +53,8 @@ IN_FLIGHT = 2_000
 """With so many pods being bound or stopped, nothing more is placed until some are done."""
 AGAIN_S = (1.0, 60.0)
 """The first and the longest pause of a pod whose placement was refused."""
+TROUBLED = 5
+"""After so many failures in a row it is said that a kind cannot be watched: servers are started anew at times."""
 LONGEST_SLEEP_S = 5.0
 UNAUTHORIZED = 401
 
@@ -189,10 +191,12 @@ class ControlLoop:
         return there
 
     def problems(self) -> Iterator[str]:
-        """What cannot be listed or read, as sentences."""
+        """What cannot be listed, watched or read, as sentences."""
         for kind, reflector in self.reflectors.items():
             if kind in self._missing and reflector.trouble:
                 yield f"{kind.title} cannot be listed, and nothing is scheduled before that: {reflector.trouble}"
+            elif reflector.trouble and reflector.failures >= TROUBLED:
+                yield f"{kind.title} cannot be watched, and what was known of them counts: {reflector.trouble}"
         for kind, why in self._forbidden.items():
             yield f"{kind.title} cannot be listed, and pods are scheduled as if there were none: {why}"
         for kind, reflector in self.reflectors.items():

@@ -102,7 +102,7 @@ class Reflector:
         self.failures = 0
         """Failures since the last success."""
         self.trouble = ""
-        """Why the last list failed; empty: it did not, or it was followed by one that went well."""
+        """Why the last list or watch failed; empty: it did not, or it was followed by one that goes well."""
         self.unread: dict[tuple[str, str], str] = {}
         """Objects that cannot be read, by namespace and name, and why; what was told of them before still counts."""
         self._client = client
@@ -140,8 +140,7 @@ class Reflector:
 
     async def _wait(self, why: str, least: float = 0.0) -> None:
         self.failures += 1
-        if self._version is None:
-            self.trouble = why
+        self.trouble = why
         first, longest = WAIT_S
         most = min(longest, first * 2 ** min(self.failures - 1, 10))
         if self.failures in (1, 5) or self.failures % 20 == 0:
@@ -200,6 +199,7 @@ class Reflector:
         loop = asyncio.get_running_loop()
         began, lines_seen = loop.time(), 0
         async with self._client.watch(self.kind, self.namespace, query, lasts + IDLE_MARGIN_S) as lines:
+            self.trouble = ""
             async for line in lines:
                 lines_seen += 1
                 self._take(line)

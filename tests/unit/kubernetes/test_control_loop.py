@@ -565,3 +565,26 @@ def test_a_kind_that_we_may_not_list_keeps_nothing_from_starting_where_a_cluster
         await crew.kill()
 
     run_virtually(main())
+
+
+def test_a_kind_that_we_may_list_and_not_watch_is_said() -> None:
+    """All went on as if nothing were new, and whoever asked heard that all is well."""
+
+    async def main() -> None:
+        server = FakeServer(Forbidding())
+        server.put("nodes", node("n1", 4))
+        crew = Restarter(server, 1)
+        crew.start()
+        assert crew.control_loop is not None
+        await asyncio.sleep(5)
+        assert list(crew.control_loop.problems()) == []
+        server.faults.plurals.append("pods")  # type: ignore[attr-defined]
+        await asyncio.sleep(1200)
+        (said,) = crew.control_loop.problems()
+        assert said.startswith("pods cannot be watched, and what was known of them counts: 403")
+        server.faults.plurals.clear()  # type: ignore[attr-defined]
+        await asyncio.sleep(60)
+        assert list(crew.control_loop.problems()) == []
+        await crew.kill()
+
+    run_virtually(main())
