@@ -53,8 +53,6 @@ IN_FLIGHT = 2_000
 """With so many pods being bound or stopped, nothing more is placed until some are done."""
 AGAIN_S = (1.0, 60.0)
 """The first and the longest pause of a pod whose placement was refused."""
-TROUBLED = 5
-"""After so many failures in a row it is said that a kind cannot be watched: servers are started anew at times."""
 LONGEST_SLEEP_S = 5.0
 UNAUTHORIZED = 401
 
@@ -195,8 +193,8 @@ class ControlLoop:
         for kind, reflector in self.reflectors.items():
             if kind in self._missing and reflector.trouble:
                 yield f"{kind.title} cannot be listed, and nothing is scheduled before that: {reflector.trouble}"
-            elif reflector.trouble and reflector.failures >= TROUBLED:
-                yield f"{kind.title} cannot be watched, and what was known of them counts: {reflector.trouble}"
+            elif stuck := reflector.stuck():
+                yield stuck
         for kind, why in self._forbidden.items():
             yield f"{kind.title} cannot be listed, and pods are scheduled as if there were none: {why}"
         for kind, reflector in self.reflectors.items():

@@ -94,11 +94,6 @@ class Controller:
         self._role = STANDBY
 
     @property
-    def queues_error(self) -> str:
-        """What is wrong with the newest queue file; the one before counts on."""
-        return self.queue_file.error if self.queue_file is not None else ""
-
-    @property
     def ready(self) -> bool:
         """Whether it schedules, or stands by for the lease."""
         if self.control_loop is not None:

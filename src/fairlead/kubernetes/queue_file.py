@@ -67,6 +67,7 @@ class QueueFile:
         self.objects: dict[str, QueueObject] = {}
         self.flaws: Mapping[str, str] = {}
         """Objects that are left out, and why."""
+        self._reflectors: list[Reflector] = []
         self._checksum = ""
         self._taken = DEFAULT_QUEUES, dict[str, QueueObject]()
         """The file and the objects that the scheduler took last."""
@@ -136,7 +137,7 @@ class QueueFile:
         if self._map_name:
             fields = f"metadata.name={self._map_name}"
             reflector = Reflector(self._client, kinds.CONFIG_MAPS, take, namespace=self._map_namespace, fields=fields)
-            await reflector.run()
+            await self._follow(reflector)
         elif self._path is not None:
             seen = _mark(self._path)
             while True:
@@ -190,7 +191,19 @@ class QueueFile:
                 self._due = loop.call_later(TOGETHER_S, self._settle, control_loop)
 
         await self._until_there_are_objects()
-        await Reflector(self._client, kinds.QUEUES, take).run()
+        await self._follow(Reflector(self._client, kinds.QUEUES, take))
+
+    async def _follow(self, reflector: Reflector) -> None:
+        self._reflectors.append(reflector)
+        try:
+            await reflector.run()
+        finally:
+            self._reflectors.remove(reflector)
+
+    def problems(self) -> list[str]:
+        """What of it cannot be taken or watched, as sentences."""
+        found = [f"the newest queue file is not in force: {self.error}"] if self.error else []
+        return found + [stuck for reflector in self._reflectors if (stuck := reflector.stuck())]
 
     def _offer(self, control_loop: ControlLoop, text: str) -> None:
         """There is another file. A wrong one changes nothing but what is said about it."""

@@ -39,6 +39,8 @@ QUICK_S = 2.0
 """A watch that is closed within this time and brought nothing is suspected to stand on a version that is gone."""
 WAIT_S = (0.2, 30.0)
 """The first and the longest wait after failures."""
+TROUBLED = 5
+"""After so many failures in a row it is said that a kind cannot be watched: servers are started anew at times."""
 GRAVES = 1_000
 """So many deleted objects are remembered, to tell a late word about one from a new object of its name."""
 
@@ -117,6 +119,12 @@ class Reflector:
         self._object = msgspec.json.Decoder(read_as or kind.type)
         self._bare = msgspec.json.Decoder(Thing)
         self._bookmark = msgspec.json.Decoder(api.Bookmark)
+
+    def stuck(self) -> str:
+        """That nothing new is heard, as a sentence; empty: it is, or it failed a few times only."""
+        if not self.trouble or self.failures < TROUBLED:
+            return ""
+        return f"{self.kind.title} cannot be watched, and what was known of them counts: {self.trouble}"
 
     async def run(self) -> None:
         """List and watch for ever. Only a watch that went well ends a row of failures: a list alone can be had from a

@@ -148,7 +148,8 @@ def test_a_fault_in_taking_a_queue_file_is_said_and_the_next_file_is_taken(
         await asyncio.sleep(10)
         put(server, faulty)
         await asyncio.sleep(5)
-        assert "RuntimeError: not foreseen" in one.queues_error
+        assert one.queue_file is not None
+        assert "RuntimeError: not foreseen" in one.queue_file.error
         assert "the queue file: a fault" in caplog.text
         assert one.ready
         put(server, later)
@@ -156,7 +157,7 @@ def test_a_fault_in_taking_a_queue_file_is_said_and_the_next_file_is_taken(
         assert one.control_loop is not None
         root = one.control_loop.driver.scheduler.cluster.partitions["default"].root
         assert "later" in root.children
-        assert not one.queues_error
+        assert not one.queue_file.problems()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -106,6 +106,31 @@ def test_a_server_that_does_not_say_what_it_has_keeps_no_change_of_the_file_from
     served(during, faults=faults)
 
 
+@pytest.mark.parametrize("plural", ["configmaps", "queues"])
+def test_a_file_or_objects_that_we_may_not_watch_are_said(plural: str) -> None:
+    """No change of them counted, and whoever asked heard that all is well."""
+
+    class Forbidding(Faults):
+        forbids = False
+
+        def for_request(self, method: str, path: str) -> Fault:
+            return Fault(status=403) if self.forbids and path.endswith(f"/{plural}") else Fault()
+
+    faults = Forbidding()
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        assert file.problems() == []
+        faults.forbids = True
+        await asyncio.sleep(1200)
+        (said,) = file.problems()
+        assert "cannot be watched, and what was known of them counts: 403" in said
+        faults.forbids = False
+        await asyncio.sleep(60)
+        assert file.problems() == []
+
+    served(during, faults=faults, objects=True)
+
+
 @pytest.mark.parametrize("path", ["/configmaps/", "/apis", "/queues"])
 @pytest.mark.parametrize("fault", [Fault(lost="before"), Fault(status=503), Fault(status=429, retry_after=7)])
 def test_a_server_that_fails_for_a_moment_does_not_end_what_begins(path: str, fault: Fault) -> None:

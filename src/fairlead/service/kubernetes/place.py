@@ -127,9 +127,8 @@ class ClusterPlace(Place):
 
     def problems(self) -> list[str]:
         """As sentences."""
-        found = []
-        if self.controller.queues_error:
-            found.append(f"the newest queue file is not in force: {self.controller.queues_error}")
+        queue_file = self.controller.queue_file
+        found = queue_file.problems() if queue_file is not None else []
         loop = self.controller.control_loop
         if loop is not None:
             found.extend(loop.problems())
