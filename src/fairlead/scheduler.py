@@ -159,9 +159,10 @@ class Scheduler:
         """When the next timer is due (then call `schedule`), or None."""
         return self.cluster.timers.next_wakeup_ms()
 
-    def last_timer_ms(self) -> int:
-        """When the last of the timers that are set now is due; 0 if there is none."""
-        return max((timer.due_ms for timer in self.cluster.timers.pending()), default=0)
+    def last_timer_ms(self, until_ms: int | None = None) -> int:
+        """When the last of the timers that are set now (and due by `until_ms`) is due; 0 if there is none."""
+        due = (timer.due_ms for timer in self.cluster.timers.pending())
+        return max((each for each in due if until_ms is None or each <= until_ms), default=0)
 
     def why(self, application: str, key: str, partition: str = DEFAULT_PARTITION) -> Reason | None:
         """Why this ask waits; None if it is unknown or runs."""

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
-from fairlead.sim.jobs import Job, Task
+from fairlead.core.model.quantities import format_amounts
+from fairlead.core.model.reasons import GangTooLarge
+from fairlead.core.model.resources import NOTHING, Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.sim.jobs import PATIENCE_MS, Job, Task
 
 if TYPE_CHECKING:
     from fairlead.core.model.reason import Reason
@@ -95,12 +97,42 @@ class Attempt:
         return run_ms if limit_ms is None or run_ms < limit_ms else limit_ms
 
 
-def placeholders(job: Job) -> ApplicationSpec:
-    """The application of a gang: it says how much the whole gang is."""
+def sized(job: Job) -> ApplicationSpec:
+    """The application of a job; that of a gang says how much the whole gang is."""
+    if not job.gang:
+        return job.application
     total = NOTHING
     for task in job.tasks:
         total += task.ask.resources
     return replace(job.application, placeholder_ask=total)
+
+
+class Room:
+    """All nodes when they are empty, and whether they could hold a gang."""
+
+    def __init__(self, nodes: Iterable[NodeSpec]) -> None:
+        self._capacities = Counter(node.capacity for node in nodes)
+        self._total: Counter[str] = Counter()
+        for capacity, count in self._capacities.items():
+            self._total.update({name: amount * count for name, amount in capacity})
+
+    def too_small_for(self, job: Job) -> str:
+        """Why a gang that waits as long as it takes would do so in vain; nothing of any other job."""
+        if not job.gang or job.application.placeholder_timeout_ms < PATIENCE_MS:
+            return ""
+        whole = sized(job).placeholder_ask
+        if beyond := {name: amount for name, amount in whole if amount > self._total[name]}:
+            return GangTooLarge(beyond, {name: self._total[name] for name in beyond}).sentence()
+        for size, count in Counter(task.ask.resources for task in job.tasks).items():
+            if (held := self._holds(size)) < count:
+                return f"{count:,} tasks of {format_amounts(size.as_dict(), up=True)} together; all nodes hold {held:,}"
+        return ""
+
+    def _holds(self, size: Resources) -> int:
+        """How many of this size."""
+        wanted = [(name, amount) for name, amount in size if amount]
+        each = ((min(of[name] // amount for name, amount in wanted), count) for of, count in self._capacities.items())
+        return sum(fit * count for fit, count in each)
 
 
 class Gang:
@@ -165,7 +197,8 @@ class Standstill:
         """Whether nothing can follow; asked after each moment at which nothing runs or comes."""
         if decisions != self._decisions:
             self._decisions, self._quiet_ms = decisions, now_ms
-            self._horizon_ms = scheduler.last_timer_ms()
+            # What waits as long as it takes would do so in vain.
+            self._horizon_ms = scheduler.last_timer_ms(now_ms + PATIENCE_MS // 2)
         return now_ms >= self._horizon_ms
 
     def ends(self) -> None:

@@ -37,7 +37,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, 
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.specs import AskSpec, ClusterSpec, NodeSpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.attempts import ENDED, FAILED, STARTS_MAX, Attempt, Gang, Reasons, Settings, Standstill, placeholders
+from fairlead.sim.attempts import ENDED, FAILED, STARTS_MAX, Attempt, Gang, Reasons, Room, Settings, Standstill, sized
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.jobs import LOST, Fault, Job, Upcoming, counted_from, in_order
 from fairlead.sim.lines import Account
@@ -96,6 +96,7 @@ class Engine(VirtualTime):
         self.scheduler.forget_ended()
         for node in nodes:
             self._add_node(node)
+        self._room = Room(self._nodes.values())
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -171,8 +172,8 @@ class Engine(VirtualTime):
                 self.schedule(0)
         if app.id not in self._queue_of:
             self._queue_of[app.id] = app.queue
-            sized = placeholders(job) if job.gang else app
-            for decision in self.handle(AddApplication(sized)):
+            refusal = self._room.too_small_for(job)
+            for decision in () if refusal else self.handle(AddApplication(sized(job))):
                 if isinstance(decision, ApplicationRejected):
                     refusal = f"{f'queue {app.queue}' if app.queue else NO_QUEUE}: {decision.reason.sentence()}"
         queue = columns.queues.of(self._queue_of.get(app.id, app.queue) or NO_QUEUE)
@@ -328,9 +329,7 @@ class Engine(VirtualTime):
             self._stopped(attempt, order.cause)
 
     def _placeholder_stopped(self, gang: Gang, order: Evict) -> None:
-        """Given back for another gang, it waits again by itself; its time was over: the gang goes on as single asks; it
-        was preempted: another one takes its place.
-        """
+        """Given back: it waits again. Its time was over: all go on one by one. Preempted: another takes its place."""
         again = self._retries.pop((order.application, order.key), None)
         if again is not None:
             gang.comes_back(order.key, again.new_key)

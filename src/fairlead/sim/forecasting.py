@@ -23,7 +23,7 @@ from fairlead.insight.forecast import DRAWS, Expected, forecast, kind_of
 from fairlead.insight.futures import AGAIN, play_on
 from fairlead.insight.runtimes import WORK, Runtimes
 from fairlead.insight.trial import Name, on_a_copy
-from fairlead.sim.attempts import Attempt, Gang, Settings, placeholders
+from fairlead.sim.attempts import Attempt, Gang, Settings, sized
 from fairlead.sim.columns import End
 from fairlead.sim.engine import Engine, Id
 
@@ -92,9 +92,8 @@ class ForecastTrial(Engine):
         self._fresh += ids
         self._since |= dict.fromkeys(ids, self.now_ms)
         gang = Gang(job, tuple(task.ask for task in job.tasks)) if job.gang else None
-        application = placeholders(job) if gang is not None else job.application
         asks = gang.placeholders if gang is not None else tuple(task.ask for task in job.tasks)
-        self.arrivals.learn(Arrival(self.now_ms, application, asks))
+        self.arrivals.learn(Arrival(self.now_ms, sized(job), asks))
 
     def take(self, decisions: list[Decision]) -> None:
         """As the simulation does; starts are noted."""

@@ -20,6 +20,9 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec
 from fairlead.sim.rows import Row, csv_rows, made_of
 
+PATIENCE_MS = 366 * 86_400_000
+"""Placeholders of what starts together or not at all wait as long as it takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

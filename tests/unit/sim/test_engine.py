@@ -21,7 +21,7 @@ from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import STARTS_MAX, Reasons, Settings
 from fairlead.sim.columns import Columns, End, Fate
 from fairlead.sim.engine import Engine, Refused
-from fairlead.sim.jobs import BACK, LOST, Fault, Job, OutOfOrder, Task, drawn
+from fairlead.sim.jobs import BACK, LOST, PATIENCE_MS, Fault, Job, OutOfOrder, Task, drawn
 from fairlead.sim.lines import decision_line
 from fairlead.sim.workloads.swf import header_nodes, read_log, swf
 
@@ -285,6 +285,30 @@ def test_a_gang_whose_placeholders_are_refused_is_refused() -> None:
     [(why, count)] = engine.refused.items()
     assert why.startswith("idle work cannot be a gang")
     assert count == 2
+
+
+@pytest.mark.parametrize(
+    ("cores", "count", "why"), [(1, 5, "its gang needs cpu 5 together"), (2, 2, "all nodes hold 0")]
+)
+def test_a_gang_that_waits_as_long_as_it_takes_and_can_never_be_whole_is_refused(
+    cores: int, count: int, why: str
+) -> None:
+    """It kept what room it found for a year, and started in parts then."""
+    gang = job("team", count=count, cores=cores, gang=True, patience_ms=PATIENCE_MS)
+    engine = simulated(gang, job("one", at_s=5), nodes=[node(f"n{i}") for i in range(4)])
+    assert fates(engine.columns)["one"] is Fate.COMPLETED
+    assert [(why in said, number) for said, number in engine.refused.items()] == [(True, count)]
+    assert engine.columns.end_ms == 15_000
+
+
+def test_a_gang_that_waits_as_long_as_it_takes_does_not_make_a_simulation_last_as_long() -> None:
+    """A limit of its user is in its way, which nothing raises."""
+    limit = "{limit: ann, users: [ann], maxresources: {vcore: 1}}"
+    limited = QUEUES.replace("{name: a}", f"{{name: a, limits: [{limit}]}}")
+    gang = job("team", count=2, gang=True, patience_ms=PATIENCE_MS)
+    engine = simulated(job("one", queue="root.b"), gang, nodes=[node(cores=4)], queues=limited)
+    assert set(fates(engine.columns).values()) == {Fate.COMPLETED, Fate.WAITING}
+    assert engine.columns.end_ms < 3_600_000
 
 
 def test_a_gang_that_loses_a_node_while_it_gathers_starts_later() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
-from fairlead.sim.jobs import DEFAULT_QUEUE, Job, Task, Workload, queue_file
+from fairlead.sim.jobs import DEFAULT_QUEUE, PATIENCE_MS, Job, Task, Workload, queue_file
 from fairlead.sim.rows import TraceError, text_of
 from fairlead.sim.verdicts import counted
 
@@ -201,13 +201,9 @@ def _jobs(log: Log, order: Sequence[int], nodes: Sequence[NodeSpec]) -> Iterator
             id=name,
             queue=_queue(queue),
             user=f"user-{user}" if user >= 0 else "nobody",
-            placeholder_timeout_ms=_PATIENCE_MS if len(widths) > 1 else 0,
+            placeholder_timeout_ms=PATIENCE_MS if len(widths) > 1 else 0,
         )
         yield Job(submit * 1000, application, tuple(tasks), gang=len(widths) > 1)
-
-
-_PATIENCE_MS = 366 * 86_400_000
-"""Placeholders of a wide job wait as long as it takes: the machines of such logs never gave up a job."""
 
 
 def _split(processors: int, widest: int) -> list[int]:

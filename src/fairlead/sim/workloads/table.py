@@ -24,7 +24,7 @@ from typing import Any
 
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import PRIORITY_MAX, PRIORITY_MIN, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
-from fairlead.sim.jobs import Job, Task, Workload, queue_file, queue_path
+from fairlead.sim.jobs import PATIENCE_MS, Job, Task, Workload, queue_file, queue_path
 from fairlead.sim.rows import Row, TraceError, csv_rows, heading, made_of
 
 RESOURCES = "resources."
@@ -235,8 +235,14 @@ def _job(row: Row, clock: _Clock) -> Job:
         idle=idle,
     )
     asks = [ask] if count == 1 else [replace(ask, key=f"{first}-{i}") for i in range(count)]
-    application = ApplicationSpec(id=id_, queue=queue_path(row.get("queue")), user=row.get("user") or "nobody")
-    return Job(at_ms, application, tuple(Task(ask, run_ms) for ask in asks), gang and count > 1)
+    gang = gang and count > 1
+    application = ApplicationSpec(
+        id=id_,
+        queue=queue_path(row.get("queue")),
+        user=row.get("user") or "nobody",
+        placeholder_timeout_ms=PATIENCE_MS if gang else 0,
+    )
+    return Job(at_ms, application, tuple(Task(ask, run_ms) for ask in asks), gang)
 
 
 def _limit(row: Row) -> int | None:

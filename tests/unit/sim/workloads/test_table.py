@@ -55,6 +55,14 @@ def test_count_makes_equal_tasks_and_gang_binds_them(tmp_path: Path) -> None:
     assert (one.application.id, one.tasks[0].ask.key) == ("a", "a-4")
 
 
+def test_a_gang_waits_as_long_as_it_takes(tmp_path: Path) -> None:
+    """Its tasks start together or not at all: after a quarter of an hour they started one by one."""
+    path = table(tmp_path, "time,run,resources.vcore,count,gang\n0,1h,1,1,no\n10,10m,1,2,yes\n")
+    source = Source(workload=path, nodes="1x cpu=2")
+    waits = run_trial(Trial(name="t", source=source))["figures"]["waits"]["started"]
+    assert (waits["p50"], waits["max"]) == (3590.0, 3590.0)
+
+
 def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
     """Jobs come by time."""
     workload = read_table(table(tmp_path, "time,run,resources.vcore\n9,1,1\n3,1,1\n"))
