@@ -98,7 +98,7 @@ def _drained(nodes: list[str], at: Place) -> Supposition:
 
 def _nodes_added(more: MoreNodes, at: Place) -> Supposition:
     events = more_nodes(at.scheduler, at.node(more.like), more.like, more.count)
-    text = f"{more.count} more {'node' if more.count == 1 else 'nodes'} like {more.like}"
+    text = f"there {'is 1 more node' if more.count == 1 else f'are {more.count} more nodes'} like {more.like}"
     return Supposition(tuple(events), (), text)
 
 

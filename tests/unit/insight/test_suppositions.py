@@ -85,7 +85,7 @@ def test_each_kind_is_its_events(here: Place) -> None:
     assert found["config"].events == (Configure(load_text(QUEUES)),)
     assert found["drain"] == Supposition((DrainNode("n1"),), (), "n1 is drained")
     names = [event.node.id for event in found["add_nodes"].events if isinstance(event, AddNode)]
-    assert (names, found["add_nodes"].sentence) == (["n1-more-2", "n1-more-3"], "2 more nodes like n1")
+    assert (names, found["add_nodes"].sentence) == (["n1-more-2", "n1-more-3"], "there are 2 more nodes like n1")
 
 
 @pytest.mark.parametrize(
