@@ -187,6 +187,10 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         stops = ", ".join(key for _, _, key in found.by_itself.evicted[:3])
         yield f"It starts on {found.by_itself.node} without any change{f' once {stops} stopped' if stops else ''}."
         return
+    if verdict.reason is not None and verdict.reason.code == reasons.GangTooLarge.code:
+        # What starts this part of it alone is no help.
+        yield "Its gang starts with more nodes, or a smaller gang."
+        return
     if verdict.never is not None:
         yield f"It can never run as it is: even if nothing else ran, {_of_it(verdict.never.sentence)}."
         yield from map(_told_to_do, found.changes[:1])

@@ -220,6 +220,18 @@ def test_what_waits_for_others_of_its_gang_that_run_is_not_told_that_it_never_ru
         assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
 
 
+def test_a_gang_that_is_too_large_is_not_told_what_starts_one_of_its_placeholders() -> None:
+    """Of a hundred places on nodes with four it said that one more node is enough."""
+    s = Lab(spec(leaf("a")), {GPU: 2}).scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 50}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(50))), 0)
+    s.schedule(0)
+    said = explain(s, "g", "place-2", changes=Effort(), fork=False)
+    assert said.sentence == "its gang needs gpu 50 together; all nodes together have gpu 2"
+    assert said.advice == ["Its gang starts with more nodes, or a smaller gang."]
+
+
 def test_what_is_under_way_to_the_place_of_a_placeholder_says_so() -> None:
     """It has no node yet."""
     said = explain(with_a_gang_that_is_too_large(), "g", "real-0").paragraph
