@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from fairlead.cli import render
 from fairlead.cli.app import FAILED, Failure, Status, command, wrong_usage
 
 if TYPE_CHECKING:
@@ -167,14 +168,13 @@ def _show(records: Records, sample: Sequence[Record], mapped: Mapped, zone: str,
         table.add_column(name, overflow="fold")
     for field, source in mapped.items():
         texts = [source.text(record.cells) for record in sample[:_ROWS]]
-        table.add_row(
-            field, source.called(), _unit_said(field, mapped, sample, zone), *(_meant(field, mapped, t) for t in texts)
-        )
+        shown = (source.called(), _unit_said(field, mapped, sample, zone), *(_meant(field, mapped, t) for t in texts))
+        table.add_row(field, *map(render.plain, shown))
     Console(file=out, width=None if out.isatty() else 140, highlight=False, markup=False).print(table)
     read = {column for source in mapped.values() for column in source.columns}
     if unread := [column for column in records.columns if column not in read]:
         more = f" and {len(unread) - 20} more" if len(unread) > 20 else ""
-        print(f"not read: {', '.join(unread[:20])}{more}", file=out)
+        print(f"not read: {render.plain(', '.join(unread[:20]))}{more}", file=out)
     if any(not source.unit.known for source in mapped.values()):
         print("* guessed: look at it", file=out)
 
@@ -261,7 +261,7 @@ def _say_errors(account: Account, out: TextIO) -> None:
     for reason, count in account.left_out.most_common():
         print(f"left out: {count:,} ({reason})", file=out)
     for (column, hint), group in sorted(account.errors.items(), key=lambda each: -each[1].count):
-        where = f"{column} " if column else ""
+        where = f"{render.plain(column)} " if column else ""
         shown = ", ".join(f"line {line}{f' ({value!r})' if value else ''}" for line, value in group.examples)
         more = ", ..." if group.count > len(group.examples) else ""
         print(f"wrong: {group.count:,} ({where}{hint}): {shown}{more}", file=out)

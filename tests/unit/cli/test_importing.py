@@ -141,3 +141,11 @@ def test_what_is_no_table_is_said(run: Callable[..., Any], table: Path, text: st
     table.write_text(text)
     result = run("sim", "import", str(table), "--yes")
     assert (result.exit_code, said in result.stderr) == (1, True), result.stderr
+
+
+def test_what_a_file_says_is_shown_and_not_obeyed(run: Callable[..., Any], table: Path) -> None:
+    """A name of a column may hold what would move the cursor of a terminal."""
+    table.write_text("submit,run,odd\x1b[2J,user\n1,2,3,a\x1bnn\n")
+    result = run("sim", "import", str(table), "--yes")
+    assert "\x1b" not in result.stdout
+    assert r"odd\x1b[2J" in result.stdout

@@ -77,12 +77,18 @@ def opened(path: str) -> Records:
     return _table(path, encoding, lines)
 
 
+_SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+"""How files of spreadsheets begin, newer and older ones."""
+
+
 def _encoding(path: str) -> str:
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
             begin = file.read(2**20)
     except (EOFError, zlib.error, gzip.BadGzipFile) as e:
         raise TraceError(path, 1, "", "", f"is not whole, or not compressed by gzip: {e}") from None
+    if begin.startswith(_SPREADSHEETS):
+        raise TraceError(path, 1, "", "", "is a spreadsheet (or an archive), and no text: save it as CSV")
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     if b"\0" in begin[:2]:  # The same without the mark at its beginning: what is not ASCII does not come first.

@@ -143,6 +143,14 @@ def test_what_is_compressed_and_cut_off_is_said(tmp_path: Path) -> None:
                 read(str(path))
 
 
+@pytest.mark.parametrize("begin", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"])
+def test_a_spreadsheet_is_told_from_a_table(tmp_path: Path, begin: bytes) -> None:
+    """Its bytes were taken for a table with bars, and shown."""
+    (tmp_path / "may.xlsx").write_bytes(begin + b"\x14|\0\n" * 500)
+    with pytest.raises(TraceError, match=r"may\.xlsx:1: is a spreadsheet .*: save it as CSV"):
+        opened(str(tmp_path / "may.xlsx"))
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
     "text", ['{"submit": 1, "user": "jü"}\n{"submit": 2, "user": "bo"}\n', "submit,user\n1,jü\n2,bo\n"]
