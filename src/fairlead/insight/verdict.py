@@ -34,6 +34,8 @@ NAMING = ("queue-full", "limit-reached", "applications-at-max", "limit-applicati
 """Reasons that name a level."""
 ROOM_IS_KEPT = ("waiting-for-placeholder", "waiting-for-victims")
 """Reasons of what will take room that counts as used."""
+GANG_TOO_LARGE = ("gang-too-large", "task-group-too-large")
+"""Reasons of what could not start together, however empty all nodes were."""
 
 
 def shown(reason: reasons.Reason | None) -> jobs.Reason | None:
@@ -187,7 +189,7 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         stops = ", ".join(key for _, _, key in found.by_itself.evicted[:3])
         yield f"It starts on {found.by_itself.node} without any change{f' once {stops} stopped' if stops else ''}."
         return
-    if verdict.reason is not None and verdict.reason.code == reasons.GangTooLarge.code:
+    if verdict.reason is not None and verdict.reason.code in GANG_TOO_LARGE:
         # What starts this part of it alone is no help.
         yield "Its gang starts with more nodes, or a smaller gang."
         return

@@ -10,9 +10,9 @@ from unit.insight.test_explain import GPU, Lab, leaf, spec
 from fairlead.config import check_text, load_text
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import AddApplication, AddAsks, Cause, LabelNode, Release, SetWindow
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, LabelNode, Release, SetWindow
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import PRIORITY_MAX, TAG_FOREIGN, ApplicationSpec, AskSpec, WindowSpec
+from fairlead.core.model.specs import PRIORITY_MAX, TAG_FOREIGN, ApplicationSpec, AskSpec, NodeSpec, WindowSpec
 from fairlead.insight.advice import Asker, By
 from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
@@ -229,6 +229,18 @@ def test_a_gang_that_is_too_large_is_not_told_what_starts_one_of_its_placeholder
     s.schedule(0)
     said = explain(s, "g", "place-2", changes=Effort(), fork=False)
     assert said.sentence == "its gang needs gpu 50 together; all nodes together have gpu 2"
+    assert said.advice == ["Its gang starts with more nodes, or a smaller gang."]
+
+
+def test_nor_is_one_with_more_members_than_the_nodes_could_hold() -> None:
+    s = Lab(spec(leaf("a")), {GPU: 3}).scheduler
+    s.handle(AddNode(NodeSpec(id="m", capacity=Resources({GPU: 3}))), 0)
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 6}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 2}), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(3))), 0)
+    s.schedule(0)
+    said = explain(s, "g", "place-2", changes=Effort(), fork=False)
+    assert said.sentence.startswith("task group t has 3 members of gpu 2 each; all nodes together could hold at most 2")
     assert said.advice == ["Its gang starts with more nodes, or a smaller gang."]
 
 
