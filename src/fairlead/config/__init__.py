@@ -9,6 +9,7 @@ from fairlead.config.declare import schema
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Problem
 from fairlead.config.load import (
     check_text,
+    checked,
     checksum_of,
     default_text,
     errors_of,
@@ -25,6 +26,7 @@ __all__ = [
     "ConfigurationError",
     "Problem",
     "check_text",
+    "checked",
     "checksum_of",
     "default_text",
     "errors_of",

@@ -254,10 +254,16 @@ def problems_of(text: str, source: str = "<text>", *, elsewhere: str = ERROR) ->
     return _for_a_machine(text, source, elsewhere)[1]
 
 
+def checked(text: str, source: str = "<text>") -> tuple[ClusterSpec | None, list[Problem]]:
+    """The configuration of a text for the service of a machine, None if it cannot be used, and what is wrong or odd."""
+    spec, problems = _for_a_machine(text, source, ERROR)
+    return None if any(problem.severity == ERROR for problem in problems) else spec, problems
+
+
 def usable(text: str, source: str = "<text>") -> ClusterSpec:
     """The configuration of a text for the service of a machine. Raises `ConfigurationError`."""
-    spec, problems = _for_a_machine(text, source, ERROR)
-    if spec is None or any(problem.severity == ERROR for problem in problems):
+    spec, problems = checked(text, source)
+    if spec is None:
         raise ConfigurationError(problems)
     return spec
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead.config import ConfigurationError
+from fairlead.config import ConfigurationError, check_text
 from fairlead.config.load import file_text
 from fairlead.core.model.decisions import ConfigurationRejected
 from fairlead.core.model.specs import ClusterSpec
@@ -95,7 +95,12 @@ class QueueFile:
         out = [name for name in self.objects if name not in begin]
         self.flaws = {**flaws, **dict.fromkeys(out, "it was left out before, and is tried again")}
         self._newest, self._checksum, self._taken = self._text, spec.checksum, (self._text, begin)
+        self._say_what_is_odd(self._text)
         return spec
+
+    def _say_what_is_odd(self, text: str) -> None:
+        for problem in check_text(text, self.source):
+            log.warning("%s", problem)
 
     async def _read(self) -> None:
         """The file, and the queues that are objects."""
@@ -221,6 +226,8 @@ class QueueFile:
         flaw = self._unread
         try:
             spec, flaws = with_queues(self._newest, self.source, self.objects.values())
+            if self._text != self._newest:
+                self._say_what_is_odd(self._newest)
             self._text = self._newest
         except ConfigurationError as e:
             flaw = flaw or str(e)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from fairlead.config import ConfigurationError, Problem, checksum_of, file_text, usable
+from fairlead.config import ConfigurationError, Problem, checked, checksum_of, file_text, usable
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.local import accounts
 from fairlead.runtime import Refusal, Turn
@@ -37,13 +37,14 @@ Signature = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the file said at one look. `spec` None: it cannot be used, for these reasons."""
+    """What the file said at one look. `spec` None: it cannot be used."""
 
     signature: Signature | None
     owner: str
     text: str
     spec: ClusterSpec | None
     problems: tuple[Problem, ...] = ()
+    """What is wrong with it, or odd."""
 
 
 class ConfigFile:
@@ -71,10 +72,8 @@ class ConfigFile:
             text = file_text(self.path)
         except ConfigurationError as error:
             return Reading(signature, owner, "", None, tuple(error.problems))
-        try:
-            return Reading(signature, owner, text, usable(text, str(self.path)))
-        except ConfigurationError as error:
-            return Reading(signature, owner, text, None, tuple(error.problems))
+        spec, problems = checked(text, str(self.path))
+        return Reading(signature, owner, text, spec, tuple(problems))
 
     def _stat(self) -> tuple[Signature | None, str]:
         try:

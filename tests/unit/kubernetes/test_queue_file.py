@@ -217,6 +217,22 @@ def test_a_wrong_file_is_said_to_be_wrong_until_there_is_a_right_one() -> None:
     served(during, objects=True)
 
 
+def test_what_is_odd_in_a_file_is_said_once_for_each_file(caplog: pytest.LogCaptureFixture) -> None:
+    """A maximum of `cpu` bounds nobody: pods use `vcore`. Without a webhook nothing else says so."""
+    odd = FILE.replace("{name: lab}", "{name: lab, resources: {max: {cpu: 2}}}")
+
+    async def during(file: QueueFile, books: Books, server: FakeServer) -> None:
+        for text in (odd, odd.replace("lab", "later")):
+            server.put("configmaps", config_map(text))
+            await asyncio.sleep(1)
+            assert not file.error
+
+    served(during)
+    assert [message.partition("cpu: ")[2] for message in caplog.messages] == [
+        "warning: nothing asks for a resource named cpu; did you mean vcore?"
+    ] * 2
+
+
 def test_an_object_that_comes_just_before_a_wrong_file_is_taken() -> None:
     """It does not wait for the next one."""
 

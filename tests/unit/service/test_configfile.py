@@ -104,3 +104,22 @@ def test_what_was_refused_and_applied_in_another_way_is_no_problem_any_more(
     done(runtime, lambda turn: configure(turn, usable(DEEP), who="ann", source="api"))
     seen(refused, runtime)
     assert (state(refused, runtime), refused.problem()) == ("in-force", "")
+
+
+def test_what_is_odd_in_it_is_said_in_the_log_and_in_its_status(
+    runtime: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the start, and each time that it has changed: a limit of `cpu` bounds nobody."""
+    path = tmp_path / "queues.yaml"
+    path.write_text(FLAT)
+    file = ConfigFile(path)
+    runtime.do(lambda turn: file.begin(turn, file.read())).result(WAIT_S)
+    assert not caplog.messages
+    path.write_text(FLAT.replace("{name: default}", "{name: default, resources: {max: {cpu: 2}}}"))
+    seen(file, runtime)
+    said = "warning: nothing asks for a resource named cpu; did you mean vcore?"
+    assert [message.partition("cpu: ")[2] for message in caplog.messages] == [said]
+    assert (state(file, runtime), file.problem()) == ("in-force", "")
+    current = runtime.books.configurations.current
+    assert current is not None
+    assert [problem.severity for problem in file.status(current.checksum).problems] == ["warning"]
