@@ -118,7 +118,7 @@ def test_columns_of_squeue_are_columns() -> None:
 
     lines = (PAGES / "squeue.md").read_text().partition("## Columns")[2].splitlines()
     named = [codes(line)[-1] for line in lines if line.startswith("| `%")]
-    assert set(named) | {"exit"} == set(NAMES)
+    assert set(named) | {"exit", "cpu-time", "peak"} == set(NAMES)
 
 
 # --- #SBATCH lines ---------------------------------------------------------------------------------------------------

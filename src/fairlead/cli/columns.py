@@ -14,6 +14,7 @@ from fairlead.cli.app import wrong_usage
 from fairlead.cli.jobfields import elapsed_ms, exit_text
 from fairlead.cli.parts import reason_text
 from fairlead.cli.render import Column
+from fairlead.core.model.quantities import format_bytes
 from fairlead.wire.arrays import order
 
 if TYPE_CHECKING:
@@ -38,6 +39,25 @@ def _amount(name: str) -> tuple[Callable[[Job, int], str], Callable[[Job], Any]]
         return render.amount(name, job.resources[name]) if name in job.resources else ""
 
     return text, lambda job: job.resources.get(name, 0)
+
+
+def _left_ms(job: Job, now_ms: int) -> int | None:
+    """How long it may run on, at most; None: it does not run, or has no limit."""
+    if job.time_limit_ms is None or job.started_at_ms is None or job.ended_at_ms is not None or job.parts is not None:
+        return None
+    return max(job.time_limit_ms - elapsed_ms(job, now_ms), 0)
+
+
+def _bound(of: Callable[[Job, int], int | None]) -> tuple[Callable[[Job, int], str], Callable[[Job], Any]]:
+    """A time as text, and in order; where there is none, it is longer than any."""
+
+    def text(job: Job, now_ms: int) -> str:
+        return "" if (found := of(job, now_ms)) is None else render.duration(found)
+
+    def rank(job: Job) -> float:
+        return float("inf") if (found := of(job, render.now_ms())) is None else found
+
+    return text, rank
 
 
 def _moment(name: str) -> tuple[Callable[[Job, int], str], Callable[[Job], Any]]:
@@ -68,6 +88,18 @@ MORE: Final = (
     JobColumn(Column("SUBMITTED"), *_moment("submitted_at_ms")),
     JobColumn(Column("STARTED"), *_moment("started_at_ms")),
     JobColumn(Column("ENDED"), *_moment("ended_at_ms")),
+    JobColumn(Column("LIMIT", right=True), *_bound(lambda job, _: job.time_limit_ms)),
+    JobColumn(Column("LEFT", right=True), *_bound(_left_ms)),
+    JobColumn(
+        Column("CPU-TIME", right=True),
+        lambda job, _: render.duration(job.cpu_ms) if job.cpu_ms else "",
+        lambda job: job.cpu_ms,
+    ),
+    JobColumn(
+        Column("PEAK", right=True),
+        lambda job, _: format_bytes(job.peak_memory_bytes) if job.peak_memory_bytes else "",
+        lambda job: job.peak_memory_bytes,
+    ),
 )
 _BY_NAME: Final = {each.name: each for each in (*USUAL, *MORE)}
 NAMES: Final = tuple(_BY_NAME)

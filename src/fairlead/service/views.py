@@ -62,6 +62,8 @@ def _row(job: Job, scheduler: Scheduler) -> dict[str, Any]:
         "started_at_ms": job.started_at_ms,
         "ended_at_ms": job.ended_at_ms,
         "suspended_at_ms": job.suspended_at_ms if job.suspended_by else None,
+        "cpu_ms": job.cpu_ms,
+        "peak_memory_bytes": job.peak_memory_bytes,
         "resources": with_cpu(job.spec.resources.as_dict()),
     }
 
@@ -93,13 +95,10 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         checkpoint_at_ms=job.checkpoint_at_ms,
         past=[_attempt(each) for each in job.past],
         grace_ms=spec.grace_ms,
-        time_limit_ms=spec.time_limit_ms,
         pid=job.pid,
         attempts=job.attempt,
         signal=job.signal,
         error=job.error,
-        cpu_ms=job.cpu_ms,
-        peak_memory_bytes=job.peak_memory_bytes,
         gpus=list(job.gpus),
         history=msgspec.convert(list(job.history), list[wire.HistoryItem], from_attributes=True),
     )

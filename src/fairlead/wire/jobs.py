@@ -194,6 +194,9 @@ class Job(Shape, frozen=True, kw_only=True):
     parts: Annotated[arrays.Parts | None, said("Of an array; its state is that of its liveliest part.")] = None
     suspended_at_ms: Annotated[int | None, said("Since when it stands still, or did when it was told to stop.")] = None
     suspended_ms: Annotated[int, said("For how long it stood still before, since it started.")] = 0
+    time_limit_ms: Annotated[int | None, said("It is stopped after so long; null: it has no limit.")] = None
+    cpu_ms: Annotated[int, said("Processor time that it has used, known at its end.")] = 0
+    peak_memory_bytes: Annotated[int, said("The most memory that it has used, known at its end.")] = 0
 
 
 class SubmittedJob(Job, frozen=True, kw_only=True):
@@ -266,7 +269,6 @@ class JobDetails(Job, frozen=True, kw_only=True):
     labels: dict[str, str]
     idle: bool
     grace_ms: int | None
-    time_limit_ms: int | None
     command: list[str] = []
     env: list[str] = []
     cwd: str = ""
@@ -292,9 +294,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     attempts: int = 0
     signal: int | None = None
     error: str = ""
-    cpu_ms: int = 0
     memory_bytes: Annotated[int | None, said("What it uses now; null: it does not run.")] = None
-    peak_memory_bytes: int = 0
     gpus: list[int] = []
     stdin: Annotated[str, said("The file that it reads from; empty: /dev/null.")] = ""
     stdout: Annotated[str | None, said("The file with what it writes.")] = None

@@ -90,3 +90,26 @@ def test_the_time_that_a_job_stood_still_is_not_counted(service: Any, run: Run) 
     service.add("2", "succeeded", started_at_ms=2000, ended_at_ms=122_000, suspended_ms=90_000)
     service.add("3", "cancelled", started_at_ms=2000, ended_at_ms=999_000, suspended_at_ms=32_000, suspended_ms=10_000)
     assert dict(listed(run, "--all", "--columns", "key,time", "--no-header")) == {"1": "1m", "2": "30s", "3": "20s"}
+
+
+def test_limits_and_what_was_used(service: Any, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `squeue -o %l,%L` and `sacct --format=TotalCPU,MaxRSS` show; a job without a limit has the longest."""
+    monkeypatch.setattr("fairlead.cli.render.now_ms", lambda: 62_000)
+    service.add("1", "running", started_at_ms=2000, time_limit_ms=90_000)
+    service.add("2", "running", started_at_ms=2000)
+    service.add("3", "waiting", time_limit_ms=3_600_000)
+    service.add("4", "suspended", started_at_ms=2000, suspended_at_ms=12_000, time_limit_ms=60_000)
+    ended = {"ended_at_ms": 9000, "cpu_ms": 5000, "peak_memory_bytes": 3 * 2**20}
+    service.add("5", "succeeded", started_at_ms=2000, time_limit_ms=60_000, **ended)
+    service.add("6", "failed", started_at_ms=2000, ended_at_ms=9000, cpu_ms=7000, peak_memory_bytes=2**30)
+    rows = listed(run, "--all", "--columns", "key,limit,left,cpu-time,peak", "--no-header", "--sort", "key")
+    assert rows == [
+        ["1", "1m", "30s", "30s", "-", "-"],
+        ["2", "-", "-", "-", "-"],
+        ["3", "1h", "-", "-", "-"],
+        ["4", "1m", "50s", "-", "-"],
+        ["5", "1m", "-", "5.0s", "3Mi"],
+        ["6", "-", "-", "7.0s", "1Gi"],
+    ]
+    for by, first in (("-peak", "6"), ("-cpu-time", "6"), ("left", "1"), ("limit,key", "4")):
+        assert listed(run, "--all", "--columns", "key", "--no-header", "--sort", by)[0] == [first]

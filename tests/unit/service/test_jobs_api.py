@@ -23,6 +23,9 @@ ROW = {
     "submitted_at_ms",
     "started_at_ms",
     "ended_at_ms",
+    "time_limit_ms",
+    "cpu_ms",
+    "peak_memory_bytes",
     "suspended_at_ms",
     "suspended_ms",
     "resources",
@@ -220,6 +223,19 @@ def test_a_time_limit_ends_work(served: Any) -> None:
     shown = served.wait(served.submit("/bin/sleep", "30", time_limit_ms=200, grace_ms=100))
     assert (shown["state"], shown["reason"]["values"]["time_limit_ms"]) == ("timed_out", 200)
     assert shown["reason"]["sentence"] == "stopped after its time limit of 200ms"
+
+
+def test_a_list_says_what_was_bounded_and_used(served: Any) -> None:
+    """So that nobody has to ask for each job by itself; of an array what all parts used."""
+    script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
+    key = served.submit("/bin/sh", "-c", script, time_limit_ms=60_000, array="1-2")
+    whole = served.wait(key)
+    [listed] = [each for each in served.call("GET", "/api/v1/jobs").json["jobs"] if each["key"] == key]
+    parts = served.call("GET", f"/api/v1/jobs?array={key}").json["jobs"]
+    used = [(each["time_limit_ms"], each["cpu_ms"], each["peak_memory_bytes"]) for each in (listed, *parts, whole)]
+    assert [each[0] for each in used] == [60_000] * 4
+    assert used[0][1] == used[1][1] + used[2][1] == used[3][1] > 0
+    assert used[0][2] == max(used[1][2], used[2][2]) == used[3][2] > 0
 
 
 def test_what_cannot_be_started_has_failed_with_a_sentence(served: Any) -> None:

@@ -167,6 +167,7 @@ class ClusterMoment:
             "started_at_ms": ask.allocated_ms if ask is not None else None,
             "ended_at_ms": None,
             "resources": with_cpu(known.spec.resources.as_dict()),
+            "time_limit_ms": known.spec.time_limit_ms,
         }
 
     def _submitted_ms(self, known: KnownPod) -> int:
@@ -193,7 +194,6 @@ class ClusterMoment:
             placeholder=spec.placeholder,
             idle=spec.idle,
             grace_ms=spec.grace_ms,
-            time_limit_ms=spec.time_limit_ms,
             nominated=known.nominated,
             bound=bool(known.bound),
         )
