@@ -73,6 +73,9 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     order = events.ChangeAsk(job.application, job.ask_key, spec.resources, limit_ms, caller.user, why)
     is_otherwise = (spec.resources, spec.time_limit_ms) != (job.spec.resources, job.spec.time_limit_ms)
     partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
+    if not spec.resources:
+        nothing = f"job {key} would ask for nothing; let it ask for a little, such as cpu 0.1"
+        raise Refusal("conflict", nothing, field="resources")
     if is_otherwise and (refused := why_not_change(partition, order)) is not None:
         raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
     conditions = _conditions(jobs, turn, rights, job, wanted)

@@ -170,7 +170,8 @@ def test_what_makes_no_sense_is_refused_as_a_whole(service: Service) -> None:
     said = refusal(service, waits, name="x", after=circle)
     assert said == ("conflict after: nothing in a circle ever runs, and this would be one: 2 waits for 3 waits for 2")
     assert "invalid after: there is no job '9'" in refusal(service, waits, after=(Dependency(application="9"),))
-    assert "conflict resources: job 2 stays as it is" in refusal(service, waits, resources={"vcore": 0})
+    said = "conflict resources: job 2 would ask for nothing; let it ask for a little, such as cpu 0.1"
+    assert refusal(service, waits, resources={"vcore": 0}) == said
     assert service.job(waits).spec.name == ""
     service.end("1-1", exit_code=0)
     assert "has ended already (succeeded)" in refusal(service, "1", name="x")
