@@ -57,7 +57,7 @@ SHAPES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs/*"): jobs.JobDetails,
     ("POST", "/jobs/*/checkpoint"): jobs.Done,
     ("POST", "/jobs/*"): jobs.Job,
-    ("PATCH", "/jobs/*"): jobs.Job,
+    ("PATCH", "/jobs/*"): jobs.SubmittedJob,
     ("GET", "/forecasts/score"): questions.Score,
     ("POST", "/whatif"): questions.Otherwise,
     ("GET", "/info"): cluster.Service,

@@ -160,6 +160,7 @@ def update(
     queue raise (--time-limit none: there is none any more). Exit status 4 if one could not be changed; the others are.
     """
     from fairlead.cli import values
+    from fairlead.cli.submit import say_what_cannot_start
     from fairlead.cli.surroundings import in_directory
 
     if theirs := [key for key in keys if "=" in key]:
@@ -182,7 +183,13 @@ def update(
         changed["at_once"] = at_once
     if not changed:
         raise wrong_usage("update: say what to change, such as --cpu 4 or --time-limit 2h")
-    order = partial(client.change, **changed, why=why or None)
+
+    def order(key: str) -> Job:
+        row = client.change(key, **changed, why=why or None)
+        if {"resources", "queue", "after"} & changed.keys():
+            say_what_cannot_start([row])
+        return row
+
     return each(client, "update", keys, {}, output, order, lambda job: f"{job.key} changed")
 
 

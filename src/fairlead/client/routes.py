@@ -89,7 +89,7 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
         tags: Mapping[str, str] | None = None,
         at_once: int | None = None,
         why: str | None = None,
-    ) -> Call[jobs.Job]:
+    ) -> Call[jobs.SubmittedJob]:
         """Change what is given of a job, with the reason for its history; see `wire.orders.JobChange`."""
         where = _given(priority=priority, queue=queue, name=name, why=why)
         what = _given(resources=resources, time_limit_ms=time_limit_ms, at_once=at_once)

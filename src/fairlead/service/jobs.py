@@ -109,10 +109,9 @@ async def _submitted_jobs(place: MachinePlace, keys: Sequence[str]) -> list[wire
 
 
 def _submitted(jobs: Jobs, scheduler: Scheduler, key: str) -> wire.SubmittedJob:
-    """A job as it is told to whom submitted it; of an array the first part says whether it can run."""
+    """A job as it is told to whom submitted or changed it; of an array the first part that waits says if it can run."""
     row = row_of(jobs, scheduler, key)
-    array = jobs.arrays.get(key)
-    first = array.first if array is not None else jobs.get(key)
+    first = next((job for job in jobs.of(key) if job.state is State.WAITING), None)
     why = never(scheduler, first.application, first.ask_key) if first is not None else None
     return wire.SubmittedJob(**msgspec.structs.asdict(row), never=why)
 
@@ -365,7 +364,7 @@ async def reserve_for_job(key: str, body: orders.ReservationOrder, place: Machin
 
 
 @router.patch("/jobs/{key}", responses=documented(404, 409, 429))
-async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller: CallerOf) -> wire.Job:
+async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller: CallerOf) -> wire.SubmittedJob:
     """Change a job: all of it while it waits; name, queue and time limit also while it runs."""
     wanted = Change(
         priority=body.priority,
@@ -387,7 +386,7 @@ async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller:
     if refused:
         raise Refusal("conflict", refused, field="queue")
     if left == Change():
-        return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
+        return (await _submitted_jobs(place, [key]))[0]
     more = sum(len(name) + len(value) for name, value in (left.env or {}).items())
 
     def act(turn: Turn, one: str) -> str:
@@ -395,4 +394,5 @@ async def change_job(key: str, body: orders.JobChange, place: MachineOf, caller:
         place.users.environment(caller, jobs.taken(caller.uid), more)
         return change(jobs, turn, caller, one, left, body.why)
 
-    return await order_each(place, caller, key, act)
+    await order_each(place, caller, key, act)
+    return (await _submitted_jobs(place, [key]))[0]

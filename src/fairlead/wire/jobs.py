@@ -200,7 +200,7 @@ class Job(Shape, frozen=True, kw_only=True):
 
 
 class SubmittedJob(Job, frozen=True, kw_only=True):
-    """A job that was taken in."""
+    """A job that was taken in, or changed."""
 
     never: Annotated[
         Reason | None,

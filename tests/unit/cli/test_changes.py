@@ -158,6 +158,16 @@ def test_only_what_is_given_is_changed(service: Any, run: Callable[..., Any]) ->
     assert service.sent("PATCH", "/jobs/4") == [{"after": []}]
 
 
+def test_a_change_that_keeps_it_from_running_is_said(service: Any, run: Callable[..., Any]) -> None:
+    """It was called changed, as if all were well; what has nothing to do with that is said once alone."""
+    never = {"code": "never-as-it-is", "sentence": "it needs cpu 100 on one node", "values": {}}
+    service.on("PATCH", "/jobs/*", {"key": "1", "state": "waiting", "never": never})
+    large = run("update", "1", "--cpu", "100")
+    said = "fairlead: 1 can never run as it is: it needs cpu 100 on one node\n"
+    assert (large.stdout, large.stderr, large.exit_code) == ("1 changed\n", said, 0)
+    assert run("update", "1", "--name", "x").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -202,6 +202,16 @@ def test_waiting_work_says_why_and_can_be_cancelled(served: Any) -> None:
     assert late.status == 409
 
 
+def test_a_change_says_when_it_can_never_run_like_that(served: Any) -> None:
+    """As a submission does: of a job by itself, and of an array its first part that waits."""
+    for given in ({}, {"array": "1-2"}):
+        key = served.submit("/bin/true", hold=True, **given)
+        changed = served.call("PATCH", f"/api/v1/jobs/{key}", {"resources": {"cpu": 4000}})
+        assert "it needs cpu 4000 on one node" in changed.json["never"]["sentence"]
+        assert served.call("PATCH", f"/api/v1/jobs/{key}", {"resources": {"cpu": 1}}).json["never"] is None
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
+
+
 def test_running_work_is_cancelled_with_its_grace(served: Any) -> None:
     """SIGTERM first; who ignores it is killed when the grace is over."""
     key = served.submit("/bin/sh", "-c", "trap '' TERM; echo on; while :; do sleep 0.1; done", grace_ms=300)
