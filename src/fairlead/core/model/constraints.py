@@ -49,7 +49,10 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """Which taints an ask puts up with. `Exists` with an empty key tolerates all; an empty effect means every one."""
+    """Which taints an ask puts up with. `Exists` with an empty key tolerates all; an empty effect means every one.
+
+    By `Gt` and `Lt` those whose value is an integer above or below its own.
+    """
 
     key: str = ""
     operator: str = "Equal"

@@ -82,6 +82,12 @@ def _integer(text: str | None) -> int | None:
     return number if INT64_MIN <= number <= INT64_MAX else None
 
 
+def _plain_integer(text: str) -> int | None:
+    """One of a taint or toleration: written as numbers are written, without a plus or leading zeros."""
+    number = _integer(text)
+    return number if str(number) == text else None
+
+
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +111,14 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether one toleration puts up with a taint."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
-    return toleration.operator == EXISTS or (toleration.key != "" and toleration.value == taint.value)
+    if toleration.operator == EXISTS:
+        return True
+    if toleration.operator in (GT, LT):
+        number, bound = _plain_integer(taint.value), _plain_integer(toleration.value)
+        if number is None or bound is None:
+            return False
+        return number > bound if toleration.operator == GT else number < bound
+    return toleration.key != "" and toleration.value == taint.value
 
 
 def is_tolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
@@ -243,10 +256,12 @@ def _conditions_flaw(conditions: Selector) -> str:
 
 
 def _toleration_flaw(toleration: Toleration) -> str:
-    if toleration.operator not in ("Equal", EXISTS):
-        return f"{toleration.operator!r} is not an operator; known: Equal, {EXISTS}"
+    if toleration.operator not in ("Equal", EXISTS, GT, LT):
+        return f"{toleration.operator!r} is not an operator; known: Equal, {EXISTS}, {GT}, {LT}"
     if not toleration.key and toleration.operator != EXISTS:
         return f"without a key the operator must be {EXISTS}"
+    if toleration.operator in (GT, LT) and _plain_integer(toleration.value) is None:
+        return f"{toleration.key} {toleration.operator} needs an integer"
     return _effect_flaw(toleration.effect) if toleration.effect else ""
 
 

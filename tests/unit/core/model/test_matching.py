@@ -82,6 +82,32 @@ def test_which_toleration_is_for_a_taint(toleration: Toleration, expected: bool)
     assert tolerates(toleration, Taint("k", "v", "NoSchedule")) is expected
 
 
+@pytest.mark.parametrize(
+    ("operator", "own", "value", "expected"),
+    [
+        ("Gt", "950", "951", True),
+        ("Gt", "950", "950", False),
+        ("Gt", "-100", "-200", False),
+        ("Gt", "9223372036854775806", "9223372036854775807", True),
+        ("Gt", "950", "high", False),
+        ("Gt", "950", "", False),
+        ("Gt", "100", "0200", False),
+        ("Lt", "5", "4", True),
+        ("Lt", "5", "5", False),
+        ("Lt", "0", "-1", True),
+        ("Lt", "100", "+20", False),
+        ("Lt", "5", "4.5", False),
+    ],
+)
+def test_tolerations_of_what_is_above_or_below_a_number(operator: str, own: str, value: str, expected: bool) -> None:
+    """Kubernetes has them from 1.35 on. What is no plain integer is neither."""
+    toleration = Toleration("sla", operator, own)
+    assert tolerates(toleration, Taint("sla", value)) is expected
+    assert not tolerates(toleration, Taint("other", value))
+    assert flaw(Constraints(tolerations=(toleration,))) == ""
+    assert "needs an integer" in flaw(Constraints(tolerations=(Toleration("sla", operator, "1_0"),)))
+
+
 def test_a_preference_keeps_nobody_away() -> None:
     """`PreferNoSchedule` is no filter; of the others each must be tolerated."""
     soft, hard, evicting = Taint("a", "", "PreferNoSchedule"), Taint("b"), Taint("c", "", "NoExecute")
