@@ -44,7 +44,7 @@ def interval(answer: When | Begin, now_ms: int) -> Iterator[str]:
         until = (
             f"by the declared time limits at {_time(late, now_ms)} at the latest"
             if late is not None
-            else ("not all that is before it declares a time limit")
+            else "not all that runs and waits declares a time limit, so there is no bound"
         )
         yield f"{answer.key}: it is not known yet when: nothing has ended here so far; {until}."
     elif answer.broken_off and early is not None:
