@@ -236,10 +236,16 @@ def _best(field: str, kind: Kind, columns: Sequence[str], sample: Sequence[Recor
     return Source((*first.columns, *others), first.unit, each=_each(first.columns[0]) if field == MEMORY else "")
 
 
+PRIORITIES_MAX = 50
+"""So many different ones people give at most."""
+
+
 def _are_priorities(texts: Sequence[str]) -> bool:
-    """Whether all are within bounds: what a scheduler worked out by itself (Slurm's goes to 2**32) is none of these."""
-    numbers = [int(text) for text in texts if re.fullmatch(r"-?\d{1,19}", text)]
-    return all(PRIORITY_MIN <= number <= PRIORITY_MAX for number in numbers)
+    """Whether somebody gave them: few, and all within bounds. What a scheduler worked out by itself from age and shares
+    (Slurm's has another value for each job, and goes to 2**32) would decide the order under each rule that is tried.
+    """
+    numbers = {int(text) for text in texts if re.fullmatch(r"-?\d{1,19}", text)}
+    return len(numbers) <= PRIORITIES_MAX and all(PRIORITY_MIN <= number <= PRIORITY_MAX for number in numbers)
 
 
 def _each(column: str) -> str:

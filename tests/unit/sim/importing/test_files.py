@@ -341,3 +341,12 @@ def test_a_log_says_how_long_jobs_waited(tmp_path: Path) -> None:
     account = write(records, guessed(records.columns, sample), UTC, StringIO())
     assert list(account.begin) == [0, 100_000, 220_000, 30_000]
     assert peak(account)["vcore"] == 8_000, "the fourth, whose wait is not known, beside the first"
+
+
+@pytest.mark.parametrize(("different", "is_read"), [(50, True), (51, False)])
+def test_priorities_of_which_there_are_very_many_were_worked_out(tmp_path: Path, different: int, is_read: bool) -> None:
+    """Slurm makes them of age, size and shares: they would decide the order under each queue file that is tried."""
+    lines = ["Submit,Elapsed,CPUs,Priority", *(f"{EPOCH_MS + i * 1000},60,1,{1000 + i % different}" for i in range(99))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    _, _, mapped, _ = imported(str(tmp_path / "t.csv"))
+    assert ("priority" in mapped) is is_read
