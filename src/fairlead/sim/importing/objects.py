@@ -7,6 +7,7 @@ is an empty cell, never a guess.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -139,11 +140,7 @@ def _job(each: Mapping[str, Any]) -> Iterator[Cells]:
 def _of_cluster(each: Mapping[str, Any], pod: Mapping[str, Any]) -> Cells:
     meta = each.get("metadata") or {}
     said = (meta.get("annotations") or {}) | (meta.get("labels") or {})
-    amounts: dict[str, int] = {}
-    for container in pod.get("containers") or ():
-        wanted = (_in(container, "resources", "limits") or {}) | (_in(container, "resources", "requests") or {})
-        for name, text in wanted.items():
-            amounts[name] = amounts.get(name, 0) + amount_of(name, str(text))
+    amounts = _asked(pod)
     gpus = {name: amount for name, amount in amounts.items() if name.rpartition("/")[2] == "gpu"}
     return {
         "created": _text(meta.get("creationTimestamp")),
@@ -155,6 +152,29 @@ def _of_cluster(each: Mapping[str, Any], pod: Mapping[str, Any]) -> Cells:
         "user": _first(said, _USERS) or _text(meta.get("namespace")),
         "priority": _text(pod.get("priority")),
     }
+
+
+def _asked(pod: Mapping[str, Any]) -> Counter[str]:
+    """As Kubernetes counts it: its containers together with what runs beside them, or what one that comes first needs
+    if that is more; and its overhead.
+    """
+    beside, most = Counter[str](), Counter[str]()
+    for container in pod.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            beside += _wanted(container)
+            most |= beside
+        else:
+            most |= beside + _wanted(container)
+    together = sum((_wanted(container) for container in pod.get("containers") or ()), beside)
+    return (together | most) + _amounts(pod.get("overhead") or {})
+
+
+def _wanted(container: Mapping[str, Any]) -> Counter[str]:
+    return _amounts((_in(container, "resources", "limits") or {}) | (_in(container, "resources", "requests") or {}))
+
+
+def _amounts(quantities: Mapping[str, Any]) -> Counter[str]:
+    return Counter({name: amount_of(name, str(text)) for name, text in quantities.items()})
 
 
 def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from datetime import UTC
 from io import StringIO
 from pathlib import Path
@@ -350,3 +351,23 @@ def test_priorities_of_which_there_are_very_many_were_worked_out(tmp_path: Path,
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     _, _, mapped, _ = imported(str(tmp_path / "t.csv"))
     assert ("priority" in mapped) is is_read
+
+
+def test_a_pod_asks_for_what_runs_before_and_beside_its_containers_too(tmp_path: Path) -> None:
+    """As Kubernetes counts it: the largest that comes first, the sidecars that run by then, the overhead."""
+
+    def one(cpu: str, memory: str, **more: str) -> dict[str, object]:
+        return {"resources": {"requests": {"cpu": cpu, "memory": memory}}, **more}
+
+    first = [one("100m", "1Gi", restartPolicy="Always"), one("3", "2Gi"), one("200m", "1Gi", restartPolicy="Always")]
+    pod = {
+        "metadata": {"name": "p", "namespace": "ml", "creationTimestamp": "2026-05-01T08:00:00Z"},
+        "spec": {"containers": [one("1", "2Gi"), one("1", "2Gi")], "initContainers": first, "overhead": {"cpu": "50m"}},
+        "status": {
+            "startTime": "2026-05-01T08:00:00Z",
+            "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-05-01T09:00:00Z"}}}],
+        },
+    }
+    (tmp_path / "pods.json").write_text(json.dumps({"items": [pod]}))
+    (row,), _, _, _ = imported(str(tmp_path / "pods.json"))
+    assert (row["resources.vcore"], row["resources.memory"]) == ("3150m", str(6 * 2**30))
