@@ -247,7 +247,7 @@ def read_duration(found: Findings, node: Node, path: str) -> int:
         return 0
     found_ms = parse_duration_ms(node.text) if node.kind == "text" else None
     if found_ms is None:
-        wrong(found, node, path, "a positive duration with units, such as 30s, 500ms or 1h30m")
+        wrong(found, node, path, "a positive duration with units, such as 30s, 1h30m or 7d")
     return found_ms or 0
 
 

@@ -42,7 +42,7 @@ DEFAULT_DELAY_MS = 30_000
 _UINT64_MAX = 2**64 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
-_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h|d)")
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
@@ -52,11 +52,13 @@ _NANOSECONDS = {
     "s": 10**9,
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
+    "d": 24 * 3600 * 10**9,
 }
 
 
 def parse_duration_ms(text: str) -> int | None:
-    """Milliseconds of a positive Go duration (`1h2m3.5s`, `500ms`), rounded up to a whole one; None when it is none.
+    """Milliseconds of a positive Go duration (`1h2m3.5s`, `500ms`), or one with days of 24 hours (`7d`), which Go does
+    not know; rounded up to a whole one. None when it is none.
 
     A bare number, zero, a negative one and one beyond 292 years are none.
     """
@@ -110,7 +112,7 @@ class PropertyRule:
     """Whether it means something on leaves alone (True), or on parents alone (False); None: on both."""
 
 
-_DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 500ms or 1h30m")
+_DURATION: Reading = (parse_duration_ms, "a positive duration with units, such as 30s, 1h30m or 7d")
 _WHOLE: Reading = (partial(_whole, _DIGITS, 0, _UINT64_MAX), "a whole number, 0 or more")
 _BYTES: Reading = (partial(_quantity, "memory"), "an amount of bytes above 0, such as 512Mi or 4Gi")
 _CORES: Reading = (partial(_quantity, VCORE), "cores above 0, such as 2 or 500m")

@@ -7,10 +7,10 @@ from fairlead.core.model.properties import KNOWN, QueueProperties, inherited, pa
 
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
-    [("30s", 30_000), ("500ms", 500), ("1h2m3.5s", 3_723_500), ("+2m", 120_000), (".5s", 500), ("1.s", 1000)],
+    [("30s", 30_000), ("+500ms", 500), ("1h2m3.5s", 3_723_500), (".5s", 500), ("1.s", 1000), ("1d12h", 129_600_000)],
 )
 def test_go_durations_are_read_as_milliseconds(text: str, milliseconds: int) -> None:
-    """Units, sums of units, fractions and a plus sign."""
+    """Units, sums of units, fractions and a plus sign; and days, which Go does not know."""
     assert parse_duration_ms(text) == milliseconds
 
 
@@ -21,7 +21,7 @@ def test_durations_below_a_millisecond_are_rounded_up(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "0s", "-5s", "30", "s", ".s", "1d", "1 s", "1s ", "3000000h", "9" * 5000 + "s", "٣s"]
+    "text", ["", "0", "0s", "-5s", "30", "s", ".s", "1w", "1 s", "1s ", "3000000h", "9" * 5000 + "s", "٣s"]
 )
 def test_what_is_no_positive_duration_is_none(text: str) -> None:
     """Bare numbers, zero, negative ones, unknown units, blanks, overflow, other digits."""
