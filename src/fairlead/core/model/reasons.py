@@ -27,6 +27,9 @@ from fairlead.core.model.reason import SubmitDenied as SubmitDenied
 from fairlead.core.model.reason import UnknownPriorityClass as UnknownPriorityClass
 from fairlead.core.model.reason import amounts_of, short, short_of
 
+NAMED = 3
+"""So many asks a sentence names where there may be hundreds; the fields have all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoNodes(Reason):
@@ -53,6 +56,12 @@ class TooBigForEveryNode(Reason):
         )
 
 
+def _some(names: tuple[str, ...]) -> str:
+    """The first few of some asks, for people."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(map(short, names[:NAMED])) or 'other work'}{more}"
+
+
 @dataclass(frozen=True, slots=True)
 class NoNodeHasRoom(Reason):
     """Nodes are large enough, but none has enough free at the moment."""
@@ -66,9 +75,11 @@ class NoNodeHasRoom(Reason):
     """Nodes that take new work and are not reserved for others."""
     nodes: int
     held: Mapping[str, int] = field(default_factory=dict)
-    """What is free on that node but held for a preemptor."""
+    """What is free on that node but kept for other work."""
     excluded: Mapping[str, int] = field(default_factory=dict)
     """Open nodes that do not suit it, by the first filter that keeps it off; not among `open_nodes`."""
+    held_for: tuple[str, ...] = ()
+    """`application/key` of each ask for which room is kept there, where some is free."""
 
     def _sentence(self) -> str:
         if not self.node:
@@ -76,7 +87,7 @@ class NoNodeHasRoom(Reason):
             return f"needs {format_amounts(self.needed, up=True)}; {takers} new work"
         left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
         names = short_of(self.needed, left)
-        held = f", {format_amounts(self.held)} held for a preemptor" if self.held else ""
+        held = f", {format_amounts(self.held)} kept for {_some(self.held_for)}" if self.held else ""
         closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
         free = f"{self.node} has {amounts_of(self.free, names)} free{held}{closest}"
         others = f"; others do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""

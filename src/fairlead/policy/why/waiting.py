@@ -188,14 +188,17 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     # What is kept beyond what is free has yet to become free.
     held = {r: min(v - closest.free.get(r, 0), v) for r, v in free.items()} if closest else {}
+    held = {r: v for r, v in held.items() if v > 0}
+    holders = [a for a, items in closest.held.items() if a is not ask and dict(items).keys() & held] if closest else []
     return reasons.NoNodeHasRoom(
         needed=dict(ask.items),
         free=free,
         node=closest.id if closest else "",
         open_nodes=seen.suitable,
         nodes=len(nodes.nodes),
-        held={r: v for r, v in held.items() if v > 0},
+        held=held,
         excluded=seen.kept_off,
+        held_for=tuple(f"{a.app.id}/{a.key}" for a in holders),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import fairlead
@@ -38,10 +39,13 @@ def test_what_no_node_could_hold_names_only_what_is_short() -> None:
 def test_a_node_that_comes_closest_is_named_with_what_it_keeps() -> None:
     """What is held there is not free for this ask."""
     free = {"vcore": 4000, "memory": 2 * 1024**3}
-    said = NoNodeHasRoom(NEEDED, free, "n1", 2, 3, held={"vcore": 1000}, excluded={"taint": 1}).sentence()
-    assert said.startswith("needs cpu 4 on one node; n1 has cpu 4 free, cpu 1 held for a preemptor")
+    reason = NoNodeHasRoom(NEEDED, free, "n1", 2, 3, {"vcore": 1000}, {"taint": 1}, ("big/big",))
+    said = reason.sentence()
+    assert said.startswith("needs cpu 4 on one node; n1 has cpu 4 free, cpu 1 kept for big")
     assert "(closest of 2 open nodes)" in said
     assert "others do not suit it: " in said
+    many = replace(reason, held_for=tuple(f"a/{number}" for number in range(9)))
+    assert "cpu 1 kept for a/0, a/1, a/2 and 6 more" in many.sentence()
 
 
 def test_without_an_open_node_no_node_is_named() -> None:

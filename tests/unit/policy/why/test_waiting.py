@@ -12,7 +12,13 @@ from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import Constraints, Requirement
 from fairlead.core.model.events import AddAsks, Cause, DrainNode, ReserveAsk
-from fairlead.core.model.reasons import ApplicationsAtMax, QueueFull, TooBigForEveryNode, WaitingForVictims
+from fairlead.core.model.reasons import (
+    ApplicationsAtMax,
+    NoNodeHasRoom,
+    QueueFull,
+    TooBigForEveryNode,
+    WaitingForVictims,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
 from fairlead.scheduler import Scheduler
@@ -64,6 +70,20 @@ def test_as_many_applications_run_as_may() -> None:
     c.submit("w", 1)
     c.run()
     assert c.s.why("w", "w") == ApplicationsAtMax("root.a", 1, 1)
+
+
+def test_for_what_the_free_room_of_the_closest_node_is_kept() -> None:
+    """For what waited too long in another queue: nothing was stopped for it."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "10s"}), QueueSpec(name="b"), enabled=False)
+    c.fill("runs", 3, queue="root.b")
+    c.submit("big", 4)
+    c.run(10_000)
+    c.submit("w", 1, queue="root.b")
+    c.run()
+    told = c.s.why("w", "w")
+    assert isinstance(told, NoNodeHasRoom)
+    assert (told.held, told.held_for) == ({"vcore": 1000}, ("big/big",))
+    assert told.sentence() == "needs cpu 1 on one node; n1 has cpu 1 free, cpu 1 kept for big"
 
 
 def test_the_turn_of_another() -> None:
