@@ -1,6 +1,7 @@
 """The disk of the state directory: how much room is kept on it, so that what runs can always be stopped.
 
-Decides from when on the disk counts as full: then nothing new is taken in or started. Never deletes anything.
+Decides from when on the disk counts as full (or as not there): then nothing new is taken in or started. Never deletes
+anything.
 Invariant: whoever asks gets what holds at this moment; nothing is remembered.
 """
 
@@ -21,9 +22,9 @@ SMALL_DISK = 20
 class Disk:
     """The disk that a directory is on."""
 
-    def __init__(self, directory: Path, keep_bytes: int | None = None) -> None:
-        """`keep_bytes`: instead of what fits its size; 0: nothing is kept."""
-        self._directory, self._keep_bytes = directory, keep_bytes
+    def __init__(self, directory: Path, keep_bytes: int | None = None, journal: Path | None = None) -> None:
+        """`keep_bytes`: instead of what fits its size; 0: nothing is kept. `journal`: the file that is written to."""
+        self._directory, self._keep_bytes, self._journal = directory, keep_bytes, journal
 
     def shortage(self) -> str:
         """What there is too little of, as a sentence that says what to do; empty while there is enough."""
@@ -32,6 +33,10 @@ class Disk:
         except OSError as problem:
             why = f"the state directory {self._directory} cannot be used: {problem.strerror}"
             return f"{why}; put it back, and start the service anew"
+        if self._journal is not None and not os.path.exists(self._journal):
+            # What is open goes on to be written, and is gone with this process.
+            why = f"the journal {self._journal} was removed, and the next start would not know what is taken in now"
+            return f"{why}; stop the service, and restore a backup (`fairlead restore`)"
         unit = found.f_frsize
         keep = min(KEEP_BYTES, found.f_blocks * unit // SMALL_DISK) if self._keep_bytes is None else self._keep_bytes
         if (free := found.f_bavail * unit) < keep:

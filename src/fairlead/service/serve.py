@@ -165,7 +165,7 @@ def bring_up(options: ServeOptions, stack: ExitStack) -> tuple[MachinePlace, lis
     # What all jobs may use together is what is given out, unless that is declared otherwise.
     budget = _budget(options.memory_budget)
     given = declared if budget is None else {"memory": budget, **declared}
-    disk = Disk(state_dir, options.keep_free)
+    disk = Disk(state_dir, options.keep_free, journal_of(state_dir))
     local: LocalPlace = LocalPlace(
         lambda tell: Machine(state_dir / "runs", on_end=tell, on_begin=tell, gpus=gpus, capacity=given, disk=disk),
         state_dir / "runs",

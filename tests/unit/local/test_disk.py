@@ -55,6 +55,14 @@ def test_it_is_full_when_less_is_free_than_is_kept(
     assert (said in short) if said else short == ""
 
 
+def test_without_its_journal_nothing_is_taken_in(tmp_path: Path) -> None:
+    """It was, into a file that nobody could open any more: the next start knew nothing of it."""
+    disk = Disk(tmp_path, 0, tmp_path / "journal.db")
+    assert f"the journal {tmp_path / 'journal.db'} was removed" in disk.shortage()
+    (tmp_path / "journal.db").touch()
+    assert disk.shortage() == ""
+
+
 def test_nothing_starts_on_a_full_disk(disk_of: object, tmp_path: Path) -> None:
     """It was not executed, and may be started again."""
     machine = Machine(tmp_path / "runs", on_end=lambda _: None, means=Means(), disk=disk_of(LARGE, 0))  # type: ignore[operator]
