@@ -112,14 +112,15 @@ class Orders:
     def _insist(self, otherwise: str, order: Callable[[], None], pause: float = FIRST_PAUSE_S) -> None:
         """Carry an order out, again and again as long as the system refuses, or the run has not ended yet (ValueError).
 
-        `otherwise`: for the log.
+        `otherwise`: for the log, at the first times: the disk that keeps it back may be the one that has the log.
         """
 
         def carry_out() -> None:
             try:
                 order()
             except (OSError, ValueError) as failure:
-                log.warning("%s (%s); tried again in %.1f s", otherwise, failure, pause)
+                level = logging.WARNING if pause < LONGEST_STOP_PAUSE_S else logging.DEBUG
+                log.log(level, "%s (%s); tried again in %.1f s", otherwise, failure, pause)
                 self._after(pause, lambda: self._insist(otherwise, order, min(2 * pause, LONGEST_STOP_PAUSE_S)))
 
         self._due.put(carry_out)

@@ -203,12 +203,12 @@ class ExitWatch:
             words = each.heard.removeprefix(b"begun\n").decode(errors="replace").strip()
             self._tell(f"the end of run {each.key} could not be settled", partial(self._on_exit, each.key, words))
 
-    def _tell(self, otherwise: str, call: Callable[[], None]) -> None:
+    def _tell(self, otherwise: str, call: Callable[[], None], level: int = logging.ERROR) -> None:
         try:
             call()
         except Exception as fault:
             is_ours = not isinstance(fault, OSError)
-            log.error("%s, tried again: %s", otherwise, fault, exc_info=is_ours)
+            log.log(level, "%s, tried again: %s", otherwise, fault, exc_info=is_ours)
             self._again.append((time.monotonic() + AGAIN_S, otherwise, call))
 
     def _try_again(self) -> None:
@@ -216,7 +216,8 @@ class ExitWatch:
         due = [each for each in self._again if each[0] <= now]
         self._again = [each for each in self._again if each[0] > now]
         for _, otherwise, call in due:
-            self._tell(otherwise, call)
+            # What lasts was said once: the disk that keeps it back may be the one that has the log.
+            self._tell(otherwise, call, logging.DEBUG)
 
 
 def _open_process(pid: int) -> int | None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 
 
 def test_a_begin_and_an_end_that_could_not_be_told_are_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    """The kernel had no memory for it: one sentence in the log, no traceback, and each is told after all."""
+    """The kernel had no memory for it: one sentence in the log, however long, no traceback; each is told after all."""
     begun: list[str] = []
     ended: list[tuple[str, str]] = []
 
@@ -28,7 +28,7 @@ def test_a_begin_and_an_end_that_could_not_be_told_are_told_again(caplog: pytest
 
     def on_exit(key: str, words: str) -> None:
         ended.append((key, words))
-        if len(ended) == 1:
+        if len(ended) < 3:
             raise OSError(errno.EIO, "Input/output error")
 
     watch = ExitWatch(on_begin, on_exit)
@@ -40,12 +40,12 @@ def test_a_begin_and_an_end_that_could_not_be_told_are_told_again(caplog: pytest
         _until(lambda: len(begun) == 2)
         child.kill()
         os.close(into)
-        _until(lambda: len(ended) == 2)
+        _until(lambda: len(ended) == 3)
     finally:
         child.kill()
         watch.close()
     assert begun == ["1-1"] * 2
-    assert ended == [("1-1", "")] * 2
+    assert ended == [("1-1", "")] * 3
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "the begin of run 1-1 could not be told, tried again",
         "the end of run 1-1 could not be settled, tried again",

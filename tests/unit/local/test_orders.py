@@ -117,6 +117,24 @@ def test_what_may_pass_is_tried_again(
     assert all(report.pid for report in reports)
 
 
+def test_what_lasts_is_said_at_first_alone(
+    give: Callable[[Bench], Orders], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a full disk each run had a line in the log every two seconds; that may be on the same disk."""
+    monkeypatch.setattr(orders, "LONGEST_STOP_PAUSE_S", 0.04)
+    tries = []
+
+    def refused() -> None:
+        tries.append(1)
+        raise OSError(errno.ENOSPC, "no room")
+
+    give(Bench())._insist("the files of run 1-1 could not be cleared up", refused, 0.01)
+    wait_for(lambda: len(tries) >= 6)
+    told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    said = "the files of run 1-1 could not be cleared up ([Errno 28] no room); tried again in"
+    assert told == [f"{said} 0.0 s"] * 2
+
+
 def test_what_is_tried_again_is_known_until_it_starts_or_is_told_to_stop(
     give: Callable[[Bench], Orders], monkeypatch: pytest.MonkeyPatch
 ) -> None:
