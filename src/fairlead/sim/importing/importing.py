@@ -199,6 +199,8 @@ def doubts(account: Account, mapped: Mapped) -> Iterator[str]:
         said = "1 row" if account.early == 1 else f"{account.early:,} rows"
         yield f"{said} started before submission: are both read as they are meant?"
     first, last = min(account.at), max(account.at)
+    if "time" not in mapped:
+        yield "nothing says when they were submitted: all come when they started, no waits are left (--map time=COLUMN)"
     if account.running:
         had = "1 row had" if account.running == 1 else f"{account.running:,} rows had"
         yield f"{had} not ended: what still ran is taken to run as long as it had so far"

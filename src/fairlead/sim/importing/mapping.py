@@ -43,18 +43,18 @@ FIELDS: dict[str, Kind] = {
 """Of a task. `start`, `end`, `nodes` and `state` serve to work out the others."""
 _NAMES: dict[str, str] = {
     "time": "submit submittime submitted submission submissiontime submitdate created creationtime creationtimestamp "
-    "createdat queued queuedat arrival arrivaltime requesttime qtime timestamp time date",
+    "createdat queued queuedat arrival arrivaltime requesttime qtime qdate qsubtime timestamp time date",
     "start": "start starttime started startedat startdate begin begintime scheduledtime",
     "end": "end endtime ended endedat enddate finished finishtime finishedat finish completed completiontime "
     "deletiontime stop stoptime",
     "run": "elapsedraw elapsed run runtime duration wallclock jobduration executiontime resourcesusedwalltime "
-    "walltimeused",
+    "walltimeused remotewallclocktime",
     CORES: "alloccpus cpumilli requestedprocessors allocatedprocessors reqcpus cpus ncpus cores cpu vcpus vcore vcores "
     "numcpus numcpu ncpu cpucount procs processors nprocs nproc slots resourcelistncpus corecount numcores ncores "
     "ncore reqcores requestedcores requestedcpus",
     MEMORY: "reqmem memory mem ram memorymib memreq requestedmemory usedmemory memoryrequest resourcelistmem",
     GPU: "gpus gpu ngpus numgpu numgpus reqgpus gpucount resourcelistngpus",
-    "nodes": "nnodes allocnodes nodes nodecount reqnodes",
+    "nodes": "nnodes allocnodes nodes nodecount reqnodes resourcelistnodect",
     "count": "count replicas instances copies",
     "queue": "queue queuename queueid partition class account accountname project team group groupname "
     "dept department division lab",

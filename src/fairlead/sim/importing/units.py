@@ -37,6 +37,7 @@ NOTHING = ("", "-", "--", "none", "null")
 NONE = (
     *NOTHING,
     "unknown",
+    "undefined",
     "none assigned",
     "n/a",
     "na",

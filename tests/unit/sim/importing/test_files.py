@@ -371,3 +371,26 @@ def test_a_pod_asks_for_what_runs_before_and_beside_its_containers_too(tmp_path:
     (tmp_path / "pods.json").write_text(json.dumps({"items": [pod]}))
     (row,), _, _, _ = imported(str(tmp_path / "pods.json"))
     assert (row["resources.vcore"], row["resources.memory"]) == ("3150m", str(6 * 2**30))
+
+
+@pytest.mark.parametrize(("columns", "submitted"), [("Start", ""), ("Submit,Start", "2026-05-01T07:00:00,")])
+def test_where_nothing_says_when_jobs_were_submitted_that_is_said(tmp_path: Path, columns: str, submitted: str) -> None:
+    """Their starts count instead, and whatever they waited is gone from the work."""
+    rows = "".join(f"{submitted}2026-05-01T08:0{n}:00,2026-05-01T09:00:00,1\n" for n in range(2))
+    (tmp_path / "t.csv").write_text(f"{columns},End,CPUs\n{rows}")
+    _, account, mapped, _ = imported(str(tmp_path / "t.csv"))
+    found = [doubt for doubt in doubts(account, mapped) if doubt.startswith("nothing says when they were submitted")]
+    assert (account.rows, len(found)) == (2, 0 if submitted else 1)
+
+
+def test_what_condor_and_pbs_write_is_read(tmp_path: Path) -> None:
+    """Their words for when a job came, how long it ran, and on how many nodes."""
+    condor = "ClusterId,QDate,JobStartDate,CompletionDate,RemoteWallClockTime,RequestCpus\n"
+    rows = "100,1777622400,1777622460,1777626060,3600.0,4\n101,1777622600,undefined,0,0.0,1\n"
+    (tmp_path / "condor.csv").write_text(condor + rows)
+    (row,), account, _, _ = imported(str(tmp_path / "condor.csv"))
+    assert (row["time"], row["run"], account.wrong) == (f"{DAY}00:00Z", "3600", 0)
+    head = "Job_Id,qtime,resources_used.walltime,Resource_List.ncpus,Resource_List.nodect\n"
+    (tmp_path / "pbs.csv").write_text(head + "4711.pbs01,2026-05-01 08:00:00,01:00:00,16,2\n")
+    (row,), *_ = imported(str(tmp_path / "pbs.csv"))
+    assert (row["resources.vcore"], row["count"], row["gang"]) == ("8", "2", "yes")
