@@ -1,9 +1,9 @@
 """Gang size: whether a gang could ever be whole.
 
 Decides that nothing is stopped for placeholders whose gang is larger than all nodes together, a queue above it, or the
-limit of its user or group, or of which one task group has more members than could stand on all nodes at once: it would
-be stopped for nothing. Never keeps them from room that is free: nodes may come. The placeholders of a task group count
-as alike; whether groups that fit one by one do so together is not looked at.
+limit of its user or group, or of which one task group has more members that are alike than could stand on all nodes at
+once: it would be stopped for nothing. Never keeps them from room that is free: nodes may come. Whether different ones,
+which fit by themselves, do so together is not looked at.
 Invariant: it depends on capacity, attributes, taints, maxima and limits, and on how many members there are; what makes
 it possible wakes what waits.
 """
@@ -57,16 +57,20 @@ def beyond_all_nodes(partition: Partition, app: Application) -> Book:
 
 
 def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | None:
-    """How many members the task group of a placeholder has, and how many of them could stand on all nodes together if
-    nothing else ran; None where these are enough, or where it is not said how large the gang is.
+    """How many members of its task group are like this placeholder, and how many of them could stand on all nodes
+    together if nothing else ran; None where these are enough, or where it is not said how large the gang is.
     """
-    group = ask.app.groups[ask.spec.task_group]
-    if not ask.app.spec.placeholder_ask or ask.required_node or group.smallest != ask.items:
+    app, where, group = ask.app, ask.spec.where, ask.spec.task_group
+    if not app.spec.placeholder_ask or ask.required_node:
         return None
-    members = group.members
-    where, nodes = ask.spec.where, partition.nodes
-    ground = nodes.terrain.ground(where)
+    most = app.groups[group].members
+    ground = partition.nodes.terrain.ground(where)
     own = (term.topology_key for term in where.anti_affinity if matches(term.selector, ask.spec.labels))
     keeps_apart = bool(where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)
-    room = nodes.columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart else members)
-    return (members, room) if room < members else None
+    columns = partition.nodes.columns
+    room = columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart else most)
+    if room >= most:
+        return None
+    members = (other for other in app.asks.values() if other.spec.placeholder and other.spec.task_group == group)
+    alike = sum(other.items == ask.items and other.spec.where == where for other in members)
+    return (alike, room) if room < alike else None

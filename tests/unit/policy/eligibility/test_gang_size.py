@@ -208,6 +208,19 @@ def test_members_of_different_sizes_are_not_compared() -> None:
     assert stopped(c) == 1
 
 
+def test_nor_are_those_for_different_nodes() -> None:
+    c = cluster("priority", n1=2)
+    c.node("n2", 2, disk="ssd")
+    fill(c, 4)
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(4))))
+    more = {"priority": 5, "placeholder": True, "task_group": "t", "resources": cores(2)}
+    on_disk = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
+    not_there = Constraints(selector=(Requirement("disk", "DoesNotExist"),))
+    places = {"one": on_disk, "other": not_there}
+    c.handle(AddAsks(tuple(AskSpec(application="gang", key=key, where=where, **more) for key, where in places.items())))
+    assert stopped(c) == 4
+
+
 def test_what_is_free_more_members_than_nodes_take_too() -> None:
     c = cluster("priority", n1=3, n2=3)
     fill(c, 1)
