@@ -17,6 +17,7 @@ from fairlead.core.books.application_limits import begun
 from fairlead.core.books.idle_work import payer
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.quantities import resource_called
+from fairlead.core.model.reasons import WaitingForVictims
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight.line import before, waiting
 from fairlead.insight.parts import What
@@ -119,7 +120,10 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
     levels, ahead = list(_levels(ask)), before(ask)
     around = survey(part, ask, CLOSEST)
     full = sorted(in_the_way(levels), key=lambda level: not is_named(level, shown(reason)))
-    held = list(_holders(part, ask, full, around))
+    held = (
+        [victim for victim in ask.victims if victim.node is not None] if isinstance(reason, WaitingForVictims) else []
+    )
+    held = held or list(_holders(part, ask, full, around))
     seen = [each for each in held if sees(each.app.id)]
     return Verdict(
         **_about(part, ask.app, ask.key, ask.items, ask.priority),

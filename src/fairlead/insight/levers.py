@@ -210,13 +210,15 @@ def _offsets(leaf: Queue) -> set[int]:
 
 
 def room_on_nodes(partition: Partition, ask: Ask) -> Iterator[Lever]:
-    """More room on one node, for the nodes that lack least."""
+    """More room on one node, for the nodes that lack least. What is free there is said with what is kept for others,
+    which get their room first.
+    """
     nodes, waits = partition.nodes.nodes.values(), pending(partition)[partition.root][0]
     largest = {name: max((node.total.get(name, 0) for node in nodes), default=0) for name, _ in ask.items}
     for place in [p for p in places(partition, ask) if p.is_open and p.missing]:
         rows = []
         for name, missing in place.missing.items():
-            free = place.node.free.get(name, 0)
+            free = place.node.available.get(name, 0)
             part = Part(What.NODE_ROOM, place.node.id, free, free + missing, name)
             # More than the largest node has would be no sensible thing to say.
             rows.append((part, min(part.value + waits.get(name, 0), max(largest[name], part.value))))

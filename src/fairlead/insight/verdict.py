@@ -32,7 +32,8 @@ APPLICATIONS = "applications"
 """What a level counts that is no amount."""
 NAMING = ("queue-full", "limit-reached", "applications-at-max", "limit-applications")
 """Reasons that name a level."""
-ROOM_IS_KEPT = ("waiting-for-placeholder", "waiting-for-victims")
+VICTIMS = "waiting-for-victims"
+ROOM_IS_KEPT = ("waiting-for-placeholder", VICTIMS)
 """Reasons of what will take room that counts as used."""
 GANG_TOO_LARGE = ("gang-too-large", "task-group-too-large")
 """Reasons of what could not start together, however empty all nodes were."""
@@ -147,7 +148,10 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
     else:
         is_open, has_room = ("is", "are")[nodes.open != 1], ("has", "have")[nodes.with_room != 1]
         yield f"Of {nodes.total} nodes {nodes.open} {is_open} open to it{of} and {nodes.with_room} {has_room} room."
-    near = verdict.closest[0] if verdict.closest else None
+    is_promised = (
+        verdict.reason is not None and verdict.reason.code == VICTIMS
+    )  # It has a node, whichever comes closest.
+    near = verdict.closest[0] if verdict.closest and not is_promised else None
     if not nodes.with_room and near is not None and near.missing and not near.closed:
         least = " least" if nodes.total > 1 else ""
         yield f"{near.node} lacks{least}: {format_amounts(with_vcore(near.missing), up=True)}."

@@ -350,6 +350,29 @@ def test_where_the_root_runs_all_the_applications_it_may_they_are_the_holders() 
     assert [holder.key for holder in verdict.holders] == ["runs"]
 
 
+def test_room_on_a_node_is_told_with_what_is_kept_there_for_others() -> None:
+    """`big` waited too long, and gets the first four: `late` runs once there is one more."""
+    lab = Lab(spec(leaf("a", properties={"wait.max": "10s"}), leaf("b")), {GPU: 4}, {GPU: 9})
+    lab.scheduler.handle(DrainNode("node-2"), 0)
+    lab.submit("runs", "root.b", amounts={GPU: 3})
+    lab.submit("big", "root.a", amounts={GPU: 4})
+    lab.scheduler.schedule(10_000)
+    lab.submit("late", "root.b", now_ms=10_000)
+    assert lab.changes("late")["node-room"] == "runs if gpu 5 were free on node-1 (now gpu 1)"
+
+
+def test_of_an_ask_for_which_work_was_stopped_that_work_holds_the_room() -> None:
+    """Not what runs on other nodes, of which one may come closer."""
+    lab = Lab(spec(leaf("a")), {GPU: 4}, {GPU: 4})
+    lab.submit("low", "root.a", amounts={GPU: 4})
+    lab.submit("high", "root.a", amounts={GPU: 4}, priority=9)
+    lab.submit("late", "root.a", amounts={GPU: 2}, priority=5)
+    verdict = explain(lab.scheduler, "late", "late")
+    assert verdict.sentence == "space on node-1 is held for it; waiting for low to stop"
+    assert [holder.key for holder in verdict.holders] == ["low"]
+    assert not [each for each in verdict.details if "lacks" in each]
+
+
 def test_holders_that_the_asker_may_not_see_are_counted() -> None:
     """Not named."""
     lab = Lab(spec(leaf("a", {GPU: 1})), {GPU: 8})
