@@ -16,13 +16,15 @@ from fairlead.core.model.constraints import DEVICES
 from fairlead.core.model.matching import tolerates
 from fairlead.kubernetes.devices.allocator import Answer, NoAnswer, allocate
 from fairlead.kubernetes.devices.claims import Claims
-from fairlead.kubernetes.devices.inventory import Device, Inventory, Key
+from fairlead.kubernetes.devices.inventory import Device, Inventory, Key, Pool
 from fairlead.kubernetes.devices.wishes import NotUnderstood, Option, Shape
 
 if TYPE_CHECKING:
     from fairlead.core.model.events import Event
     from fairlead.kubernetes.cluster_store import ClusterStore
 
+Said = dict[tuple[Shape, tuple[Pool, ...]], bool | str]
+"""What was found out at one look, by what a node reaches: of devices that all nodes reach it is the same for each."""
 KEPT = 32
 """Shapes that no pod has any more are remembered, with the nodes that suit them: the next pod is like the last."""
 
@@ -110,8 +112,9 @@ class SuitableNodes:
             before = {shape: seat.flaw for shape, seat in self._seats.items()}
             self._drop_unused()
             stale = self._around.nodes if self._all_stale else self._stale
+            said: Said = {}
             for node in list({**self._around.nodes, **stale} if new else stale):
-                yield from self._look_at(node, node in stale)
+                yield from self._look_at(node, node in stale, said)
             for shape, seat in self._seats.items():
                 seat.is_new = False
                 if seat.flaw != before[shape]:
@@ -123,19 +126,31 @@ class SuitableNodes:
             del self._seats[shape]
             self._all_stale = True
 
-    def _look_at(self, node: str, is_stale: bool) -> Iterator[Event]:
+    def _look_at(self, node: str, is_stale: bool, said: Said) -> Iterator[Event]:
         is_there = node in self._around.nodes
         for shape, seat in self._seats.items():
             if is_stale or seat.is_new:
                 seat.nodes.pop(node, None)
                 seat.flaws.pop(node, None)
-                try:
-                    if is_there and self.answer(shape, node) is not None:
-                        seat.nodes[node] = None
-                except NoAnswer as e:
-                    seat.flaws[node] = str(e)
+                has = is_there and self._has(shape, node, said)
+                if isinstance(has, str):
+                    seat.flaws[node] = has
+                elif has:
+                    seat.nodes[node] = None
         marks = {DEVICES + seat.name: "" for seat in self._seats.values() if node in seat.nodes}
         yield from self._around.marked(node, DEVICES, marks)
+
+    def _has(self, shape: Shape, node: str, said: Said) -> bool | str:
+        """Whether a node has what claims of this shape need; a text: that cannot be said, and why."""
+        asked = shape, self.inventory.pools(node, self._around.nodes[node].attributes)
+        has = said.get(asked)
+        if has is None:
+            try:
+                has = self.answer(shape, node) is not None
+            except NoAnswer as e:
+                has = str(e)
+            said[asked] = has
+        return has
 
     def answer(self, shape: Shape, node: str) -> Answer | None:
         """What claims of this shape would get on the node now; None: it has too little. Raises `NoAnswer`."""

@@ -21,6 +21,7 @@ from fairlead.config import load_text
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
+from fairlead.kubernetes.devices.allocator import allocate
 from fairlead.kubernetes.devices.device_binder import PATIENCE_MS
 from fairlead.service.kubernetes.pods import ClusterMoment
 
@@ -404,6 +405,31 @@ def test_whatever_goes_wrong_no_device_is_given_twice(seed: int) -> None:
                 if cluster.runs(name):
                     await cluster.end(name)
         assert "" not in cluster.places(*(f"p{number}" for number in range(10)))
+        await cluster.kill()
+
+    run_virtually(main())
+
+
+def test_devices_that_all_nodes_reach_are_searched_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 5,000 nodes each pod that got one held the scheduler up for a second."""
+    searches: list[str] = []
+    monkeypatch.setattr(
+        "fairlead.kubernetes.devices.suitable_nodes.allocate", lambda *asked: searches.append("") or allocate(*asked)
+    )
+
+    async def main() -> None:
+        cluster = Cluster(nodes=0)
+        for number in range(30):
+            cluster.node(f"n{number}")
+        cluster.server.put("resourceslices", device_slice("net", device("d0"), device("d1"), allNodes=True))
+        cluster.start()
+        await asyncio.sleep(1)
+        for number in range(3):
+            cluster.put(claim(f"c{number}"))
+            cluster.pod(f"p{number}", f"c{number}")
+            await asyncio.sleep(2)
+        assert [bool(place) for place in cluster.places("p0", "p1", "p2")] == [True, True, False]
+        assert len(searches) < 20
         await cluster.kill()
 
     run_virtually(main())
