@@ -15,7 +15,8 @@ from msgspec import structs, to_builtins
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Release, SetConditions
-from fairlead.core.model.matching import all_of, matches
+from fairlead.core.model.matching import NO_DEVICES, all_of, matches
+from fairlead.core.model.reasons import NoNodeSuits
 from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
@@ -95,6 +96,9 @@ def ways(
             break
         with_it = on_a_copy(scheduler, lambda copy, beside=beside: left_alone(copy, name, beside), fork=fork)  # type: ignore[misc]
         alone = alone if with_it is not None else None
+    if isinstance(alone, NoNodeSuits) and NO_DEVICES in alone.excluded:
+        # Which nodes have devices left is not ours to know: what has them may end.
+        return Ways(None, tuple(ranked(found)), is_complete, effort.spent)
     if alone is not None and all(way.stops or way.by == By.NOBODY for way in found):
         # That others would be stopped, too, is no advice to what could not run without them either.
         more, finished = _once_alone(scheduler, name, asker, effort)

@@ -220,6 +220,17 @@ def test_what_waits_for_others_of_its_gang_that_run_is_not_told_that_it_never_ru
         assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
 
 
+def test_what_waits_for_devices_is_not_told_that_it_never_runs() -> None:
+    """Who has them may end, of which the marks of nodes say nothing beforehand."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("late", "root.a", where=Constraints(devices="1 gpu"))
+    found = asked(lab, "late")
+    assert found.sentence == "the only node does not suit it: 1 without the devices that it claims"
+    assert (found.never, found.advice) == (None, [])
+    lab.submit("other", "root.a", where=Constraints(devices="1 gpu", selector=(Requirement("zone", "In", ("a",)),)))
+    assert asked(lab, "other").never is not None
+
+
 def test_a_gang_that_is_too_large_is_not_told_what_starts_one_of_its_placeholders() -> None:
     """Of a hundred places on nodes with four it said that one more node is enough."""
     s = Lab(spec(leaf("a")), {GPU: 2}).scheduler
