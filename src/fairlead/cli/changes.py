@@ -1,4 +1,4 @@
-"""Commands that change jobs, several at a time: hold, release, update, suspend, resume, requeue, rerun.
+"""Commands that change jobs, several at a time: cancel, hold, release, update, suspend, resume, requeue, rerun.
 
 Decides which jobs are meant, and how it is said what came of each. Never changes anything but through the service.
 Invariant: each job is ordered for itself; what is refused for one is said, and the others are done.
@@ -24,14 +24,14 @@ from fairlead.cli.app import (
     show_output,
     wrong_usage,
 )
-from fairlead.cli.filters import ENDED_STATES, SHOWN, given, job_filters, jobs_of, keys_of, state_option
+from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, keys_of, state_option
 from fairlead.cli.jobfields import AFTER
 from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Job
+    from fairlead.wire.jobs import Job, JobDetails
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ASKED = ("queue", "priority", "cpu", "memory", "gpu", "resources", "name", "time_limit", "begin")
@@ -59,30 +59,35 @@ def each(
     keys: tuple[str, ...],
     by: dict[str, Any],
     output: str,
-    order: Callable[[str], Job],
+    order: Callable[[str], Job | None],
     said: Callable[[Job], str],
     states: Sequence[str] = ("waiting",),
     code: str = "",
+    state: Sequence[str] | None = None,
 ) -> Status:
-    """Give an order for each of the jobs with these keys, and say what came of it.
+    """Give an order for each of the jobs with these keys, and say what came of it (None: it was not given).
 
     Without keys it is each in one of these `states`, for the reason with this `code`, that the filters mean; then one
-    that is in another state by now is left alone, and that is no failure.
+    that is in another state by now is left alone, and that is no failure. `state`: what --state says, where that is a
+    filter too.
     """
-    filtered = given(by)
+    filtered = given(by) or bool(state)
     if bool(keys) == filtered:
-        raise wrong_usage(f"{name}: give keys, or at least one of {SHOWN} (not both)")
+        others = SHOWN if state is None else f"--state, {SHOWN}"
+        raise wrong_usage(f"{name}: give keys, or at least one of {others} (not both)")
     if filtered:
-        jobs = jobs_of(client, by, states)
+        jobs = jobs_of(client, by, state or states)
         keys = keys_of(client, (job for job in jobs if not code or _is_so(job, code)))
         if not keys:
+            which = "live" if (state or states) == LIVE_STATES else " or ".join(state or states)
             why = f" with the reason {code}" if code else ""
-            complain(f"no {' or '.join(states)} job{why} is like that; nothing was done")
+            complain(f"no {which} job{why} is like that; nothing was done")
     done, failed = [], 0
     try:
         for key in keys:
             try:
-                done.append(order(key))
+                if (job := order(key)) is not None:
+                    done.append(job)
             except Refused as refused:
                 if filtered and refused.status == _CONFLICT:
                     continue
@@ -99,6 +104,40 @@ def each(
 def _is_so(job: Job, code: str) -> bool:
     """Whether it waits for this reason, or some part of it may."""
     return job.parts is not None or (job.reason is not None and job.reason.code == code)
+
+
+@command(
+    "cancel",
+    examples="fairlead cancel 17 18\nfairlead cancel -s waiting --name 'sweep-*'\nfairlead cancel --now 17",
+)
+@keys_argument("Keys of the jobs to cancel.", required=False)
+@state_option(LIVE_STATES)
+@job_filters
+@click.option("--now", is_flag=True, help="Kill what runs at once (SIGKILL), also what was told to stop before.")
+@click.option("--interactive", "-i", is_flag=True, help="Ask before each of them.")
+@show_output
+@connected
+def cancel(
+    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, interactive: bool, output: str, **by: Any
+) -> Status:
+    """Cancel jobs.
+
+    What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL; with --now SIGKILL at once.
+    Give keys, or filters, not both. Exit status 4 if one of the keys could not be cancelled; the others are.
+    """
+
+    def order(key: str) -> Job | None:
+        if interactive and not _agreed(client.job(key)):
+            return None
+        return client.cancel(key, states=state, now=now)
+
+    return each(client, "cancel", keys, by, output, order, after_order, LIVE_STATES, state=state)
+
+
+def _agreed(job: JobDetails) -> bool:
+    """Whether who types wants this one cancelled."""
+    about = render.plain(f"{job.key} {job.name}, {job.state} in {job.queue}")
+    return click.confirm(f"Cancel {about}?", err=True)
 
 
 @chosen("hold", "fairlead hold 17 18 --why 'the disk is full'\nfairlead hold --queue root.batch --tag stage=2")

@@ -1,4 +1,4 @@
-"""Commands about jobs: ls, show, cancel, priority, move, reserve, checkpoint.
+"""Commands about jobs: ls, show, priority, move, reserve, checkpoint.
 
 Decides which rows and fields are shown, and in which words. Never changes anything but through the service. Invariant:
 `--json` prints what the service said, so that scripts do not depend on the layout.
@@ -16,11 +16,9 @@ import click
 
 from fairlead.cli import app, completion, render
 from fairlead.cli.columns import NAMES, USUAL, JobColumn, chosen, in_order
-from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, SHOWN, given, job_filters, jobs_of, keys_of, state_option
+from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, given, job_filters, jobs_of, state_option
 from fairlead.cli.jobfields import details
-from fairlead.cli.parts import after_order
 from fairlead.cli.render import Screen
-from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
 from fairlead.wire.arrays import order
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 _ENDED_SHOWN = 20
 _HISTORY_SHOWN = 12
-_CONFLICT = 409
 
 
 _LS_EXAMPLES = """
@@ -193,58 +190,6 @@ def _print_history(screen: Screen, entries: Sequence[HistoryItem]) -> None:
     for entry in entries:
         what, at = render.plain(entry.what), render.moment(entry.at_ms)
         screen.line(f"  {at}  {what:<{wide}}  {render.plain(entry.detail)}".rstrip())
-
-
-@app.command(
-    "cancel",
-    examples="fairlead cancel 17 18\nfairlead cancel -s waiting --name 'sweep-*'\nfairlead cancel --now 17",
-)
-@app.keys_argument("Keys of the jobs to cancel.", required=False)
-@state_option(LIVE_STATES)
-@job_filters
-@click.option("--now", is_flag=True, help="Kill what runs at once (SIGKILL), also what was told to stop before.")
-@click.option("--interactive", "-i", is_flag=True, help="Ask before each of them.")
-@app.show_output
-@app.connected
-def cancel(
-    client: Client, keys: tuple[str, ...], state: tuple[str, ...], now: bool, interactive: bool, output: str, **by: Any
-) -> app.Status:
-    """Cancel jobs.
-
-    What waits is taken back. What runs gets SIGTERM, its grace period, then SIGKILL; with --now SIGKILL at once.
-    Give keys, or filters, not both. Exit status 4 if one of the keys could not be cancelled; the others are.
-    """
-    filtered = bool(state) or given(by)
-    if bool(keys) == filtered:
-        raise app.wrong_usage(f"cancel: give keys, or at least one of --state, {SHOWN} (not both)")
-    if filtered:
-        keys = keys_of(client, jobs_of(client, by, state or LIVE_STATES))
-        if not keys:
-            app.complain("no live job is like that; nothing was cancelled")
-    cancelled, failed = [], 0
-    try:
-        for key in keys:
-            if interactive and not _agreed(client.job(key)):
-                continue
-            try:
-                cancelled.append(client.cancel(key, states=state, now=now))
-            except Refused as refused:
-                if filtered and refused.status == _CONFLICT:
-                    continue  # It ended, or began, after it was selected: the filter does not mean it any more.
-                failed += 1
-                said = refused.message.removeprefix(f"{refused.field}: ")
-                app.complain(said if key in said else f"{key}: {said}")
-    finally:  # Also where the service goes in the middle: what was done before is done.
-        if not render.write_value(cancelled, output):
-            for job in cancelled:
-                print(render.plain(after_order(job)), flush=True)
-    return app.REFUSED if failed else None
-
-
-def _agreed(job: JobDetails) -> bool:
-    """Whether who types wants this one cancelled."""
-    about = render.plain(f"{job.key} {job.name}, {job.state} in {job.queue}")
-    return click.confirm(f"Cancel {about}?", err=True)
 
 
 @app.command(

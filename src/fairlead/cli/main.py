@@ -30,7 +30,7 @@ SECTIONS = {
         "logs": ("follow", "Print what jobs wrote."),
         "wait": ("follow", "Wait until jobs have ended."),
         "attach": ("terminal", "Sit at the terminal of a job."),
-        "cancel": ("jobs", "Cancel jobs."),
+        "cancel": ("changes", "Cancel jobs."),
         "hold": ("changes", "Keep jobs that wait from starting."),
         "release": ("changes", "Let jobs that are on hold start."),
         "suspend": ("changes", "Let jobs that run stand still."),

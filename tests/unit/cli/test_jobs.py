@@ -216,7 +216,7 @@ def test_cancel_by_filter_says_that_there_is_none(filled: Any, run: Callable[...
     """Rather than nothing at all."""
     result = run("cancel", "--name", "nobody")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing was cancelled" in result.stderr
+    assert "nothing was done" in result.stderr
 
 
 def test_cancel_by_filter_asks_for_the_live_ones(filled: Any, run: Callable[..., Any]) -> None:
