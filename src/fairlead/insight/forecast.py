@@ -321,6 +321,14 @@ def assumptions(
         yield f"{limited} of {sum(counts.values())} running {have} a time limit, which ends {them} at the latest"
     if NO_EXPERIENCE in counts:
         yield "without experience or limit half of all work is taken to last less than 10 minutes"
+    asks = (
+        ask
+        for part in scheduler.cluster.partitions.values()
+        for app in part.applications.values()
+        for ask in app.asks.values()
+    )
+    if any(ask.pending and ask.spec.where.devices for ask in asks):
+        yield "devices stay with the claims that have them: what waits for one that is taken starts in no future"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
@@ -116,6 +117,15 @@ def test_it_says_what_it_rests_on() -> None:
     assert "no experience (1)" in told
     assert "less than 10 minutes" in told
     assert "user and name (1)" in " ".join(forecast(lab(None, None), known(1), draws=1).assumptions)
+
+
+def test_it_says_that_devices_stay_where_they_are() -> None:
+    """Else it would seem certain that what waits for one never starts."""
+    s = lab(None, None)
+    assert not any("devices" in each for each in forecast(s, Runtimes(), draws=1).assumptions)
+    ask = AskSpec(application="w1", key="late", resources=Resources({"gpu": 1}), where=Constraints(devices="1 gpu"))
+    s.handle(AddAsks((ask,)), 0)
+    assert any("devices stay" in each for each in forecast(s, Runtimes(), draws=1).assumptions)
 
 
 def test_one_is_said_as_one() -> None:
