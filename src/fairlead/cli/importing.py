@@ -253,7 +253,7 @@ def _written(
     if queue_file:
         Path(queue_file).write_text(jobs.queue_file(account.queues), encoding="utf-8")
     if beside is not None:
-        _say_what_next(account, out)
+        _say_what_next(account, out, "as recorded" if "start" in mapped else "had each begun when it came")
     return None
 
 
@@ -267,7 +267,7 @@ def _say_errors(account: Account, out: TextIO) -> None:
         print(f"wrong: {group.count:,} ({where}{hint}): {shown}{more}", file=out)
 
 
-def _say_what_next(account: Account, out: str) -> None:
+def _say_what_next(account: Account, out: str, how: str) -> None:
     from fairlead.core.model.quantities import format_amounts
     from fairlead.sim.importing.importing import date, machines_for, peak
     from fairlead.times import duration
@@ -278,7 +278,7 @@ def _say_what_next(account: Account, out: str) -> None:
     )
     tasks, rows = _counted(account.tasks, "task"), _counted(account.rows, "row")
     print(f"{out}: {tasks} in {rows}{since}, in {_counted(len(account.queues), 'queue')}")
-    print(f"in use at once, at most, as recorded: {format_amounts(peak(account))}")
+    print(f"in use at once, at most, {how}: {format_amounts(peak(account))}")
     print(f"next: fairlead sim run --workload {shlex.quote(out)} --nodes '{machines_for(account)}'")
 
 

@@ -149,3 +149,10 @@ def test_what_a_file_says_is_shown_and_not_obeyed(run: Callable[..., Any], table
     result = run("sim", "import", str(table), "--yes")
     assert "\x1b" not in result.stdout
     assert r"odd\x1b[2J" in result.stdout
+
+
+def test_what_was_in_use_is_only_said_to_be_recorded_where_it_is(run: Callable[..., Any], table: Path) -> None:
+    """Without starts each is taken to have begun when it came, which is more than there ever was."""
+    assert "at most, had each begun when it came: cpu 2," in run("sim", "import", str(table), "--yes").stdout
+    table.write_text("Submit,Start,End,CPUs\n" + "2026-05-01T08:00:00,2026-05-01T08:01:00,2026-05-01T09:00:00,2\n" * 2)
+    assert "at most, as recorded: cpu 4" in run("sim", "import", str(table), "--yes").stdout
