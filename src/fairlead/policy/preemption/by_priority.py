@@ -26,7 +26,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.policy.eligibility.gang_size import GangSizes
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
-from fairlead.policy.order.effective_priority import Path, path_of, strength, weaker_than
+from fairlead.policy.order.effective_priority import Path, below, path_of, standing_by_queue, strength, weaker_than
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_LATER
@@ -195,11 +195,17 @@ def _carry_out(partition: Partition, plan: Plan) -> None:
 
 
 def tell(partition: Partition, plan: Plan) -> None:
-    """Tell the victims of a plan to stop."""
+    """Tell the victims of a plan to stop: those of a lower priority for that, others (`both`) by the guarantee that the
+    ask is within.
+    """
     ask = plan.ask
+    seen = standing_by_queue(ask.app.queue, ask.priority)
     for victim in plan.victims:
-        message = f"makes room on {plan.node.id} for {ask.key} (priority {ask.priority} over {victim.priority})"
-        stop_for(partition, ask, victim, "priority", message, plan.violates.get(victim, ()))
+        rule, why = "priority", f"(priority {ask.priority} over {victim.priority})"
+        if victim.priority >= below(seen, victim.app.queue):
+            rule, why = "guarantee", f"of queue {ask.app.queue.path}, which is within its guarantee"
+        message = f"makes room on {plan.node.id} for {ask.key} {why}"
+        stop_for(partition, ask, victim, rule, message, plan.violates.get(victim, ()))
 
 
 def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:

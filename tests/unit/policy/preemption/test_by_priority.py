@@ -362,3 +362,16 @@ def test_a_guaranteed_queue_is_not_like_its_sibling_for_idle_work(rule: str, ord
     for key in order:
         c.submit(key, 3, 0, queue=f"root.clinic.{key}")
     assert c.run() == ([], ["i"])
+
+
+@pytest.mark.parametrize(("priority", "named"), [(0, "guarantee"), (1, "priority")])
+def test_a_stop_names_the_guarantee_where_the_priority_is_not_higher(priority: int, named: str) -> None:
+    """Else who is stopped reads of a higher priority that nothing has."""
+    owed = QueueSpec(name="a", guaranteed=Limits({"vcore": 2_000}))
+    c = PriorityCluster(owed, QueueSpec(name="b"), nodes={"n1": 2}, rule="both")
+    c.fill("runs", 2, 0, "root.b")
+    c.submit("mine", 2, priority)
+    c.run()
+    (stop,) = c.evictions()
+    assert (stop.key, stop.rule) == ("runs", named)
+    assert ("within its guarantee" in stop.message) == (named == "guarantee")
