@@ -23,6 +23,7 @@ from fairlead.insight.held import Held
 from fairlead.insight.parts import AFTER, HOLD, acts
 from fairlead.insight.search import Effort, Search
 from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
+from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
@@ -104,7 +105,9 @@ def ways(
         more, finished = _once_alone(scheduler, name, asker, effort)
         known = {way.dimension for way in found}
         found, is_complete = found + [way for way in more if way.dimension not in known], is_complete and finished
-    return Ways(None, tuple(ranked(found)), is_complete, effort.spent, never=alone, waits=alone is None)
+    # What has ended does not make a gang whole that is larger than all there is.
+    waits = alone is None and not is_of_gang_too_large(partition, ask)
+    return Ways(None, tuple(ranked(found)), is_complete, effort.spent, never=alone, waits=waits)
 
 
 def _of_held(held: Held) -> Ways:

@@ -255,6 +255,19 @@ def test_nor_is_one_with_more_members_than_the_nodes_could_hold() -> None:
     assert said.advice == ["Its gang starts with more nodes, or a smaller gang."]
 
 
+def test_a_gang_that_is_larger_than_its_limit_is_not_told_to_wait() -> None:
+    """Whatever ends, it is not whole; what makes it so is said."""
+    own = {"limits": [{"limit": "own", "users": ["nobody"], "maxresources": {GPU: 2}}]}
+    s = Lab(spec(leaf("a", **own)), {GPU: 8}).scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 3}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(3))), 0)
+    s.schedule(0)
+    verdict = explain(s, "g", "place-2", changes=Effort(), fork=False)
+    assert not [each for each in verdict.advice if each.startswith("Wait")]
+    assert "raise the limit of user nobody in root.a to gpu 3" in verdict.advice[0]
+
+
 def test_what_is_under_way_to_the_place_of_a_placeholder_says_so() -> None:
     """It has no node yet."""
     said = explain(with_a_gang_that_is_too_large(), "g", "real-0").paragraph
