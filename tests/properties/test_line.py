@@ -11,6 +11,7 @@ from properties import mixed as courses
 from properties.course import Course
 
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.idle_work import idle_key
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import AddAsks, SetPriority
 from fairlead.core.model.resources import Resources, add_to, pruned
@@ -32,7 +33,12 @@ def state(kind: str, number: int) -> Scheduler:
 
 
 def place(ask: Ask) -> Any:
-    """Where an ask stands, by the orders alone."""
+    """Where an ask stands, by the orders alone: idle work after all else."""
+    return (1, idle_key(ask)) if ask.spec.idle else (0, of_its_own(ask))
+
+
+def of_its_own(ask: Ask) -> Any:
+    """Among what is not idle."""
     leaf = ask.app.queue
     if leaf.by_rank:
         return path_of(ask)

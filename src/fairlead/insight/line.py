@@ -14,6 +14,7 @@ from heapq import heappop, heappush, heapreplace, merge, nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from fairlead.core.books.idle_work import idle_key
 from fairlead.core.model.resources import add_to
 from fairlead.policy.order.effective_priority import is_owed, owed_by, path_of, place_in_leaf, rank
 from fairlead.policy.order.keys import application_key, ask_key, queue_key
@@ -34,12 +35,13 @@ Keyed = tuple[Key, "Ask"]
 
 
 def in_line(partition: Partition, most: int) -> list[Ask]:
-    """The first asks of the line, at most so many."""
+    """The first asks of the line, at most so many: idle work is looked at when nothing else could be placed."""
     beside: dict[Queue, list[Ask]] = {}
-    for ask in _beside_batches(partition):
+    for ask in _kept_for(partition):
         beside.setdefault(ask.app.queue, []).append(ask)
     leaves = (_of_leaf(leaf, beside.get(leaf, ()), most) for leaf in partition.root.walk() if leaf.is_leaf)
-    return list(islice(merge(*leaves, key=_place), most))
+    idle = merge(*partition.idle.lines.values(), key=idle_key)
+    return list(islice(chain(merge(*leaves, key=_place), idle), most))
 
 
 def waiting(partition: Partition) -> int:
@@ -72,9 +74,13 @@ def pending(partition: Partition) -> dict[Queue, tuple[Book, int]]:
 
 def _beside_batches(partition: Partition) -> Iterator[Ask]:
     """What waits and is not with what is like it: room is kept for it, or it is idle work."""
-    yield from (ask for ask in partition.nominations if ask.batch is None)
+    yield from _kept_for(partition)
     for asks in partition.idle.lines.values():
         yield from asks
+
+
+def _kept_for(partition: Partition) -> Iterator[Ask]:
+    return (ask for ask in partition.nominations if ask.batch is None)
 
 
 # -- in order -------------------------------------------------------------------------------------------------------
@@ -82,10 +88,11 @@ def _beside_batches(partition: Partition) -> Iterator[Ask]:
 
 def before(ask: Ask) -> list[Ask]:
     """What waits in the queue of a waiting ask and comes before it, in order."""
-    mine, found = _key(ask), []
+    mine, found = _key_among_all(ask), []
     for app in ask.app.queue.applications.values():
         if app.pending_count:
-            found += [(key, other) for other in app.asks.values() if other.pending and (key := _key(other)) < mine]
+            others = (other for other in app.asks.values() if other.pending)
+            found += [(key, other) for other in others if (key := _key_among_all(other)) < mine]
     found.sort(key=lambda row: row[0])
     return [other for _, other in found]
 
@@ -130,8 +137,13 @@ def _next(near: list[tuple[Key, Ask, Iterator[Ask]]]) -> Keyed:
     return key, ask
 
 
+def _key_among_all(ask: Ask) -> Key:
+    """Its place in its leaf: idle work comes after all else, whatever its priority."""
+    return (True, *idle_key(ask)) if ask.spec.idle else (False, *_key(ask))
+
+
 def _key(ask: Ask) -> Key:
-    """Its place among those of its leaf. By rank what is owed is before what is not, as in `path_of`."""
+    """Its place in its leaf but for idle work. By rank what is owed is before what is not, as in `path_of`."""
     leaf = ask.app.queue
     if leaf.by_rank:
         return (owed_by(leaf, ask.items), *place_in_leaf(ask))

@@ -66,6 +66,19 @@ def test_a_place_in_a_queue_is_by_applications_where_the_queue_is() -> None:
     assert places_of(c, "f1", "f2", "s") == {"f1": (1, [], 1), "f2": (2, ["f1"], 2), "s": (3, ["f1", "f2"], 3)}
 
 
+@pytest.mark.parametrize("rule", ["priority", "guarantee", "both"])
+def test_idle_work_comes_after_all_else(rule: str) -> None:
+    """Whatever its priority, and what waits in other queues too; among itself by priority, whichever queue it is of."""
+    c = PriorityCluster(rule=rule, enabled=False)
+    c.fill("used", 4, 99)
+    for key, priority, queue in (("low", 5, "root.a"), ("high", 9, "root.b")):
+        c.submit(key, 1, priority, queue, idle=True)
+    c.submit("plain", 1, 0, "root.b")
+    assert c.run() == ([], [])
+    found = places_of(c, "plain", "high", "low")
+    assert found == {"plain": (1, [], 1), "high": (2, ["plain"], 2), "low": (1, [], 1)}
+
+
 def places_of(c: PriorityCluster, *keys: str) -> dict[str, tuple[int, list[str], int | None]]:
     """Of each ask its place and those before it in the verdict, and the place that its job is shown with."""
     partition = c.s.cluster.partitions["default"]
