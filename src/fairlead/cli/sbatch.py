@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from fairlead.cli.app import wrong_usage
+from fairlead.wire.patterns import checked
 
 Words = list[str]
 _ONE_LETTER: Final = {
@@ -35,6 +36,8 @@ _PASSED_OVER: Final = frozenset({
     "quiet", "spread-job", "switches", "use-min-nodes", "verbose", "wait-all-nodes",
 })  # fmt: skip
 """They change nothing here: it is so anyway, or there is one node."""
+_TYPED: Final = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
+"""What may name a type of devices."""
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 _MEMORY = re.compile(r"(\d+)([KMGTkmgt]?)[bB]?")
 _ADVICE: Final = {
@@ -108,6 +111,9 @@ class Options:
                 shown = f"--{name}={value}" if value else f"--{name}"
                 self.unknown.append(f"{where}: {shown}: {advice}")
             elif words:
+                if name in _TYPED and (kind := _type_of(name, value)):
+                    said = f"devices are chosen by number alone, so {kind} is passed over"
+                    self.unknown.append(f"{where}: --{name}={value}: {said}")
                 yield where, words
 
     def _words(self, name: str, value: str) -> Words | None:
@@ -250,10 +256,33 @@ def _nodelist(text: str) -> Words:
 
 
 def _gpus(text: str) -> Words:
-    kind, _, count = text.rpartition(":")
-    if kind or not count.isdecimal():
-        raise Unlike(f"devices are chosen by number alone: say --gpu {count if count.isdecimal() else 1}")
-    return ["--gpu", count]
+    """So many, of whatever type they are to be: `2`, `a100:2`, `a100`, several with commas."""
+    counts = ["1" if part[:1].isalpha() and ":" not in part else part.rpartition(":")[2] for part in text.split(",")]
+    return ["--gpu", str(sum(map(_number, counts)))]
+
+
+def _type_of(name: str, text: str) -> str:
+    """The first type of GPUs that the value of this option names; empty: none is."""
+    parts = text.split(",")
+    if name == "gres":
+        parts = [part.removeprefix("gpu:") for part in parts if part.startswith("gpu:")]
+    return next((part.partition(":")[0] for part in parts if part[:1].isalpha()), "")
+
+
+def _file(option: str) -> Callable[[str], Words]:
+    """The name of a file. What Slurm alone knows in it becomes what it would be: a job has one step, and one task."""
+
+    def word(found: re.Match[str]) -> str:
+        return {"J": f"%{found[1]}j", "s": "batch", "t": "0", "n": "0"}.get(found[2], found[0])
+
+    def translate(text: str) -> Words:
+        name = re.sub(r"%(\d*)(.)", word, text)
+        try:
+            return [option, checked(name)]
+        except ValueError as problem:
+            raise Unlike(str(problem)) from None
+
+    return translate
 
 
 def _gres(text: str) -> Words:
@@ -280,12 +309,9 @@ def _nice(text: str) -> Words:
 
 _SAME: Final = {
     "chdir": "--cwd",
-    "error": "--error",
     "export": "--export",
-    "input": "--stdin",
     "job-name": "--name",
     "open-mode": "--open-mode",
-    "output": "--output",
     "priority": "--priority",
     "qos": "--priority-class",
     "array": "--array",
@@ -295,9 +321,12 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "begin": _begin,
     "comment": lambda text: ["--tag", f"comment={text}"],
     "dependency": _dependency,
+    "error": _file("--error"),
     "gpus": _gpus,
     "gpus-per-node": _gpus,
     "gres": _gres,
+    "input": _file("--stdin"),
+    "output": _file("--output"),
     "extra": lambda text: ["--tag", f"extra={text}"],
     "hold": lambda _: ["--hold"],
     "kill-on-invalid-dep": lambda text: ["--on-never", "wait" if text == "no" else "cancel"],

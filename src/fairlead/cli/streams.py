@@ -16,8 +16,8 @@ STREAMS: Final = (
         "stdout",
         "--output -o",
         "FILE",
-        "Write its output here, such as run-%j.txt: %j key, %x name, %u user, %A and %a array and index. "
-        "The service keeps it if not given.",
+        "Write its output here, such as run-%j.txt: %j key, %x name, %u user, %A and %a array and index, "
+        "%N node. The service keeps it if not given.",
         "pattern",
     ),
     Field("stderr", "--error", "FILE", "Write its standard error here.", "pattern", absent="with its output"),

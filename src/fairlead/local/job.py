@@ -204,7 +204,7 @@ class Job:
         spec = self.spec
         if (given := spec.streams) is None:
             return NONE
-        words = patterns.words_of(spec.key, spec.name, spec.user)
+        words = patterns.words_of(spec.key, spec.name, spec.user, self.node)
         stdin, stdout, stderr = (
             patterns.path_of(each, spec.cwd, words) for each in (given.stdin, given.stdout, given.stderr)
         )

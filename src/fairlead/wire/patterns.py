@@ -1,4 +1,4 @@
-"""Patterns in the names of files that a job reads and writes, as Slurm writes them: `%j`, `%x`, `%u`, `%a`, `%A`, `%%`.
+"""Patterns in the names of files that a job reads and writes, as Slurm writes them: `%j`, `%x`, `%u`, `%a`, `%A`, `%N`.
 
 Decides what a pattern may hold and what becomes of it. Never touches a file. Invariant: a pattern that passes `checked`
 can be expanded for every job.
@@ -19,6 +19,7 @@ MEANINGS = {
     "u": "user",
     "a": "index in its array, or 0",
     "A": "key of its array, or its own",
+    "N": "node",
 }
 _WIDEST = 10
 
@@ -35,11 +36,14 @@ def checked(pattern: str) -> str:
     return pattern
 
 
-def words_of(key: str, name: str, user: str) -> Mapping[str, str]:
-    """What each letter stands for in the patterns of this job; part 7 of the array 12 has the key `12.7`."""
+def words_of(key: str, name: str, user: str, node: str) -> Mapping[str, str]:
+    """What each letter stands for in the patterns of this job; part 7 of the array 12 has the key `12.7`.
+
+    Where it has no node yet, `%N` stays as it is.
+    """
     array, _, index = key.partition(".")
     # A name may hold anything; in a path it stays one part of it.
-    return {"j": key, "x": name.replace("/", "_"), "u": user, "a": index or "0", "A": array}
+    return {"j": key, "x": name.replace("/", "_"), "u": user, "a": index or "0", "A": array, "N": node or "%N"}
 
 
 def expand(pattern: str, words: Mapping[str, str]) -> str:

@@ -42,7 +42,7 @@ class StreamsDraft(Request, frozen=True, kw_only=True):
         _Path,
         said(
             "The file that it writes its standard output to, from its directory on; %j is its key, %x its name, %u its "
-            "user, %a and %A index and key of its array. Empty: the service keeps its output."
+            "user, %a and %A index and key of its array, %N its node. Empty: the service keeps its output."
         ),
     ] = ""
     stderr: Annotated[_Path, said("The same for standard error; empty: where `stdout` says.")] = ""

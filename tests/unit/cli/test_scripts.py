@@ -252,6 +252,7 @@ FLAGS = frozenset(TARGETS.split())
         ("--time=1-12", "--time-limit 129600s"),
         ("--time=1-0:30:01", "--time-limit 88201s"),
         ("--time=UNLIMITED", ""),
+        ("-o slurm.%N.%j.out -e %J_%t%%t.%s", "--output slurm.%N.%j.out --error %j_0%%t.batch"),
         ("-J x -o out -e err -i in -D /tmp", "--name x --output out --error err --stdin in --cwd /tmp"),
         ("-p gpu --qos=high", "--queue gpu --priority-class high"),
         ("-a 1-9%2", "--array 1-9%2"),
@@ -306,7 +307,8 @@ def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
     ("line", "said"),
     [
         ("-p a,b", "a job is in one queue"),
-        ("--gres=gpu:a100:2", "say --gpu 2"),
+        ("-o %b.txt", "there is no %b in '%b.txt'; there are %j (key)"),
+        ("--gres=gpu:a100:many", "whole number"),
         ("-d singleton", "--after-any"),
         ("-d afterok:1?afterok:2", "--after"),
         ("--mem=0", "--memory"),
@@ -324,6 +326,26 @@ def test_options_that_mean_something_else(line: str, said: str) -> None:
     assert list(options.translated(FLAGS)) == []
     assert len(options.unknown) == 1
     assert said in options.unknown[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("--gres=gpu:a100:2", "--gpu 2"),
+        ("--gres=gpu:a100", "--gpu 1"),
+        ("--gpus=a100:2,v100:1", "--gpu 3"),
+        ("--gpus-per-node=a100:2", "--gpu 2"),
+        ("--gpus-per-task=a100:2 -n 2", "--gpu 4 --cpu 2"),
+    ],
+)
+def test_gpus_of_a_type_are_gpus(line: str, ours: str) -> None:
+    """So many of any; that the type is not looked at is said. The job got none at all."""
+    options = sbatch.Options()
+    options.add(line.split(), "x:1")
+    words = [word for _, each in options.translated(FLAGS) for word in each]
+    assert " ".join(words) == ours
+    [said] = options.unknown
+    assert said == f"x:1: {line.split()[0]}: devices are chosen by number alone, so a100 is passed over"
 
 
 def test_a_message_that_never_comes_is_named() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.wire.patterns import checked, expand, path_of, words_of
 
-WORDS = words_of("17", "a/b", "ann")
-PART = words_of("12.7", "sweep", "ann")
+WORDS = words_of("17", "a/b", "ann", "")
+PART = words_of("12.7", "sweep", "ann", "big")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ PART = words_of("12.7", "sweep", "ann")
         ("%5A-%3a", "00017-000", "00012-007"),
         ("100%%j", "100%j", "100%j"),
         ("%4x", "a_b", "sweep"),
+        ("%N.%j", "%N.17", "big.12.7"),
     ],
 )
 def test_what_they_stand_for(pattern: str, alone: str, part: str) -> None:
