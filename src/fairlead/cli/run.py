@@ -17,7 +17,8 @@ from fairlead.cli import jobfields, piped, scripts
 from fairlead.cli.app import Status, command, complain, connected, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.follow import wait_for
-from fairlead.cli.submit import command_argument, described_by, say_what_cannot_start, send
+from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
+from fairlead.cli.submit import Described, command_argument, described_by, say_what_cannot_start, send
 from fairlead.cli.terminal import detach_option, keys_of, stay
 from fairlead.client.sync import Client
 
@@ -35,9 +36,10 @@ fairlead run --pty --gpu 1 --time-limit 2h -- python
 @environment_options
 @click.option("--pty", is_flag=True, help="Give it a terminal, and let this one be it.")
 @detach_option
+@singleton_option
 @click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
 @connected
-def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **given: Any) -> Status:
+def run(client: Client, pty: bool, detach_keys: str, singleton: bool, ignore_directives: bool, **given: Any) -> Status:
     """Run a command as a job, and wait for it.
 
     As `fairlead submit --wait`: says why it waits, passes on what it writes, and leaves with its exit status. The job
@@ -47,7 +49,9 @@ def run(client: Client, pty: bool, detach_keys: str, ignore_directives: bool, **
     if not given["command"]:
         raise wrong_usage("run: give a command (after --)")
     keys = keys_of(detach_keys)
-    job, _ = described_by(click.get_current_context(), given, directives=not ignore_directives)
+    job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
+    if singleton or others.get(NAME):
+        job = Described(job.where, behind_its_like(client, job.body))
     if pty:
         env = {"TERM": os.environ.get("TERM") or "xterm", **job.body.get("env", {})}
         job.body.update(terminal=True, env=env)

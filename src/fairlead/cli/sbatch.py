@@ -230,17 +230,18 @@ _AFTER: Final = {"after": "--after", "afterok": "--after-ok", "afterany": "--aft
 
 def _dependency(text: str) -> Words:
     found: Words = []
-    for part in text.split(","):
+    parts = text.split(",")
+    for part in parts:
         kind, _, keys = part.partition(":")
-        if kind == "singleton":
-            raise Unlike("say --after-any with the key of the other job")
+        if part == "singleton":
+            continue
         if kind == "aftercorr" and re.fullmatch(r"\w+", keys):
             found += ["--after-ok", f"{keys}.%a"]
             continue
         if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
             raise Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
         found += [_AFTER[kind], keys.replace(":", ",")]
-    return found
+    return [*found, "--singleton"] if "singleton" in parts else found
 
 
 def _partition(text: str) -> Words:

@@ -23,6 +23,7 @@ from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain,
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
+from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
 from fairlead.cli.surroundings import as_here
 from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
@@ -223,12 +224,20 @@ command_argument = click.argument(
 @click.option(
     "--wait", "-w", is_flag=True, help="Wait for the end, pass on its output, and leave with its exit status."
 )
+@singleton_option
 @click.option("--quiet", is_flag=True, help="Print nothing; with --wait, not the output of the job either.")
 @click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
 @key_output
 @connected
 def submit(
-    client: Client, file: str | None, wait: bool, quiet: bool, ignore_directives: bool, output: str, **given: Any
+    client: Client,
+    file: str | None,
+    wait: bool,
+    singleton: bool,
+    quiet: bool,
+    ignore_directives: bool,
+    output: str,
+    **given: Any,
 ) -> Status:
     """Submit a command or a script as a job, and print its key.
 
@@ -244,10 +253,14 @@ def submit(
         given["command"] = (scripts.INPUT,)
     if bool(given["command"]) == bool(file):
         raise wrong_usage("submit: give either a command (after --), a script, or --file FILE")
+    if file and singleton:
+        raise wrong_usage("submit: --singleton is about one job; in a file after_any names the others")
     if file:
         jobs = read_jobs(file, read_text(file), as_here(scripts.fields_of(given)))
     else:
         job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
+        if singleton or others.get(NAME):
+            job = Described(job.where, behind_its_like(client, job.body))
         jobs, wait = [job], wait or others.get("wait", False)
     rows = send(client, jobs) if not file else _send_file(client, jobs)
     keys = [row.key for row in rows]

@@ -232,7 +232,7 @@ def test_a_script_has_a_bound(taking: Any, run: Run) -> None:
 TARGETS = """
 --cpu --memory --time-limit --name --output --error --stdin --open-mode --queue --array --after --after-ok --after-any
 --after-not-ok --on-never --begin --hold --retry --no-retry-on --gpu --resource --priority --cwd --export --tag
---priority-class --wait --notify --notify-on
+--priority-class --wait --notify --notify-on --singleton
 """
 FLAGS = frozenset(TARGETS.split())
 
@@ -257,6 +257,7 @@ FLAGS = frozenset(TARGETS.split())
         ("-p gpu --qos=high", "--queue gpu --priority-class high"),
         ("-a 1-9%2", "--array 1-9%2"),
         ("-d afterok:1:2,afterany:3", "--after-ok 1,2 --after-any 3"),
+        ("-d singleton,afterok:1", "--after-ok 1 --singleton"),
         ("--kill-on-invalid-dep=yes", "--on-never cancel"),
         ("--begin=now+2hours", "--begin now+7200s"),
         ("--begin=16:00", "--begin 16:00"),
@@ -309,7 +310,6 @@ def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
         ("-p a,b", "a job is in one queue"),
         ("-o %b.txt", "there is no %b in '%b.txt'; there are %j (key)"),
         ("--gres=gpu:a100:many", "whole number"),
-        ("-d singleton", "--after-any"),
         ("-d afterok:1?afterok:2", "--after"),
         ("--mem=0", "--memory"),
         ("--time=soon", "--time-limit"),
@@ -363,6 +363,32 @@ def test_every_translation_is_an_option() -> None:
 
     known = {flag for param in submit.params for flag in param.opts}
     assert known | {"--array"} >= FLAGS
+
+
+@pytest.mark.parametrize("words", [("--singleton", "--name", "a", "--", "true"), ("job.sh",)])
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_one_of_a_name_at_a_time(taking: Any, run: Run, command: str, words: tuple[str, ...]) -> None:
+    """It waits for those that have its name to end, beside what it is told to wait for."""
+    taking.on("GET", "/info", {"user": "ann"})
+    for key, state, name in (("7", "running", "a"), ("8", "waiting", "a"), ("9", "running", "b"), ("6", "failed", "a")):
+        taking.add(key, state, name=name)
+    taking.add("1", "succeeded", name="a")
+    taking.on("POST", "/jobs", lambda _: {"jobs": [taking.jobs["1"]]})
+    write("#!/bin/sh\n#SBATCH -J a -d singleton\n")
+    result = run(command, "--after", "5", *words)
+    assert result.exit_code == 0, result.stderr
+    [sent] = taking.sent("POST", "/jobs")
+    assert sent["jobs"][0]["after"] == [
+        {"key": "5", "awaited": "started"},
+        {"key": "7", "awaited": "any"},
+        {"key": "8", "awaited": "any"},
+    ]
+
+
+def test_the_jobs_of_a_file_name_those_that_they_wait_for(taking: Any, run: Run) -> None:
+    """There the option would mean several jobs, of several names."""
+    result = run("submit", "--singleton", "--file", "jobs.jsonl")
+    assert (result.exit_code, "--singleton is about one job" in result.stderr) == (2, True)
 
 
 # -- the environment -------------------------------------------------------------------------------------------------
