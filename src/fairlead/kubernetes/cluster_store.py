@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from fairlead.core.model import events
-from fairlead.core.model.constraints import VOLUME_LIMIT
+from fairlead.core.model.constraints import CORDONED, VOLUME_LIMIT
 from fairlead.core.model.specs import BudgetSpec, NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.node_objects import NodeWithImages
@@ -149,6 +149,11 @@ class ClusterStore:
         elif self._budgets.get(budget.name) != budget:
             self._budgets[budget.name] = budget
             yield events.SetBudget(budget)
+
+    def is_open(self, node: str) -> bool:
+        """Whether a node is there and takes new work."""
+        known = self.nodes.get(node)
+        return known is not None and known.schedulable and all(taint.key != CORDONED for taint in known.taints)
 
     # -- namespaces -----------------------------------------------------------------------------------------------
 

@@ -44,10 +44,9 @@ class Informer:
     def __init__(
         self, scheduler_name: str = "fairlead", partition: str = DEFAULT_PARTITION, images: bool = False
     ) -> None:
-        self.scheduler_name = scheduler_name
+        self.scheduler_name, self.partition = scheduler_name, partition
         self.images = images
         """Nodes that have what a pod runs are better for it."""
-        self.partition = partition
         self.pod_store = PodStore()
         self.around = ClusterStore(partition, self.pod_store.lose_node)
         self.storage = Storage()
@@ -289,7 +288,7 @@ class Informer:
         """It ended, or was deleted before it had a node."""
         how = _ENDS.get(pod.status.phase or "", "deleted")
         cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
-        yield from self.remove(known, how, cause, 1 if how == "failed" else 0)
+        yield from self.remove(known, how, cause, int(how == "failed"))
 
     def remove(
         self, known: KnownPod | None, how: str = "deleted", cause: Cause = Cause.STOPPED_BY_RM, exit_code: int = 0
@@ -297,6 +296,7 @@ class Informer:
         """A pod is no more: it leaves the books, and nothing of it is remembered."""
         if known is not None:
             yield from self._leave(known, cause, exit_code)
+            yield from self.workloads.ended(known, how)
             self._forget(known, how)
             yield from self.workloads.left(known)
 

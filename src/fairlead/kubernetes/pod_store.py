@@ -145,13 +145,14 @@ class PodStore:
     passed_over: dict[tuple[str, str], str] = field(default_factory=dict)
     """By namespace and name: why a pod of ours is not known here, as a sentence: it is unreadable, or has gates."""
 
-    def add(self, pod: KnownPod) -> None:
-        """A pod is known from now on."""
+    def add(self, pod: KnownPod) -> KnownPod:
+        """A pod is known from now on; it is given back."""
         self.by_uid[pod.name.uid] = pod
         self.by_name[pod.name.namespace, pod.name.name] = pod.name.uid
         self.passed_over.pop((pod.name.namespace, pod.name.name), None)
         if not pod.foreign:
             self.by_application.setdefault(pod.application, {})[pod.name.uid] = None
+        return pod
 
     def gated(self, name: ObjectName, gates: Iterable[Gate]) -> None:
         """What keeps a pod out that is not to be scheduled yet; none: it is over, or not ours."""

@@ -5,9 +5,12 @@ Decides nothing; `workloads` does. Invariant: the stand-ins of a workload are po
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from uuid import NAMESPACE_OID, uuid5
 
+from fairlead.core.model.specs import AskSpec
+from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate.workloads import WorkloadSpec
 
@@ -45,6 +48,16 @@ class Workload:
     def begun(self) -> bool:
         """Whether its pods may be placed."""
         return self.phase is not Phase.WAITING
+
+    def stand_in(self, ask: AskSpec) -> KnownPod:
+        """One more that keeps room for a pod which asks for this."""
+        spec, number = self.spec, self.made
+        self.made += 1
+        uid = str(uuid5(NAMESPACE_OID, f"{spec.name.uid}/{number}"))
+        name = ObjectName(spec.name.namespace, f"{spec.name.name}[{number}]", uid, spec.name.kind, spec.name)
+        ask = replace(ask, application=spec.application, key=uid, placeholder=True)
+        found = self.stand_ins[uid] = KnownPod(name, spec.application, ask)
+        return found
 
     def is_told(self, there: int) -> bool:
         """Whether all pods of a large group were told that about as many are there."""

@@ -11,27 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import NAMESPACE_OID, uuid5
 
 from fairlead.core.model.decisions import Evict
-from fairlead.core.model.events import Cause, Event, RemoveApplication
+from fairlead.core.model.events import AddAsks, Cause, Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
-from fairlead.kubernetes.acts import EvictPod, ObjectName, Record, Suspend, preempted
+from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.workloads import (
-    JOB_SET_NAME,
-    WorkloadSpec,
-    limit_ms_of,
-    part_of,
-    workload_of,
-)
+from fairlead.kubernetes.translate.workloads import JOB_SET_NAME, WorkloadSpec, limit_ms_of, part_of, workload_of
 from fairlead.kubernetes.workload_phase import Phase, Workload
 
 if TYPE_CHECKING:
@@ -98,6 +91,9 @@ class Workloads:
             yield from self._drop(known)
         elif not known.begun and before.shape != spec.shape:
             yield from self._drop(known)
+        elif known.begun and spec.least < before.least and known.stand_ins:  # it is nearly done
+            placed = sum(member.books is Books.PLACED for member in self._members(known))
+            yield from self._drop(known, list(known.stand_ins.values())[max(spec.least - placed, 0) :])
         yield from self._consider(known)
 
     def _end(self, known: Workload | None) -> Iterator[Event]:
@@ -199,14 +195,7 @@ class Workloads:
                 yield from informer.enter(stand_in)
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
-        spec, number = known.spec, known.made
-        known.made += 1
-        uid = str(uuid5(NAMESPACE_OID, f"{spec.name.uid}/{number}"))
-        name = ObjectName(spec.name.namespace, f"{spec.name.name}[{number}]", uid, spec.name.kind, spec.name)
-        ask = replace(ask, application=spec.application, key=uid, placeholder=True)
-        found = known.stand_ins[uid] = KnownPod(name, spec.application, ask)
-        self._informer.pod_store.add(found)
-        return found
+        return self._informer.pod_store.add(known.stand_in(ask))
 
     def _drop(self, known: Workload, stand_ins: Sequence[KnownPod] | None = None) -> Iterator[Event]:
         """Take stand-ins back: these, or all."""
@@ -380,6 +369,17 @@ class Workloads:
         size = self._informer.pod_store.size(pod.application)
         if known is not None and (pod.bound or pod.books is not Books.OUT or not known.gathers(size)):
             yield from self._consider(known)
+
+    def ended(self, pod: KnownPod, how: str) -> Iterator[Event]:
+        """A pod of a job is no more: where it ended by itself, and the next one is to come, the job keeps its room."""
+        known, informer = self._by_application.get(pod.application), self._informer
+        if known is None or known.phase is not Phase.RUNNING or known.spec.suspended is None or how == "deleted":
+            return
+        is_short = informer.pod_store.size(pod.application) <= known.spec.least
+        if is_short and not pod.stopping and informer.around.is_open(pod.bound):
+            keeps = self._stand_in(known, replace(pod.spec, node=""))
+            informer.stand(keeps, Books.PLACED, pod.bound)
+            yield AddAsks((replace(keeps.spec, node=pod.bound),), informer.partition)
 
     def left(self, pod: KnownPod) -> Iterator[Event]:
         """A pod is no more: a job that was suspended waits again with the last of them, and so does a group."""

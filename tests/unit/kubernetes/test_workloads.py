@@ -11,9 +11,10 @@ from driven_jobs import QUEUES, Jobs, owned, records, suspensions, template
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes.acts import EvictPod
-from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PRIORITY_CLASSES
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PODS, PRIORITY_CLASSES
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.reflector import Deleted
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 
 def stands_for(cluster: Jobs, name: str) -> KnownPod | None:
@@ -408,3 +409,97 @@ def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: i
             more = {"ownerReferences": owned("train"), "spec": {"activeDeadlineSeconds": of_pod}}
             cluster.pod(f"train-{number}", "2", **more)
     assert sorted(binds(cluster.acts())) == (["train-0", "train-1"] if starts else [])
+
+
+def at_work(parallelism: int = 2, completions: int = 5, **more: Any) -> Jobs:
+    """A job with so many pods at a time that run, and as much other work that waits for their room."""
+    cluster = Jobs(QUEUES)
+    for number in range(parallelism):
+        cluster.node(f"n{number}", "2")
+    cluster.job("train", parallelism, completions=completions, **more)
+    cluster.acts()
+    cluster.job("train", parallelism, completions=completions, suspend=False, **more)
+    for number in range(parallelism):
+        cluster.member("train", number)
+    cluster.bind_all(cluster.acts())
+    for number in range(parallelism):
+        cluster.pod(f"other{number}", "2")
+    assert binds(cluster.acts()) == {}
+    return cluster
+
+
+def end(cluster: Jobs, name: str, phase: str = "Succeeded") -> None:
+    cluster.put(PODS, cluster.things["pods", name] | {"status": {"phase": phase}})
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_the_room_of_a_pod_that_ended_is_for_the_next_one_of_its_job(parallelism: int, phase: str) -> None:
+    """Other work of the same priority took it, and the job ran on with fewer pods than it starts with."""
+    cluster = at_work(parallelism)
+    end(cluster, "train-0", phase)
+    assert binds(cluster.acts()) == {}
+    assert cluster.used("n0") == 2000
+    cluster.member("train", 7)
+    assert binds(cluster.acts()) == {"train-7": "n0"}
+    assert cluster.used("n0") == 2000
+
+
+def test_a_job_that_is_nearly_done_keeps_no_more_room_than_its_last_pods_need() -> None:
+    """Nor does one that is done, or that is suspended."""
+    cluster = at_work(2, 5)
+    end(cluster, "train-0")
+    end(cluster, "train-1")
+    assert binds(cluster.acts()) == {}
+    cluster.job("train", 2, completions=5, suspend=False, status={"succeeded": 4})
+    assert list(binds(cluster.acts())) == ["other0"]
+    cluster.member("train", 2)
+    acts = cluster.acts()
+    assert list(binds(acts)) == ["train-2"]
+    cluster.bind_all(acts)
+    end(cluster, "train-2")
+    assert binds(cluster.acts()) == {}
+    done = [{"type": "Complete", "status": "True"}]
+    cluster.job("train", 2, completions=5, suspend=False, status={"succeeded": 5, "conditions": done})
+    assert list(binds(cluster.acts())) == ["other1"]
+
+
+def test_what_is_not_to_come_again_keeps_no_room() -> None:
+    """A pod that is deleted, or was stopped for other work, and one beyond the least of an elastic job."""
+    cluster = at_work()
+    cluster.gone("train-0")
+    assert list(binds(cluster.acts())) == ["other0"]
+    cluster = at_work()
+    cluster.pod("urgent", "2", priority=9)
+    assert suspensions(cluster.acts()) == {"train": True}
+    for name in ("train-0", "train-1"):
+        end(cluster, name, "Failed")
+    assert sorted(binds(cluster.acts())) == ["other0", "urgent"]
+    cluster = at_work(notes={"fairlead.io/min-parallelism": "1"})
+    end(cluster, "train-0")
+    assert list(binds(cluster.acts())) == ["other0"]
+
+
+def test_room_on_a_node_that_takes_no_new_work_is_not_kept() -> None:
+    """The next pod could not use it. Nor is it kept for a pod that does not come."""
+    cluster = at_work()
+    cluster.put(NODES, cluster.things["nodes", "n0"] | {"spec": {"unschedulable": True}})
+    end(cluster, "train-0")
+    assert (binds(cluster.acts()), cluster.used("n0")) == ({}, 0)
+    cluster = at_work()
+    end(cluster, "train-0")
+    assert binds(cluster.acts()) == {}
+    said = ClusterMoment(cluster.driver).why("default/train[2]").sentence
+    assert said == "keeps room on n0 for the next pod of its job"
+    cluster.now = 16 * 60_000
+    assert list(binds(cluster.acts()) | binds(cluster.acts())) == ["other0"]
+
+
+def test_a_job_that_is_suspended_between_two_pods_gives_the_room_back() -> None:
+    """And waits for all of it anew."""
+    cluster = at_work()
+    end(cluster, "train-0")
+    assert binds(cluster.acts()) == {}
+    cluster.job("train", completions=5)
+    cluster.gone("train-1")
+    assert sorted(binds(cluster.acts())) == ["other0", "other1"]

@@ -212,6 +212,14 @@ class ClusterMoment:
         if known.books is Books.WAITING:
             reason = self.scheduler.why(known.application, known.name.uid, informer.partition)
             return views.waits_for(reason)
+        declared = informer.gangs.declared.get(known.application)
+        if (
+            known.name.stands_for is not None
+            and known.books is Books.PLACED
+            and declared is not None
+            and declared.begun
+        ):
+            return wire.Reason(code="keeps-room", sentence=f"keeps room on {known.node} for the next pod of its job")
         if known.obstacle is not None:
             return wire.Reason(code=known.obstacle[0], sentence=known.obstacle[1])
         refused = informer.refused.get(known.application)
@@ -222,7 +230,6 @@ class ClusterMoment:
             return wire.Reason(code=known.refused[0], sentence=known.refused[1])
         if (held := informer.workloads.obstacle(known)) is not None:
             return wire.Reason(code=held[0], sentence=held[1])
-        declared = informer.gangs.declared.get(known.application)
         if declared is not None and not declared.begun:
             has, size = len(declared.standing), declared.size
             said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
