@@ -34,6 +34,8 @@ from fairlead.times import span
 INTERRUPTED = 130
 BARS = " ▁▂▃▄▅▆▇█"
 WIDTH = 60
+WIDEST = 100_000
+"""Columns that no table has."""
 REASONS_SHOWN = 10
 """Reasons of what still waits that get a line of their own."""
 
@@ -330,18 +332,20 @@ def _still_waiting_lines(groups: list[dict[str, Any]]) -> list[str]:
 
 def compare_text(outcomes: Sequence[dict[str, Any]], out: TextIO) -> None:
     """The outcomes side by side: a table of figures, one of waits by queue, user, priority and size, then words."""
-    console = Console(file=out, width=None if out.isatty() else 140, highlight=False)
     first = outcomes[0]
+    waits = [(f"mean waiting time by {by}", breakdown(outcomes, by)) for by in BREAKDOWNS]
+    tables = [_table("", rows(outcomes), outcomes)]
+    tables += [_table(title, found, outcomes) for title, found in waits if len(found) > 1]
+    # As wide as they need it: of figures that are cut off nobody knows.
+    widest = max(Console(width=WIDEST).measure(table).maximum for table in tables)
+    console = Console(file=out, width=max(Console(file=out).width if out.isatty() else 140, widest), highlight=False)
     console.print(
         f"{first['workload']}: {counted(first['nodes'], 'node')}, "
         f"{counted(first['figures']['tasks']['submitted'], 'task')}; the best of each row is marked *",
         markup=False,
     )
-    console.print(_table("", rows(outcomes), outcomes))
-    for by in BREAKDOWNS:
-        found = breakdown(outcomes, by)
-        if len(found) > 1:
-            console.print(_table(f"mean waiting time by {by}", found, outcomes))
+    for table in tables:
+        console.print(table)
     for note in dict.fromkeys(note for o in outcomes for note in o["notes"]):
         console.print(f"note: {note}", markup=False)
     for said in in_words(outcomes):

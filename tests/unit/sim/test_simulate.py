@@ -91,6 +91,14 @@ def test_a_comparison_shows_both_and_says_who_gains(place: Path) -> None:
     assert plain["in_words"] == [line for line in text.splitlines() if line in plain["in_words"]]
 
 
+def test_a_comparison_of_many_files_is_as_wide_as_it_needs(place: Path) -> None:
+    """Of twelve with long names one name was as good as another, and the last ones had no figures."""
+    names = [f"a-rather-long-name-of-a-file-{number}" for number in range(12)]
+    heads, _, mean = ran(*(replace(trial(place), name=name) for name in names))[1].splitlines()[1:4]
+    assert heads.split() == names
+    assert mean.split() == ["mean", *["69", "s"] * 12]
+
+
 def test_several_processes_give_the_same(place: Path) -> None:
     """And the order of the files is kept."""
     trials = [trial(place), trial(place, "two")]
