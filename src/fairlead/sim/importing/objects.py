@@ -78,7 +78,7 @@ def _sacct(each: Mapping[str, Any]) -> Iterator[Cells]:
         "end s": _number(times.get("end")),
         "elapsed s": _number(times.get("elapsed")),
         "time limit min": _number(times.get("limit")),
-        "cpus": _text(granted.get(("cpu", ""))) or _number(_in(each, "required", "CPUs")),
+        "alloc cpus": _text(granted.get(("cpu", ""))) or _number(_in(each, "required", "CPUs")),
         "memory MB": _text(granted.get(("mem", ""))),
         "gpus": _text(granted.get(("gres", "gpu"))),
         "nodes": _text(granted.get(("node", ""))),

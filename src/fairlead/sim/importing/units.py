@@ -98,8 +98,17 @@ _IN_NAMES: dict[str, str] = {
 }
 _OF_CORES = dict.fromkeys(("milli", "millis", "millicores", "millicpu", "mcpu"), "milli")
 """Words of cores alone: `millis` are milliseconds everywhere else."""
-_RAW = {"elapsedraw": "s", "timelimitraw": "min", "cputimeraw": "s", "requestedmemory": "KB", "usedmemory": "KB"}
-"""Columns of sacct and of the Standard Workload Format whose names do not say it."""
+_RAW = {
+    "elapsedraw": "s",
+    "timelimitraw": "min",
+    "cputimeraw": "s",
+    "requestedmemory": "KB",
+    "usedmemory": "KB",
+    **dict.fromkeys(("alloccpus", "reqcpus", "ncpus", "alloctres", "reqtres", "requestcpus", "slots"), "cores"),
+    **dict.fromkeys(("allocatedprocessors", "requestedprocessors", "resourcelistncpus"), "cores"),
+    **dict.fromkeys(("cores", "ncores", "numcores", "corecount"), "cores"),
+}
+"""Columns of batch systems whose names do not say it, or whose numbers could be thousandths, such as 80 and 160."""
 
 
 _USUAL = {Kind.DURATION: "s", Kind.CORES: "cores", Kind.MEMORY: "MB"}

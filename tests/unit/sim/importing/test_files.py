@@ -394,3 +394,20 @@ def test_what_condor_and_pbs_write_is_read(tmp_path: Path) -> None:
     (tmp_path / "pbs.csv").write_text(head + "4711.pbs01,2026-05-01 08:00:00,01:00:00,16,2\n")
     (row,), *_ = imported(str(tmp_path / "pbs.csv"))
     assert (row["resources.vcore"], row["count"], row["gang"]) == ("8", "2", "yes")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "cores"),
+    [
+        ("AllocCPUS", "80", "80"),
+        ("ReqCPUS", "160", "160"),
+        ("AllocTRES", '"billing=80,cpu=80"', "80"),
+        ("Cores", "240", "240"),
+        ("cpu", "500", "500m"),
+    ],
+)
+def test_whole_nodes_of_eighty_cores_are_no_thousandths(tmp_path: Path, column: str, cell: str, cores: str) -> None:
+    """Where all jobs have 80, 160 and so on the numbers look like millicores; what batch systems count are cores."""
+    (tmp_path / "t.csv").write_text(f"Submit,Elapsed,{column}\n" + f"2026-05-01T08:00:00,3600,{cell}\n" * 3)
+    (row, *_), *_ = imported(str(tmp_path / "t.csv"))
+    assert row["resources.vcore"] == cores
