@@ -74,6 +74,8 @@ class Account:
     """By resource, of each row in all."""
     largest: dict[str, int] = field(default_factory=dict)
     """By resource, the most that one task asks for."""
+    gangs: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict)
+    """By what one task asks for, how many start together at most."""
     is_dated: bool = False
     early: int = 0
     """Rows that started before they came."""
@@ -104,6 +106,9 @@ class Account:
             amount = task.amounts.get(name, 0)
             amounts.append(amount * task.count)
             self.largest[name] = max(amount, self.largest.get(name, 0))
+        if task.is_gang:
+            each = tuple(task.amounts.items())
+            self.gangs[each] = max(task.count, self.gangs.get(each, 0))
         self.rows += 1
         self.tasks += task.count
         self.running += task.still_runs
@@ -230,16 +235,22 @@ def peak(account: Account) -> dict[str, int]:
 
 
 def machines_for(account: Account) -> str:
-    """Nodes that hold what was in use at once, all alike, as words for `--nodes`."""
+    """Nodes that hold what was in use at once, and each gang, all alike, as words for `--nodes`."""
     most = peak(account)
     width = max(WIDTH_MILLI, _power_of_two(account.largest.get("vcore", 0) // -1000 * -1000, 1000))
     count = max(-(-most.get("vcore", 0) // width), 1)
-    words = [f"cpu={width // 1000}"] if "vcore" in most else []
-    for name in (name for name in most if name != "vcore"):
-        each = max(-(-most[name] // count), account.largest[name])
-        gib = name == "memory"
-        if each:
-            words.append(f"{name}={_power_of_two(-(-each // 2**30), 1)}Gi" if gib else f"{name}={each}")
+    each = {name: max(-(-amount // count), account.largest[name]) for name, amount in most.items()}
+    each |= {"vcore": width} if "vcore" in each else {}
+    each |= {"memory": _power_of_two(each["memory"], 2**30)} if each.get("memory") else {}
+    for task, together in account.gangs.items():
+        fit = min(each[name] // amount for name, amount in task)
+        count = max(count, -(-together // fit))
+    words = [f"cpu={width // 1000}"] if "vcore" in each else []
+    words += [
+        f"{name}={f'{amount // 2**30}Gi' if name == 'memory' else amount}"
+        for name, amount in each.items()
+        if name != "vcore" and amount
+    ]
     return f"{count}x {','.join(words)}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.sim.importing.importing import Account, doubts, peak, sample_of, write
+from fairlead.sim.importing.importing import Account, doubts, machines_for, peak, sample_of, write
 from fairlead.sim.importing.mapping import Mapped, MappingError, fixed, guessed, said
 from fairlead.sim.importing.records import opened
 from fairlead.sim.workloads.table import read_table
@@ -411,3 +411,11 @@ def test_whole_nodes_of_eighty_cores_are_no_thousandths(tmp_path: Path, column: 
     (tmp_path / "t.csv").write_text(f"Submit,Elapsed,{column}\n" + f"2026-05-01T08:00:00,3600,{cell}\n" * 3)
     (row, *_), *_ = imported(str(tmp_path / "t.csv"))
     assert row["resources.vcore"] == cores
+
+
+def test_the_nodes_that_are_proposed_hold_each_gang(tmp_path: Path) -> None:
+    """Four times 20 of 32 cores are four nodes, though three have as many cores: all of it would be refused."""
+    head = "JobID|Submit|Start|End|AllocCPUS|NNodes|ReqMem\n"
+    (tmp_path / "t.txt").write_text(head + "1|2026-05-01T08:00:00|2026-05-01T08:00:00|2026-05-01T09:00:00|80|4|400G\n")
+    _, account, _, _ = imported(str(tmp_path / "t.txt"))
+    assert machines_for(account) == "4x cpu=32,memory=256Gi"
