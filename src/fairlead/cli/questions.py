@@ -33,7 +33,7 @@ from fairlead.wire.stopped import why_stopped
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
-    from fairlead.wire.questions import Fate, Fates, Otherwise, Shift, Verdict, Why
+    from fairlead.wire.questions import Fate, Fates, Otherwise, Verdict, Why
 
 NAMED = 8
 _PARTS = (
@@ -70,7 +70,7 @@ def difference_lines(answer: Otherwise, forecast: bool = False) -> Iterator[str]
             yield f"  {share.queue} would use {after} (now {before})"
     if forecast:
         yield from _begins(answer)
-        yield from _shifts(answer.expected, answer.unseen)
+        yield from _shifts(answer)
     elif any(each.key.partition(".")[0] == DRAFT for each in answer.waits):
         yield "  When it is expected to start: `--forecast`."
 
@@ -99,13 +99,16 @@ def _job(job: Fate) -> str:
     return f"{job.key} ({', '.join(about)})" if about else job.key
 
 
-def _shifts(shifts: list[Shift], unseen: int) -> Iterator[str]:
+def _shifts(answer: Otherwise) -> Iterator[str]:
+    shifts, unseen = answer.expected, answer.unseen
     if not shifts and not unseen:
         yield "  no expected start would move"
     for each in shifts[:NAMED]:
         yield f"  {each.key} would be expected at {_at(each.after_ms)} instead of {_at(each.before_ms)}"
     if len(shifts) > NAMED:
         yield f"  and {len(shifts) - NAMED} more expected starts would move"
+    if shifts and not answer.known:
+        yield "  these times are guessed: nothing has ended here so far, which would tell how long work takes"
     if unseen:
         yield (
             f"  for {unseen} that {'waits' if unseen == 1 else 'wait'} it is not known whether the start would move: "

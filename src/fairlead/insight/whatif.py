@@ -103,6 +103,7 @@ def suppose(
         shares=shares,
         expected=[shift for shift in moved.found if sees(shift.application)][:NAMED],
         unseen=moved.unseen,
+        known=runtimes is None or runtimes.ends > 0,
     )
 
 

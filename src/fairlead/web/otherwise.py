@@ -51,6 +51,8 @@ def otherwise(answer: Otherwise, *, is_draft: bool = False) -> Html:
     ]
     if len(answer.expected) > NAMED:
         lines.append(element("li", f"{len(answer.expected) - NAMED} more expected starts would move"))
+    if answer.expected and not answer.known:
+        lines.append(element("li", "these times are guessed: nothing has ended here so far", class_="quiet"))
     if answer.unseen:
         lines.append(element("li", f"of {counted(answer.unseen, 'job')} it could not be seen in time", class_="quiet"))
     return joined(head, element("ul", lines, class_="otherwise"))

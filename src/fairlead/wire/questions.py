@@ -391,3 +391,7 @@ class Otherwise(Shape, frozen=True, kw_only=True):
     begins: Annotated[
         list[Begin], said("With `forecast`: when what would be submitted, and would wait, is expected to start.")
     ] = []
+    known: Annotated[
+        bool,
+        said("With `forecast`: false where nothing has ended here yet, so that how long work takes is guessed."),
+    ] = True

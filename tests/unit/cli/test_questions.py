@@ -71,6 +71,20 @@ def test_whatif_says_of_how_many_it_had_no_time_to_see_the_start(service: Any, r
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_whatif_says_that_times_are_guessed_where_nothing_has_ended(
+    service: Any, run: Callable[..., Any], known: bool
+) -> None:
+    """`when` says of the same jobs that it is not known yet."""
+    shift = {"partition": "default", "application": "18", "key": "18", "before_ms": 60_000, "after_ms": 30_000}
+    service.on("POST", "/whatif", SAME | {"expected": [shift], "known": known})
+    lines = run("whatif", "cancel", "17", "--forecast").stdout.splitlines()
+    assert lines[1].startswith("  18 would be expected at ")
+    assert [line.startswith("  these times are guessed: nothing has ended here") for line in lines[2:]] == [True] * (
+        not known
+    )
+
+
 @pytest.mark.parametrize("asked", [("when", "17"), ("whatif", "cancel", "17", "--forecast")])
 @pytest.mark.parametrize("time", ["0s", "61s"])
 def test_a_time_that_cannot_be_spent_is_told_by_its_option(

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import Constraints
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -201,6 +201,15 @@ def test_a_queue_file_without_a_partition_is_not_refused_for_what_it_ends() -> N
     assert answer.refused == []
     gone = [(job.partition, job.key, job.user, job.node) for job in answer.ends.jobs]
     assert gone == [("other", "runs", "ann", "n-other"), ("other", "waits", "ann", "")]
+
+
+def test_where_nothing_has_ended_yet_the_times_are_said_to_be_guessed() -> None:
+    """As `when` says it; and nothing is said of times that were not asked for."""
+    withdrawn = Supposition((Release("w1", "w1", Cause.STOPPED_BY_RM),), (), "w1 is cancelled")
+    there = ((Runtimes(), False), (known(10 * MINUTE, 1), True), (None, True))
+    for runtimes, is_known in there:
+        answer = suppose(lab(None, None, None), withdrawn, runtimes=runtimes, fork=False)
+        assert answer.known is is_known
 
 
 def test_what_is_not_submitted_yet_is_foreseen_behind_what_waits() -> None:
