@@ -161,7 +161,10 @@ def _json_rows(path: str, other: PassedOver) -> Iterator[Row | TraceError]:
         for line, text in enumerate(file, 1):
             if text.strip():
                 try:
-                    yield Row(path, line, _flat(path, line, json.loads(text), other))
+                    row = json.loads(text)
+                    if "\\u" in text:
+                        json.dumps(row, ensure_ascii=False).encode()  # Half of a letter cannot be written anywhere.
+                    yield Row(path, line, _flat(path, line, row, other))
                 except TraceError as e:
                     yield e
                 except (ValueError, RecursionError) as e:

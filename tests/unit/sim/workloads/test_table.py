@@ -252,3 +252,12 @@ def test_rows_of_one_job_that_name_different_queues_are_said(tmp_path: Path) -> 
     ]
     file.write_text(f"{head}5,1,1,j,a,ann,\n0,1,1,j,a,ann,\n6,1,1,,b,ann,\n")
     assert read_table(str(file)).notes == []
+
+
+@pytest.mark.parametrize("part", ['"job": "a\\ud800"', '"user": "\\udfff"', '"queue": "\\ud800"'])
+def test_half_of_a_letter_is_no_json(tmp_path: Path, part: str) -> None:
+    """It was taken, and what was to be printed or written of it broke off."""
+    row = '{"time": 0, "run": 1, "resources": {"vcore": 1}, %s}\n'
+    path = table(tmp_path, row % '"user": "\\u00fc"' + row % part, "tasks.jsonl")
+    with pytest.raises(TraceError, match=r"tasks\.jsonl:2: is not JSON: .*surrogates not allowed"):
+        read_table(path)
