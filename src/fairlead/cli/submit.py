@@ -292,13 +292,18 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
 
 
 def _say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
-    """On standard error, the queue of each job that names none or was placed elsewhere; to a person only."""
-    if not sys.stderr.isatty():
-        return
-    for job, row in zip(jobs, rows, strict=True):
-        asked = job.body.get("queue") or ""
-        if row.queue not in (asked, f"root.{asked}"):
-            complain(f"{row.key} is in {row.queue}")
+    """On standard error, where jobs are that named another queue; to a person also where those are that named none."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for job, row in zip(jobs, rows, strict=False):
+        found.setdefault((job.body.get("queue") or "", row.queue), []).append(row.key)
+    for (asked, queue), (first, *others) in found.items():
+        if queue in (asked, f"root.{asked}"):
+            continue
+        more = f" (and {len(others)} more)" if others else ""
+        if asked and not f"{queue}.".startswith((f"{asked}.", f"root.{asked}.")):
+            complain(f"{first}{more} is in {queue}, not in {asked}: the placement rules of the queue file say so")
+        elif sys.stderr.isatty():
+            complain(f"{first}{more} is in {queue}")
 
 
 _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")

@@ -264,3 +264,27 @@ def test_what_can_never_run_is_said_with_what_would_have_to_be_otherwise(service
     result = run("submit", "--cpu", "9", "--", "true")
     assert (result.exit_code, result.stdout) == (0, "1\n2\n3\n")
     assert result.stderr == f"fairlead: 2 (and 1 more) can never run as it is: {never['sentence']}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "queue", "said"),
+    [
+        ("root.lab", "root.open", "1 (and 1 more) is in root.open, not in root.lab: the placement rules"),
+        ("lab", "root.lab.ann", ""),
+        ("lab", "root.lab", ""),
+        ("", "root.open", ""),
+        ("root.la", "root.lab", "1 (and 1 more) is in root.lab, not in root.la: "),
+    ],
+)
+def test_where_a_job_is_that_named_another_queue_is_said_to_scripts_too(
+    service: Any, run: Callable[..., Any], tmp_path: Path, asked: str, queue: str, said: str
+) -> None:
+    """A rule that has no queue for it, or none that it may use, leaves it to the next."""
+    service.on("POST", "/jobs", {"jobs": [service.add("1", queue=queue), service.add("2", queue=queue)]})
+    path = tmp_path / "jobs.jsonl"
+    job = {"command": ["true"]} | ({"queue": asked} if asked else {})
+    path.write_text(f"{json.dumps(job)}\n" * 2)
+    result = run("submit", "--file", str(path))
+    assert (result.exit_code, result.stdout) == (0, "1\n2\n")
+    assert said in result.stderr
+    assert bool(said) == bool(result.stderr)
