@@ -199,7 +199,7 @@ def update(
     queue raise (--time-limit none: there is none any more). Exit status 4 if one could not be changed; the others are.
     """
     from fairlead.cli import values
-    from fairlead.cli.submit import say_what_cannot_start
+    from fairlead.cli.submitted import say_what_cannot_start
     from fairlead.cli.surroundings import in_directory
 
     if theirs := [key for key in keys if "=" in key]:

@@ -18,7 +18,8 @@ from fairlead.cli.app import Status, command, complain, connected, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.follow import wait_for
 from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
-from fairlead.cli.submit import Described, command_argument, described_by, say_what_cannot_start, send
+from fairlead.cli.submit import Described, command_argument, described_by, send
+from fairlead.cli.submitted import say_what_cannot_start
 from fairlead.cli.terminal import detach_option, keys_of, stay
 from fairlead.client.sync import Client
 

@@ -19,18 +19,19 @@ import click
 import msgspec
 
 from fairlead.cli import app, jobfields, named_jobs, render, scripts
-from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
+from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
 from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
+from fairlead.cli.submitted import say_what_cannot_start, say_where
 from fairlead.cli.surroundings import as_here
 from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
 from fairlead.client.sync import Client
 
 if TYPE_CHECKING:
-    from fairlead.wire.jobs import Reason, SubmittedJob
+    from fairlead.wire.jobs import SubmittedJob
 
 _LARGEST_FILE = 256 * 2**20
 _WRONG_SHOWN = 50
@@ -269,7 +270,7 @@ def submit(
         say_what_cannot_start(rows)
     if not wait and not render.write_value(rows, output) and not quiet:
         print("\n".join(keys), flush=True)
-        _say_where(jobs, rows)
+        say_where(jobs, rows)
     if not wait:
         return None
     from fairlead.cli.follow import wait_for
@@ -289,47 +290,6 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
     job = from_options(as_here(stated))
     return Described(job.where, job.body | {"script": script.text}), script.others
-
-
-def _say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
-    """On standard error, where jobs are that named another queue; to a person also where those are that named none."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for job, row in zip(jobs, rows, strict=False):
-        found.setdefault((job.body.get("queue") or "", row.queue), []).append(row.key)
-    for (asked, queue), (first, *others) in found.items():
-        if queue in (asked, f"root.{asked}"):
-            continue
-        more = f" (and {len(others)} more)" if others else ""
-        if asked and not f"{queue}.".startswith((f"{asked}.", f"root.{asked}.")):
-            complain(f"{first}{more} is in {queue}, not in {asked}: the placement rules of the queue file say so")
-        elif sys.stderr.isatty():
-            complain(f"{first}{more} is in {queue}")
-
-
-_HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")
-"""Reasons to wait that no end of other work takes away."""
-_LASTING = frozenset({"selector", "taint"})
-"""What keeps a job off nodes whatever runs there."""
-
-
-def say_what_cannot_start(rows: list[SubmittedJob]) -> None:
-    """On standard error, the first job that is too large, and the first that waits for what there is not."""
-    if too_large := [row for row in rows if row.never is not None]:
-        more = f" (and {len(too_large) - 1} more)" if len(too_large) > 1 else ""
-        never = too_large[0].never.sentence if too_large[0].never is not None else ""
-        complain(f"{too_large[0].key}{more} can never run as it is: {never}")
-    rows = [row for row in rows if row.never is None]
-    found = [row for row in rows if row.reason is not None and _is_hopeless(row.reason)]
-    if found:
-        more = f"; likewise {len(found) - 1} more" if len(found) > 1 else ""
-        complain(
-            f"{found[0].key} cannot start as things are: {found[0].reason.sentence if found[0].reason else ''}{more}"
-        )
-
-
-def _is_hopeless(reason: Reason) -> bool:
-    excluded = reason.values.get("excluded", {})
-    return reason.code in _HOPELESS or (reason.code == "no-node-suits" and set(excluded) <= _LASTING)
 
 
 def from_options(stated: dict[str, Any]) -> Described:
