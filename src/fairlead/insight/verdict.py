@@ -82,7 +82,7 @@ def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
         return
     if verdict.refusal is not None:
         yield f"If it came into line now it would be refused: {_of_it(verdict.refusal.sentence)}."
-    if verdict.waiting_in_queue > 1:
+    if verdict.position and verdict.waiting_in_queue > 1:
         place = f"number {verdict.position} of {verdict.waiting_in_queue} that wait in {verdict.queue}"
         yield f"It is {place}{_ahead(verdict)}."
     yield from _about_levels(verdict)

@@ -33,6 +33,17 @@ def test_a_condition_that_were_gone(conditions: Conditions, said: str) -> None:
     assert lab.changes("late") == {"condition": f"runs if {said}"}
 
 
+def test_what_is_not_in_line_has_no_place_in_it() -> None:
+    """However many wait in its queue."""
+    lab = Lab(spec(leaf("a")), {GPU: 1})
+    for key in ("runs", "first", "second"):
+        lab.submit(key, "root.a")
+    lab.submit("late", "root.a", conditions=Conditions(held_by="ann"))
+    verdict = explain(lab.scheduler, "late", "late")
+    assert (verdict.position, verdict.waiting_in_queue) == (0, 2)
+    assert not [each for each in verdict.details if "number" in each]
+
+
 @pytest.mark.parametrize(("who", "by"), [("ann", "You can release it"), ("root", "An administrator of the queue can")])
 def test_what_others_have_put_on_hold_its_owner_does_not_release(who: str, by: str) -> None:
     lab = Lab(spec(leaf("a")), {GPU: 1})
