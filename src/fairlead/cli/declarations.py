@@ -247,7 +247,11 @@ _list(
 @click.option("--max-unavailable", "most", metavar="N", help="So many may stop, or a part: 50%.")
 @connected
 def set_budget(client: Client, name: str, label: tuple[str, ...], least: str | None, most: str | None) -> None:
-    """Make or change a disruption budget (administrators)."""
+    """Make or change a disruption budget (administrators).
+
+    Where there is a choice, nothing is stopped beyond it to make room for others. Where there is none it is, and its
+    history names the budget.
+    """
     pairs = parse_pairs(label or [], "--label", "app=db")
     if (least is None) == (most is None):
         raise wrong_usage("give either --min-available or --max-unavailable")

@@ -96,6 +96,7 @@ def _job(job: Fate) -> str:
     about += [f"on {job.node}"] if job.node else []
     about += [f"for {job.on_behalf_of.rpartition('/')[2]}"] if job.on_behalf_of else []
     about += [why_stopped(job.rule)] if job.rule else []
+    about += [f"against the disruption budget {' and '.join(job.violates)}"] if job.violates else []
     return f"{job.key} ({', '.join(about)})" if about else job.key
 
 

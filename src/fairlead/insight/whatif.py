@@ -177,7 +177,8 @@ def _fate(name: Name, of: Picture, node: str) -> Fate:
 
 
 def _stopped(name: Name, evict: Evict, of: Picture) -> Fate:
-    return replace(_fate(name, of, evict.node), on_behalf_of=evict.on_behalf_of, rule=evict.rule)
+    why = {"on_behalf_of": evict.on_behalf_of, "rule": evict.rule, "violates": list(evict.violates)}
+    return replace(_fate(name, of, evict.node), **why)
 
 
 def _fates(found: Sequence[Fate], sees: Sees) -> Fates:

@@ -90,6 +90,7 @@ def _one(fate: Fate, is_draft: bool) -> str:
     whom = fate.on_behalf_of.rpartition("/")[2]
     about += [f"for {'it' if is_draft and whom == DRAFT else whom}"] if whom else []
     about += [why_stopped(fate.rule)] if fate.rule else []
+    about += [f"against the disruption budget {' and '.join(fate.violates)}"] if fate.violates else []
     return f"{fate.key} ({', '.join(about)})" if about else fate.key
 
 

@@ -316,6 +316,7 @@ class Fate(Named, frozen=True):
     node: Annotated[str, said("Where it starts, ran, or would have started.")] = ""
     on_behalf_of: Annotated[str, said("Whom it has to make room for, as `application/key` or a key.")] = ""
     rule: str = ""
+    violates: Annotated[list[str], said("Disruption budgets that this goes beyond.")] = []
 
 
 class Fates(Shape, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ SAME: dict[str, Any] = {
 }
 
 
-def job(key: str, **more: str) -> dict[str, str]:
+def job(key: str, **more: Any) -> dict[str, Any]:
     return {"key": key, "user": "", "node": "", "on_behalf_of": "", "rule": ""} | more
 
 
@@ -105,9 +105,10 @@ def test_only_a_forecast_has_time_to_spend(service: Any, run: Callable[..., Any]
 
 def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callable[..., Any]) -> None:
     """Who starts where, who stops for whom, what would wait, which shares change."""
+    stopped = job("9", user="bob", on_behalf_of="18/18", rule="priority", violates=["b"])
     answer = SAME | {
         "starts": {"count": 2, "hidden": 1, "jobs": [job("18", user="ann", node="n1")]},
-        "evicted": {"count": 1, "hidden": 0, "jobs": [job("9", user="bob", on_behalf_of="18/18", rule="priority")]},
+        "evicted": {"count": 1, "hidden": 0, "jobs": [stopped]},
         "waits": [{"key": "19", "reason": {"sentence": "queue root.a is full"}}],
         "shares": [{"queue": "root.a", "before": {"cpu": 1}, "after": {"cpu": 2}}],
     }
@@ -115,7 +116,7 @@ def test_whatif_prints_a_line_for_each_kind_of_change(service: Any, run: Callabl
     assert run("whatif", "cancel", "17").stdout.splitlines() == [
         "If 17 is cancelled:",
         "  would start: 18 (ann, on n1), 1 more, 1 of them not yours to see",
-        "  would be told to stop: 9 (bob, for 18, that one has a higher priority)",
+        "  would be told to stop: 9 (bob, for 18, that one has a higher priority, against the disruption budget b)",
         "  19 would wait: queue root.a is full",
         "  root.a would use cpu 2 (now cpu 1)",
     ]

@@ -366,6 +366,16 @@ def test_a_budget_never_keeps_anybody_waiting_and_is_named_where_a_change_goes_b
     )
 
 
+def test_what_is_supposed_names_the_budget_that_it_goes_beyond() -> None:
+    """It said whom it would stop, as if nothing spared that."""
+    there = lab({GPU: 1})
+    there.submit("web", "root.a", labels={"app": "x"})
+    there.scheduler.handle(SetBudget(BudgetSpec(name="keep", selector=APP, min_available=1)), 0)
+    ask = AskSpec(application="new", key="new", resources=Resources({GPU: 1}), priority=5)
+    said = suppose(there.scheduler, submitted(ApplicationSpec(id="new", queue="root.a"), [ask]), fork=False)
+    assert [(each.key, each.violates) for each in said.evicted.jobs] == [("web", ["keep"])]
+
+
 def test_a_time_limit_with_which_it_is_over_before_a_window() -> None:
     """And that the window passes; the windows of others are not in its way."""
     there = lab({GPU: 1})
