@@ -21,6 +21,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fairlead.sim.additions import ScenarioError
+from fairlead.sim.outcome import ADDED
 from fairlead.sim.rows import sentence
 from fairlead.sim.scenario import open_lines, run_steps
 from fairlead.sim.steps import Scenario, read_scenarios
@@ -193,10 +194,6 @@ Plain = Any
 _AMOUNTS = {"allocated", "pending", "placeholder", "allocatedResource", "pendingResource", "preemptingResource"}
 _REFUSALS = ("apps_rejected", "asks_rejected", "nodes_rejected")
 _SECTIONS = ("allocated", "released", "apps_accepted", *_REFUSALS, "apps", "queues")
-_ADDED = {"evicted", "nominated", "waiting", "declarations_rejected"}
-"""Sections that no recording has. An expectation with one of them was written by hand: what it leaves out altogether is
-not compared, nor are fields of what waits that it leaves out.
-"""
 ABSENT = object()
 
 
@@ -220,7 +217,11 @@ def _shown(value: Plain) -> str:
 
 
 def differences(expect: Mapping[str, Plain], result: Mapping[str, Plain], level: str) -> list[Difference]:
-    """Every difference between an expectation and a result (of a run, or recorded at `exact`), in one order."""
+    """Every difference between an expectation and a result (of a run, or recorded at `exact`), in one order.
+
+    No recording has one of `ADDED`. An expectation that has was written by hand: what it leaves out altogether is not
+    compared, nor are fields of what waits that it leaves out.
+    """
     refused = [side.get("rejected") for side in (expect, result)]
     if any(r is not None for r in refused):
         if all(r is not None for r in refused):
@@ -229,11 +230,11 @@ def differences(expect: Mapping[str, Plain], result: Mapping[str, Plain], level:
         return [Difference("configuration", *(accepted if r is None else f"refused: {r}" for r in refused))]
     left, right = viewed(expect, level), viewed(result, level)
     found: list[Difference] = []
-    partly = not _ADDED.isdisjoint(expect)
+    partly = not ADDED.isdisjoint(expect)
     for section in _SECTIONS:
         if section in expect if partly else (section in left or section in right):
             _compare(section, left.get(section, ABSENT), right.get(section, ABSENT), found)
-    for section in sorted(_ADDED & expect.keys()):
+    for section in sorted(ADDED & expect.keys()):
         want, got = expect[section], result.get(section, ABSENT)
         if section == "waiting" and isinstance(got, Mapping):
             got = {key: _same_fields(row, want.get(key)) for key, row in got.items()}

@@ -48,6 +48,9 @@ _REFUSED: dict[type, tuple[str, str]] = {
 }
 """Where the reason of a refusal is noted, and under what."""
 
+ADDED = frozenset({"evicted", "nominated", "waiting", "declarations_rejected"})
+"""Sections that only the rules beyond YuniKorn's have (`Record.additions`, `aftermath`)."""
+
 
 class Record:
     """The rows of one scenario."""

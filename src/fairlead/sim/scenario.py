@@ -28,7 +28,7 @@ from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.additions import EPOCH_MS, ConfirmStep, KeyStep, ScenarioError, event_of, key_of
-from fairlead.sim.outcome import Record, Unblock, aftermath, final_state
+from fairlead.sim.outcome import ADDED, Record, Unblock, aftermath, final_state
 from fairlead.sim.rows import sentence
 from fairlead.sim.steps import (
     AnyStep,
@@ -65,7 +65,8 @@ def run_steps(scenario: Scenario, one_by_one: bool = False, unblock: Unblock | N
     except ScenarioError as e:
         raise ScenarioError(f"{scenario.name}: {e}" if scenario.name else str(e)) from None
     result = course.record.as_result() | final_state(course.scheduler)
-    if course.goes_beyond or any(map(goes_beyond, scenario.steps)):
+    is_expected = not ADDED.isdisjoint(scenario.expect or ())
+    if is_expected or course.goes_beyond or any(map(goes_beyond, scenario.steps)):
         result |= course.record.additions() | aftermath(course.scheduler, unblock)
     return {"name": scenario.name, "result": result, "timings": course.timings}
 

@@ -137,3 +137,13 @@ def test_a_file_that_is_not_there_gives_status_2(tmp_path: Path) -> None:
 def test_one_is_said_in_the_singular() -> None:
     """Of everything that is counted in the texts: it was 1 nodes, 1 tasks."""
     assert [counted(number, "task") for number in (0, 1, 1_000)] == ["0 tasks", "1 task", "1,000 tasks"]
+
+
+@pytest.mark.parametrize(("reason", "status"), [("too-big-for-every-node", 0), ("cluster-full", 1)])
+def test_what_waits_may_be_expected_of_a_plain_scenario(tmp_path: Path, reason: str, status: int) -> None:
+    """Of one in YuniKorn's words alone it was not worked out, and nothing that was expected of it came."""
+    large = {"op": "ask", "app": "app", "key": "k", "resources": {"vcore": 11}}
+    expect = {"waiting": {"k": {"reason": reason}}, "evicted": [], "nominated": {}}
+    plain = scenario("x") | {"expect": expect}
+    plain["steps"] = [*plain["steps"][:2], large]
+    assert checked(write(tmp_path / "f", plain))[0] == status
