@@ -230,6 +230,7 @@ def _written(
 ) -> Status:
     from fairlead.sim import jobs
     from fairlead.sim.importing.importing import doubts, write
+    from fairlead.sim.rows import sentence
 
     beside = Path(f"{out}.part") if out != "-" else None
     if beside is None:
@@ -251,7 +252,10 @@ def _written(
     for doubt in doubts(account, mapped):
         print(f"look at this: {doubt}", file=told)
     if queue_file:
-        Path(queue_file).write_text(jobs.queue_file(account.queues), encoding="utf-8")
+        try:
+            Path(queue_file).write_text(jobs.queue_file(account.queues), encoding="utf-8")
+        except OSError as e:
+            raise Failure(f"{out} is written, and its queue file is not: {sentence(e)}") from None
     if beside is not None:
         _say_what_next(account, out, "as recorded" if "start" in mapped else "had each begun when it came")
     return None

@@ -156,3 +156,11 @@ def test_what_was_in_use_is_only_said_to_be_recorded_where_it_is(run: Callable[.
     assert "at most, had each begun when it came: cpu 2," in run("sim", "import", str(table), "--yes").stdout
     table.write_text("Submit,Start,End,CPUs\n" + "2026-05-01T08:00:00,2026-05-01T08:01:00,2026-05-01T09:00:00,2\n" * 2)
     assert "at most, as recorded: cpu 4" in run("sim", "import", str(table), "--yes").stdout
+
+
+def test_a_queue_file_that_cannot_be_written_is_said_to_be_that(run: Callable[..., Any], table: Path) -> None:
+    """The table is there: it was said that nothing could be imported."""
+    result = run("sim", "import", str(table), "--yes", "--queue-file", "nowhere/queues.yaml")
+    assert result.exit_code != 0
+    assert "tasks.csv is written, and its queue file is not: nowhere/queues.yaml: cannot be opened" in result.stderr
+    assert Path("tasks.csv").exists()
