@@ -1,7 +1,8 @@
 """Advice: which one of several changes somebody should make, and whose it is to make.
 
 Decides the order: nothing that stops work before something that does, what the asker can do before what needs an
-administrator, waiting before a purchase, then what gives up least. Never finds a change or tries one: `search` does.
+administrator, waiting before a purchase, then what gives up least. What nobody can do comes behind work that the asker
+can cancel, and before all else that stops some. Never finds a change or tries one: `search` does.
 Invariant: a change is only called the asker's when every part of it is the asker's to make.
 """
 
@@ -126,7 +127,10 @@ def _price(part: Part) -> int:
 def ranked(changes: Iterable[Way]) -> list[Way]:
     """The same changes, the recommended one first."""
 
-    def key(change: Way) -> tuple[bool, int, int, int]:
-        return (change.stops > 0, _IN_ORDER.index(By(change.by)), change.price, len(change.parts))
+    def key(change: Way) -> tuple[int, int, int, int]:
+        whose = By(change.by)
+        is_to_cancel = whose is By.ASKER and not change.evicts
+        last = 2 if whose is By.NOBODY else 0 if not change.stops else 1 if is_to_cancel else 3
+        return (last, _IN_ORDER.index(whose), change.price, len(change.parts))
 
     return sorted(changes, key=key)

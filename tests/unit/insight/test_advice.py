@@ -66,6 +66,18 @@ def test_what_stops_work_is_the_last_resort() -> None:
     assert stops == sorted(stops)
 
 
+def test_ones_own_work_to_cancel_comes_before_what_nobody_can_do() -> None:
+    """Of a full machine it said "only if somebody could have room", which is what it waits for."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("mine", "root.a", amounts={GPU: 1}, user="ann")
+    lab.submit("theirs", "root.a", amounts={GPU: 1}, user="bob")
+    lab.submit("late", "root.a", amounts={GPU: 1}, user="ann")
+    on_one_machine = Asker(lambda app: app == "mine", lambda _: False, nodes_may_join=False)
+    assert asked(lab, "late", on_one_machine).advice[1] == "Sooner: you can cancel mine."
+    others = replace(on_one_machine, may_act=lambda _: False)
+    assert asked(lab, "late", others).advice[1].startswith("Sooner it starts only if somebody could have gpu 1 free")
+
+
 def test_a_time_limit_that_is_over_is_no_bound() -> None:
     """What should have ended by it is on its way out, and nobody knows for how long; that of another node still is."""
     lab = Lab(spec(leaf("a")), {GPU: 2})
