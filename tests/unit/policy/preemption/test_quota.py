@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Leaving, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -294,6 +296,42 @@ def test_parts_that_are_rounded_add_up_to_what_is_too_much(leaves: int, runs: in
     stopped = case.after(1_000)
     assert len(stopped) == over
     assert max(Counter(key[:2] for key in stopped).values()) == 1
+
+
+def random_tree(chance: Random, name: str = "p", depth: int = 0) -> QueueSpec:
+    """Up to three levels, some of them with guarantees."""
+    has_more = depth == 0 or (depth < 3 and chance.random() < 0.5)
+    below = [random_tree(chance, f"{name}{number}", depth + 1) for number in range(chance.randint(1, 4) * has_more)]
+    return queue(name, *below, most=None if depth else 1_000, g=chance.randint(0, 4) if depth else 0)
+
+
+def paths_of(spec: QueueSpec, above: str = "") -> list[str]:
+    """The leaves."""
+    path = f"{above}.{spec.name}".lstrip(".")
+    return [leaf for child in spec.queues for leaf in paths_of(child, path)] or [path]
+
+
+def gives_at_most(of: Queue) -> int:
+    """What guarantees there and below let go."""
+    used, least = of.allocated.get("vcore", 0), (of.guaranteed or {}).get("vcore", 0)
+    below = sum(map(gives_at_most, of.children.values())) if of.children else used
+    return min(below, max(used - least, 0))
+
+
+@pytest.mark.parametrize("number", range(25))
+def test_of_single_units_just_what_is_too_much_goes_as_far_as_guarantees_let(number: int) -> None:
+    """Whatever the tree."""
+    chance = Random(number)
+    tree = random_tree(chance)
+    case = Case(tree)
+    for path in paths_of(tree):
+        case.fill(path, *[1] * chance.randint(1, 6))
+    top = case.s.cluster.partitions["default"].root.children["p"]
+    used = top.allocated["vcore"]
+    most = chance.randint(1, used)
+    case.set(replace(tree, max=Limits({"vcore": most})))
+    expected = min(used - most, gives_at_most(top))
+    assert len(case.after(5_000)) == expected
 
 
 def test_a_leaf_whose_part_is_nothing_gives_what_others_cannot() -> None:
