@@ -16,7 +16,7 @@ from msgspec import structs, to_builtins
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Release, SetConditions
 from fairlead.core.model.matching import NO_DEVICES, all_of, matches
-from fairlead.core.model.reasons import NoNodeSuits
+from fairlead.core.model.reasons import NoNodeSuits, WaitingForPlaceholder
 from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
@@ -186,7 +186,16 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
     if open_ms:
         scheduler.schedule(max(open_ms))
     app = partition.applications.get(name[1])
-    return scheduler.why(name[1], name[2], name[0]) if app is not None and name[2] in app.asks else None
+    ask = app.asks.get(name[2]) if app is not None else None
+    if app is None or ask is None:
+        return None
+    reason = scheduler.why(*name[1:], name[0])
+    if isinstance(reason, WaitingForPlaceholder):
+        # What keeps that from a node keeps its work from running.
+        alike = ((key, each) for key, each in app.asks.items() if each.spec.placeholder and each.items == ask.items)
+        first = next((key for key, each in alike if each.pending and each.spec.task_group == ask.spec.task_group), None)
+        reason = (scheduler.why(name[1], first, name[0]) if first is not None else None) or reason
+    return reason
 
 
 def _once_alone(scheduler: Scheduler, name: Name, asker: Asker, effort: Effort) -> tuple[list[Way], bool]:

@@ -280,6 +280,19 @@ def test_a_gang_that_is_larger_than_its_limit_is_not_told_to_wait() -> None:
     assert "raise the limit of user nobody in root.a to gpu 3" in verdict.advice[0]
 
 
+def test_work_whose_placeholder_can_have_no_node_is_told_why() -> None:
+    """Not only that none has one."""
+    s = Lab(spec(leaf("a")), {GPU: 1}).scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 2}))), 0)
+    place = AskSpec(application="g", key="place", resources=Resources({GPU: 2}), task_group="t", placeholder=True)
+    s.handle(AddAsks((place, replace(place, key="real", placeholder=False))), 0)
+    s.schedule(0)
+    verdict = explain(s, "g", "real", changes=Effort(), fork=False)
+    assert verdict.sentence.startswith("takes the place of a placeholder")
+    assert verdict.never is not None
+    assert verdict.never.sentence == "needs gpu 2 on one node; the only node has gpu 1"
+
+
 def test_what_is_under_way_to_the_place_of_a_placeholder_says_so() -> None:
     """It has no node yet."""
     said = explain(with_a_gang_that_is_too_large(), "g", "real-0").paragraph
