@@ -191,11 +191,22 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
         return None
     reason = scheduler.why(*name[1:], name[0])
     if isinstance(reason, WaitingForPlaceholder):
-        # What keeps that from a node keeps its work from running.
-        alike = ((key, each) for key, each in app.asks.items() if each.spec.placeholder and each.items == ask.items)
-        first = next((key for key, each in alike if each.pending and each.spec.task_group == ask.spec.task_group), None)
+        # What keeps one like it from a node keeps it from running.
+        places = ((key, each) for key, each in app.asks.items() if each.pending and each.spec.placeholder)
+        alike = (key for key, each in places if _stands_for(each, ask))
+        first = next(alike, None)
         reason = (scheduler.why(name[1], first, name[0]) if first is not None else None) or reason
     return reason
+
+
+def _stands_for(place: Ask, ask: Ask) -> bool:
+    """Whether a placeholder is for such work, and asks for the same."""
+    same = (place.spec.task_group, place.items, place.required_node) == (
+        ask.spec.task_group,
+        ask.items,
+        ask.required_node,
+    )
+    return same and place.spec.where == ask.spec.where
 
 
 def _once_alone(scheduler: Scheduler, name: Name, asker: Asker, effort: Effort) -> tuple[list[Way], bool]:

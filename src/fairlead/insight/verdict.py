@@ -30,7 +30,7 @@ OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was",
 
 APPLICATIONS = "applications"
 """What a level counts that is no amount."""
-NAMING = ("queue-full", "limit-reached", "applications-at-max", "limit-applications")
+NAMING = ("queue-full", "limit-reached", "applications-at-max", "limit-applications", "applications-promised")
 """Reasons that name a level."""
 VICTIMS = "waiting-for-victims"
 ROOM_IS_KEPT = ("waiting-for-placeholder", VICTIMS)
@@ -116,7 +116,7 @@ def is_named(level: Level, reason: jobs.Reason | None) -> bool:
     """Whether the reason is that this level has no room."""
     if reason is None or reason.code not in NAMING or reason.values["queue"] != level.queue:
         return False
-    who = f"{reason.values['kind']} {reason.values['name']}" if "kind" in reason.values else ""
+    who = f"{reason.values['kind']} {reason.values['name']}" if reason.values.get("kind", "queue") != "queue" else ""
     return who == level.who and level.resource in reason.values.get("needed", (APPLICATIONS,))
 
 

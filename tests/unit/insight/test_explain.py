@@ -107,6 +107,18 @@ def test_of_a_full_queue_what_is_short_is_said_once() -> None:
     assert not [each for each in verdict.details if each.startswith("Also")]
 
 
+def test_places_that_are_promised_are_said_once() -> None:
+    """Not again with those as if they ran."""
+    lab = Lab(spec(leaf("a", maxapplications=2)), {GPU: 2})
+    lab.submit("runs", "root.a", amounts={GPU: 2})
+    lab.submit("strong", "root.a", amounts={GPU: 2}, priority=9)
+    lab.submit("late", "root.a")
+    verdict = explain(lab.scheduler, "late", "late")
+    assert verdict.reason is not None
+    assert verdict.reason.code == "applications-promised"
+    assert not [each for each in verdict.details if each.startswith("Also")]
+
+
 def test_what_holds_what_the_reason_names_is_named() -> None:
     """A limit of the user's own is in the way as well as the maximum of the queue, which comes later."""
     own = {"limits": [{"limit": "own", "users": ["ann"], "maxresources": {GPU: 1}}]}
