@@ -373,10 +373,10 @@ class Workloads:
     def ended(self, pod: KnownPod, how: str) -> Iterator[Event]:
         """A pod of a job is no more: where it ended by itself, and the next one is to come, the job keeps its room."""
         known, informer = self._by_application.get(pod.application), self._informer
-        if known is None or known.phase is not Phase.RUNNING or known.spec.suspended is None or how == "deleted":
+        if known is None or known.phase is not Phase.RUNNING or how == "deleted" or pod.stopping:
             return
         is_short = informer.pod_store.size(pod.application) <= known.spec.least
-        if is_short and not pod.stopping and informer.around.is_open(pod.bound):
+        if is_short and known.spec.is_followed(pod.spec.task_group, how) and informer.around.is_open(pod.bound):
             keeps = self._stand_in(known, replace(pod.spec, node=""))
             informer.stand(keeps, Books.PLACED, pod.bound)
             yield AddAsks((replace(keeps.spec, node=pod.bound),), informer.partition)

@@ -411,7 +411,7 @@ def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: i
     assert sorted(binds(cluster.acts())) == (["train-0", "train-1"] if starts else [])
 
 
-def at_work(parallelism: int = 2, completions: int = 5, **more: Any) -> Jobs:
+def at_work(parallelism: int = 2, completions: int | None = 5, **more: Any) -> Jobs:
     """A job with so many pods at a time that run, and as much other work that waits for their room."""
     cluster = Jobs(QUEUES)
     for number in range(parallelism):
@@ -478,6 +478,11 @@ def test_what_is_not_to_come_again_keeps_no_room() -> None:
     cluster = at_work(notes={"fairlead.io/min-parallelism": "1"})
     end(cluster, "train-0")
     assert list(binds(cluster.acts())) == ["other0"]
+    cluster = at_work(completions=None)
+    end(cluster, "train-0", "Failed")
+    assert binds(cluster.acts()) == {}
+    end(cluster, "train-1")
+    assert list(binds(cluster.acts())) == ["other0"], "a pod that succeeds where none are counted is the last"
 
 
 def test_room_on_a_node_that_takes_no_new_work_is_not_kept() -> None:

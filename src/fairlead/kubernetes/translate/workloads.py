@@ -36,6 +36,8 @@ class PodSet:
     template: Pod
     count: int
     """So many must have room for the workload to start."""
+    is_counted: bool = True
+    """So many are to succeed as it says; else the first that does is followed by no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class WorkloadSpec:
     def least(self) -> int:
         """With fewer pods it cannot run."""
         return self.min_member + sum(pods.count for pods in self.pod_sets)
+
+    def is_followed(self, part: str, how: str) -> bool:
+        """Whether a pod of this pod set that ended so (`succeeded` or `failed`) may be followed by another one."""
+        return any(pods.name == part and (pods.is_counted or how == "failed") for pods in self.pod_sets)
 
     @property
     def shape(self) -> object:
@@ -138,13 +144,14 @@ def _pod_sets(thing: Job | JobSet) -> Iterator[PodSet]:
         count = _parallelism(thing.spec, left - done if left is not None else None)
         least = identity.whole((meta.annotations or {}).get(LEAST, ""))
         count = min(count, max(least, 1)) if least is not None else count
-        yield PodSet(meta.name, _template(meta, thing.spec), count)
+        yield PodSet(meta.name, _template(meta, thing.spec), count, left is not None)
         return
     over = {status.name: status.succeeded for status in thing.status.replicated_jobs_status or ()}
     for jobs in thing.spec.replicated_jobs or ():
         spec = jobs.template.spec
         replicas = max((1 if jobs.replicas is None else jobs.replicas) - over.get(jobs.name, 0), 0)
-        yield PodSet(jobs.name, _template(meta, spec), replicas * _parallelism(spec, spec.completions))
+        count = replicas * _parallelism(spec, spec.completions)
+        yield PodSet(jobs.name, _template(meta, spec), count, spec.completions is not None)
 
 
 def _indexes(text: str | None) -> int:
