@@ -478,11 +478,12 @@ def test_what_is_not_to_come_again_keeps_no_room() -> None:
     cluster = at_work(notes={"fairlead.io/min-parallelism": "1"})
     end(cluster, "train-0")
     assert list(binds(cluster.acts())) == ["other0"]
-    cluster = at_work(completions=None)
-    end(cluster, "train-0", "Failed")
-    assert binds(cluster.acts()) == {}
-    end(cluster, "train-1")
-    assert list(binds(cluster.acts())) == ["other0"], "a pod that succeeds where none are counted is the last"
+    for completions in (None, 2):
+        cluster = at_work(completions=completions)
+        end(cluster, "train-0", "Failed")
+        assert binds(cluster.acts()) == {}
+        end(cluster, "train-1")
+        assert list(binds(cluster.acts())) == ["other0"], "it has succeeded, and no other one follows it"
 
 
 def test_room_on_a_node_that_takes_no_new_work_is_not_kept() -> None:

@@ -36,8 +36,8 @@ class PodSet:
     template: Pod
     count: int
     """So many must have room for the workload to start."""
-    is_counted: bool = True
-    """So many are to succeed as it says; else the first that does is followed by no other."""
+    goes_on: bool = False
+    """More are to succeed than there are at a time: one that does is followed by another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class WorkloadSpec:
 
     def is_followed(self, part: str, how: str) -> bool:
         """Whether a pod of this pod set that ended so (`succeeded` or `failed`) may be followed by another one."""
-        return any(pods.name == part and (pods.is_counted or how == "failed") for pods in self.pod_sets)
+        return any(pods.name == part and (pods.goes_on or how == "failed") for pods in self.pod_sets)
 
     @property
     def shape(self) -> object:
@@ -144,14 +144,14 @@ def _pod_sets(thing: Job | JobSet) -> Iterator[PodSet]:
         count = _parallelism(thing.spec, left - done if left is not None else None)
         least = identity.whole((meta.annotations or {}).get(LEAST, ""))
         count = min(count, max(least, 1)) if least is not None else count
-        yield PodSet(meta.name, _template(meta, thing.spec), count, left is not None)
+        yield PodSet(meta.name, _template(meta, thing.spec), count, _goes_on(thing.spec))
         return
     over = {status.name: status.succeeded for status in thing.status.replicated_jobs_status or ()}
     for jobs in thing.spec.replicated_jobs or ():
         spec = jobs.template.spec
         replicas = max((1 if jobs.replicas is None else jobs.replicas) - over.get(jobs.name, 0), 0)
         count = replicas * _parallelism(spec, spec.completions)
-        yield PodSet(jobs.name, _template(meta, spec), count, spec.completions is not None)
+        yield PodSet(jobs.name, _template(meta, spec), count, _goes_on(spec))
 
 
 def _indexes(text: str | None) -> int:
@@ -164,6 +164,10 @@ def _indexes(text: str | None) -> int:
 def _parallelism(spec: JobSpec, left: int | None) -> int:
     most = 1 if spec.parallelism is None else spec.parallelism
     return max(most if left is None else min(most, left), 0)
+
+
+def _goes_on(spec: JobSpec) -> bool:
+    return (spec.completions or 0) > (1 if spec.parallelism is None else spec.parallelism)
 
 
 def _template(meta: Metadata, spec: JobSpec) -> Pod:
