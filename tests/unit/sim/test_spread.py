@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from io import StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from fairlead.sim.simulate import compare_draws
 from fairlead.sim.sources import Source
-from fairlead.sim.spread import compared, in_words
+from fairlead.sim.spread import compared, difference, in_words, is_sure
 from fairlead.sim.trials import Trial
 
 FILE = """\
@@ -79,6 +80,21 @@ def test_a_queue_that_has_work_in_one_draw_alone_tells_nothing() -> None:
     (found,) = compared(draws)
     assert found["by_queue"]["root.rare"]["of"] == 1
     assert "root.rare" not in " ".join(in_words(found))
+
+
+@pytest.mark.parametrize("draws", [5, 10])
+def test_what_is_chance_is_called_sure_in_one_of_ten(draws: int) -> None:
+    """Of five it was each fourth: resamplings of so few vary less than the draws do."""
+    chance = Random(1)
+    found = (difference([(chance.gauss(0, 1), 0.0) for _ in range(draws)]) for _ in range(150))
+    assert sum(is_sure(each) for each in found if each is not None) <= 22
+
+
+def test_one_difference_is_never_sure() -> None:
+    """It is the same in each resampling."""
+    found = difference([(60.0, 0.0), (None, 5.0)])
+    assert found is not None
+    assert (found["of"], found["mean_s"], is_sure(found)) == (1, 60.0, False)
 
 
 @pytest.mark.thorough
