@@ -108,7 +108,7 @@ def suspension(act: Suspend) -> dict[str, Any]:
 def event(act: Record, number: int, stamp: str, instance: str) -> dict[str, Any]:
     """An event about a pod or job."""
     body: dict[str, Any] = {
-        "metadata": {"name": f"{act.pod.name[:230]}.{number:x}", "namespace": act.pod.namespace},
+        "metadata": {"name": f"{act.pod.name[:230].rstrip('-.')}.{number:x}", "namespace": act.pod.namespace},
         "eventTime": stamp,
         "reportingController": CONTROLLER,
         "reportingInstance": instance,

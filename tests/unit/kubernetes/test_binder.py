@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults
 from testbed.virtual_time import run_virtually
 
-from fairlead.kubernetes import acts, event_queue
+from fairlead.kubernetes import acts, bodies, event_queue
 from fairlead.kubernetes.binder import Binder, BindFailed, Bound
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.connection import Answer, Request
@@ -293,3 +294,12 @@ def test_what_the_server_will_never_do_is_said(of: str, caplog: pytest.LogCaptur
     assert (
         said == f"{'EvictPod' if of == 'pod' else 'Suspend'} of default/it was refused: 422 Fault: a fault of the test"
     )
+
+
+def test_an_event_has_a_name_that_the_api_takes_however_long_its_pod_is_called() -> None:
+    """Cut off behind a dash or a dot it was refused, and lost."""
+    for name in ("a" * 229 + "-bcd", "a" * 228 + ".-bcd", "p"):
+        pod = acts.ObjectName("default", name, "u", PODS)
+        made = bodies.event(acts.Record(pod, "Scheduled", "there"), 31, "2026-01-01T00:00:00.000000Z", "fairlead")
+        part = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+        assert re.fullmatch(rf"{part}(\.{part})*", made["metadata"]["name"])
