@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from random import Random
+from statistics import NormalDist
 from typing import Any
 
 from fairlead.sim.verdicts import alike, counted
@@ -63,22 +64,22 @@ def difference(pairs: Sequence[tuple[float | None, float | None]]) -> dict[str, 
     }
 
 
-_Z = 1.6449
-"""Of all normal ones the part `PART` is no farther from the middle, in standard deviations."""
-
-
 def _wider(count: int) -> float:
     """How much farther than resamplings the mean of so few reaches: they vary less than what they are taken from.
 
-    Of five each fourth difference that is none would be called sure. By Student's t (its expansion by Cornish and
-    Fisher), and because the spread of a resampling is that of `count`, not of `count - 1`.
+    Of five each fourth difference that is none would be called sure. By Student's t, and because the spread of a
+    resampling is that of `count`, not of `count - 1`.
     """
     free = count - 1
-    if not free:
-        return 1.0
-    z = _Z
-    t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
-    return t / z * math.sqrt(count / free)
+    return _student(free) / NormalDist().inv_cdf((1 + PART) / 2) * math.sqrt(count / free) if free else 1.0
+
+
+def _student(free: int, among: int = 1) -> float:
+    """How far from the middle the part `PART` of all means reaches, and that of each of `among` of them together
+    (Student's t by the expansion of Cornish and Fisher).
+    """
+    z = NormalDist().inv_cdf(1 - (1 - PART) / 2 / among)
+    return z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
 
 
 def _wait(outcome: Outcome) -> float | None:
@@ -125,11 +126,12 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
             f"Between {name} and {than} there is no sure difference: mean wait {said_with_bounds(wait)}, less in "
             f"{wait['less']} of {counted(wait['of'], noun)}{few}."
         )
+    queues = comparison["by_queue"]
     least = min(FEWEST, wait["of"])  # A queue that hardly ever has work has an interval that means as little.
     changed = {
         queue: each
-        for queue, each in comparison["by_queue"].items()
-        if each is not None and each["of"] >= least and is_sure(each)
+        for queue, each in queues.items()
+        if each is not None and each["of"] >= least and is_sure(each, len(queues))
     }
     gain = min(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
     pays = max(changed, key=lambda queue: changed[queue]["mean_s"], default=None)
@@ -147,9 +149,18 @@ def in_words(comparison: dict[str, Any], noun: str = "draw") -> Iterator[str]:
         yield starts
 
 
-def is_sure(difference: dict[str, Any]) -> bool:
-    """Whether the interval leaves 0 out; one difference by itself has none."""
-    return bool(difference["of"] > 1 and (difference["low_s"] > 0 or difference["high_s"] < 0))
+def is_sure(difference: dict[str, Any], among: int = 1) -> bool:
+    """Whether the interval leaves 0 out; one difference by itself has none.
+
+    `among`: it is one of so many that are looked at together. Then the interval is made wider: of twenty that are none
+    two would be sure.
+    """
+    free = difference["of"] - 1
+    if not free:
+        return False
+    mean, wider = difference["mean_s"], _student(free, among) / _student(free)
+    low, high = (mean + wider * (difference[end] - mean) for end in ("low_s", "high_s"))
+    return bool(low > 0 or high < 0)
 
 
 def said_with_bounds(difference: dict[str, Any]) -> str:

@@ -90,6 +90,20 @@ def test_what_is_chance_is_called_sure_in_one_of_ten(draws: int) -> None:
     assert sum(is_sure(each) for each in found if each is not None) <= 22
 
 
+@pytest.mark.thorough
+def test_of_many_queues_chance_makes_none_gain_or_pay() -> None:
+    """The largest of twenty differences that are none looked sure nearly always."""
+    chance, named = Random(1), 0
+    for _ in range(15):
+        draws = [[outcome("a", 600, 600), outcome("b", 600, 600)] for _ in range(10)]
+        for first, other in draws:
+            for queue in (f"root.q{number}" for number in range(20)):
+                first["figures"]["waits_by"]["queue"][queue] = {"started": {"mean": 600.0}}
+                other["figures"]["waits_by"]["queue"][queue] = {"started": {"mean": chance.gauss(600, 60)}}
+        named += "no queue surely gains or pays" not in list(in_words(compared(draws)[0]))[1]
+    assert named <= 4
+
+
 def test_one_difference_is_never_sure() -> None:
     """It is the same in each resampling."""
     found = difference([(60.0, 0.0), (None, 5.0)])
