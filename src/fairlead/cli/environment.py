@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import click
 
-from fairlead.cli.app import wrong_usage
+from fairlead.cli.app import complain, wrong_usage
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_OF_DEVICES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+"""What a service that gives out devices sets, whatever was given."""
 
 
 def environment_options(function: _F) -> _F:
@@ -33,6 +35,9 @@ def environment_options(function: _F) -> _F:
 def given(params: Mapping[str, Any], by_name: Mapping[str, str]) -> dict[str, str]:
     """All variables that these options give; `by_name`: those of --env. Raises `Failure` (usage)."""
     file, export = params.get("env_file"), params.get("export")
+    for name in _OF_DEVICES:
+        if name in by_name:
+            complain(f"--env: {name} is set by a service that has devices, to those that --gpu N gets")
     return {**(_of_file(file) if file else {}), **(_exported(export) if export else {}), **by_name}
 
 

@@ -441,3 +441,11 @@ def test_a_format_is_no_file(taking: Any, run: Run, word: str) -> None:
     """Elsewhere --output is the format."""
     result = run("submit", "--output", word, "--", "true")
     assert (result.exit_code, f"write --format {word}, or ./{word}" in result.stderr) == (2, True)
+
+
+def test_devices_are_not_chosen_by_a_variable(taking: Any, run: Run) -> None:
+    """It was passed over without a word, and the job saw no device."""
+    result = run("submit", "--env", "CUDA_VISIBLE_DEVICES=1", "--", "true")
+    said = "fairlead: --env: CUDA_VISIBLE_DEVICES is set by a service that has devices, to those that --gpu N gets\n"
+    assert (result.stderr, result.exit_code) == (said, 0)
+    assert body(taking)["env"] == {"CUDA_VISIBLE_DEVICES": "1"}
