@@ -244,12 +244,13 @@ class Course(SettlingCourse):
         mine, theirs = standings(preemptor, victim)
         if order.rule == "priority":
             assert mine > theirs, f"{order}: {mine} is not above {theirs}"
-        elif order.rule == "guarantee" and preemptor.app.queue.by_rank:
-            assert may_be_owed(preemptor), f"{order}: it is not within a guarantee"
         elif order.rule == "guarantee":
             assert any(queue.guaranteed for queue in preemptor.app.queue.lineage), f"{order}: nothing is guaranteed"
             if victim.spec.idle:
                 assert not preemptor.spec.idle, f"{order}: both are idle"
+                return
+            if preemptor.app.queue.by_rank:
+                assert may_be_owed(preemptor), f"{order}: it is within no guarantee"
                 return
             assert mine >= theirs, f"{order}: {mine} is below {theirs}"
             assert victim.app.queue is not preemptor.app.queue, f"{order}: in one queue"

@@ -26,12 +26,16 @@ def cluster(rule: str, most: int | None = None, limits: tuple[LimitSpec, ...] = 
     return PriorityCluster(a, QueueSpec(name="b"), nodes=nodes or {"n1": 4}, rule=rule)
 
 
+def amount(cores: int) -> Resources:
+    return Resources({"vcore": 1_000 * cores})
+
+
 def gang(c: PriorityCluster, members: int, each: int = 1, user: str = "u", name: str = "gang", **own: Any) -> None:
     """Placeholders of a higher priority than what runs."""
-    whole = Resources({"vcore": 1_000 * members * each})
+    whole = amount(members * each)
     spec = ApplicationSpec(id=name, queue="root.a", placeholder_ask=whole, user=user)
     c.handle(AddApplication(spec))
-    size = Resources({"vcore": 1_000 * each})
+    size = amount(each)
     more = {"priority": 5, "placeholder": True, "task_group": "t"} | own
     c.handle(
         AddAsks(tuple(AskSpec(application=name, key=f"{name}-{i}", resources=size, **more) for i in range(members)))
@@ -135,7 +139,7 @@ def test_a_node_that_becomes_larger_makes_it_possible(rule: str) -> None:
     fill(c, 6)
     gang(c, 3, each=2)
     assert stopped(c) == 0
-    c.handle(UpdateNode("n2", cores(4)))
+    c.handle(UpdateNode("n2", amount(4)))
     assert stopped(c) >= 4
 
 
@@ -200,10 +204,10 @@ def test_behind_one_that_is_too_large_another_gang_has_work_stopped(rule: str) -
 def test_members_of_different_sizes_are_not_compared() -> None:
     c = cluster("priority", n1=4)
     c.fill("low", 4, 0, "root.b")
-    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(4))))
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=amount(4))))
     more = {"priority": 5, "placeholder": True, "task_group": "t"}
     sizes = {"large": 2, "small": 1, "other": 1}
-    asks = (AskSpec(application="gang", key=key, resources=cores(n), **more) for key, n in sizes.items())
+    asks = (AskSpec(application="gang", key=key, resources=amount(n), **more) for key, n in sizes.items())
     c.handle(AddAsks(tuple(asks)))
     assert stopped(c) == 1
 
@@ -212,8 +216,8 @@ def test_nor_are_those_for_different_nodes() -> None:
     c = cluster("priority", n1=2)
     c.node("n2", 2, disk="ssd")
     fill(c, 4)
-    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=cores(4))))
-    more = {"priority": 5, "placeholder": True, "task_group": "t", "resources": cores(2)}
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=amount(4))))
+    more = {"priority": 5, "placeholder": True, "task_group": "t", "resources": amount(2)}
     on_disk = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
     not_there = Constraints(selector=(Requirement("disk", "DoesNotExist"),))
     places = {"one": on_disk, "other": not_there}
