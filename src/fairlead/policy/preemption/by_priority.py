@@ -168,11 +168,10 @@ def _plan(
     idle = list(partition.idle.running)
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
     later_seq = min(young_idle, default=NONE_LATER)
-    is_common = may_stop_others(partition, ask) and not reaches_later(
-        partition, ask, chain(idle, partition.disruption.leave_by)
-    )
+    may_stop = may_stop_others(partition, ask)
+    is_common = may_stop and not reaches_later(partition, ask, chain(idle, partition.disruption.leave_by))
     plan = None
-    if weaker or may_stop_others(partition, ask):
+    if weaker or may_stop:
         search = Search(partition, ask, weaker)
         plan = search.best(lines.stoppable)
         candidates = search.candidates

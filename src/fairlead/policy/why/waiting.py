@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +38,12 @@ from fairlead.policy.eligibility.limits import (
     under,
 )
 
-LookUp = Callable[[Hashable, Callable[[], "Seen"]], "Seen"]
+LookUp = Callable[[Hashable, Callable[[], Any]], Any]
 
 
 def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look: look()) -> Reason:
-    """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape is
-    the same for every ask that has it, as long as nothing changes.
+    """The first thing in the way, from the general to the particular. `look_up`: what all nodes look like to a shape,
+    and a gang that is too large, is the same for every ask that has it, as long as nothing changes.
     """
     if not partition.nodes.nodes:
         return reasons.NoNodes(partition.name)
@@ -52,7 +53,8 @@ def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look
         late = tuple(v.key for v in nomination.victims if v.overdue)
         return reasons.WaitingForVictims(nomination.node.id, leaving, late)
     found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
-    found = found or _window_ahead(partition, ask) or _waits_for_turn(partition, ask) or _above_nodes(partition, ask)
+    found = found or _window_ahead(partition, ask) or _waits_for_turn(partition, ask)
+    found = found or _above_nodes(partition, ask, look_up)
     return found or _no_node(partition, ask, look_up) or reasons.NextInLine(ask.app.queue.path)
 
 
@@ -104,7 +106,7 @@ def _window_ahead(partition: Partition, ask: Ask) -> Reason | None:
     return reasons.WindowAhead(spec.name, starts_ms, ends_ms, ask.limit_ms, spec.why, starts_ms <= now_ms)
 
 
-def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
+def _above_nodes(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     """A limit, the rest of its application, a full queue, or the sum of all nodes."""
     app, needed = ask.app, dict(ask.items)
     if (ceiling := full_ceiling(app, ask.items)) is not None:
@@ -123,20 +125,21 @@ def _above_nodes(partition: Partition, ask: Ask) -> Reason | None:
     if partition.nodes.sum_has_room(ask.items):
         return None
     # Not each node is looked at: of a full cluster this is asked for all that waits.
-    if (too_large := _gang_too_large(partition, ask)) is not None:
+    if (too_large := _gang_too_large(partition, ask, look_up)) is not None:
         return too_large
     total, used, theirs = partition.nodes.total, partition.root.allocated, partition.nodes.occupied
     free = {r: total.get(r, 0) - used.get(r, 0) - theirs.get(r, 0) for r in needed}
     return reasons.ClusterFull(needed, free, {r: total.get(r, 0) for r in needed})
 
 
-def _gang_too_large(partition: Partition, ask: Ask) -> Reason | None:
+def _gang_too_large(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
     """All nodes together could not hold its gang; a maximum or limit that could not is named as what is full."""
     if not ask.spec.placeholder or ask.app.state is not State.ACCEPTED:
         return None
     if beyond := beyond_all_nodes(partition, ask.app):
         return reasons.GangTooLarge(beyond, {r: partition.nodes.total.get(r, 0) for r in beyond})
-    too_many = members_beyond_nodes(partition, ask)
+    like = ("members", ask.app, ask.spec.task_group, ask.items, ask.spec.where, ask.required_node)
+    too_many: tuple[int, int] | None = look_up(like, lambda: members_beyond_nodes(partition, ask))
     return reasons.TaskGroupTooLarge(ask.spec.task_group, *too_many, dict(ask.items)) if too_many is not None else None
 
 
@@ -182,7 +185,7 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return set_aside
     if seen.kept_off and not seen.suitable:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
-    if (too_large := _gang_too_large(partition, ask)) is not None:
+    if (too_large := _gang_too_large(partition, ask, look_up)) is not None:
         return too_large
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}

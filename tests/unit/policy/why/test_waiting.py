@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.events import AddAsks, Cause, DrainNode, ReserveAsk
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, DrainNode, ReserveAsk
+from fairlead.core.model.reason import Reason
 from fairlead.core.model.reasons import (
     ApplicationsAtMax,
     NoNodeHasRoom,
@@ -20,7 +22,15 @@ from fairlead.core.model.reasons import (
     WaitingForVictims,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, PartitionSpec, QueueSpec, RetrySpec
+from fairlead.core.model.specs import (
+    TAG_FOREIGN,
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    PartitionSpec,
+    QueueSpec,
+    RetrySpec,
+)
 from fairlead.scheduler import Scheduler
 
 IN_ZONE_B = Constraints(selector=(Requirement("zone", "In", ("b",)),))
@@ -186,6 +196,32 @@ def steps_of_why(nodes: int) -> int:
         c.handle(AddAsks((AskSpec(application="", key=f"f{i}", resources=memory, node=f"n{i}", tags=tags),)))
     c.submit("w", 1)
     c.run()
+    # The first answer: it is kept as long as nothing changes.
+    return steps_of(lambda: c.s.why("w", "w"), "cluster-full")
+
+
+@pytest.mark.plain
+def test_of_a_gang_that_is_too_large_its_members_are_counted_once() -> None:
+    """Each of ten thousand placeholders is asked for."""
+    assert steps_of_the_second_member(5) == steps_of_the_second_member(50)
+
+
+def steps_of_the_second_member(members: int) -> int:
+    """How many lines run for it, once the first one was answered."""
+    c = PriorityCluster(nodes=dict.fromkeys((f"n{i}" for i in range(members - 1)), 3))
+    whole = Resources({"vcore": 2_000 * members})
+    c.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=whole)))
+    member = AskSpec(application="g", key="", resources=Resources({"vcore": 2_000}), task_group="t", placeholder=True)
+    for i in range(members - 1):
+        c.submit(f"r{i}", 2)
+    c.run()
+    c.handle(AddAsks(tuple(replace(member, key=f"m{i}") for i in range(members))))
+    c.s.why("g", "m0")
+    return steps_of(lambda: c.s.why("g", "m1"), "task-group-too-large")
+
+
+def steps_of(ask: Callable[[], Reason | None], code: str) -> int:
+    """How many lines run until there is an answer, which has this code."""
     count = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
@@ -196,9 +232,9 @@ def steps_of_why(nodes: int) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        told = c.s.why("w", "w")  # The first answer: it is kept as long as nothing changes.
+        told = ask()
     finally:
         sys.settrace(before)
     assert told is not None
-    assert told.code == "cluster-full"
+    assert told.code == code
     return count
