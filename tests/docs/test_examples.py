@@ -15,6 +15,7 @@ EXAMPLES = [example for _, examples in READ for example in examples]
 RECORDED = Path(__file__).resolve().parents[1] / "scenarios" / "data" / "documented.jsonl"
 
 NOT_RECORDED = {
+    "gang-beside-what-stays": "by priority, a rule that YuniKorn does not know",
     "gangs-hold-each-other": "YuniKorn lets both wait until their time is over",
     "preemption-by-priority": "a rule that YuniKorn does not know",
     "quota-cancelled": "takes more than an hour; quota_preemption.jsonl has recordings with shorter delays",

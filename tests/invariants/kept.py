@@ -70,7 +70,7 @@ def _row(table: Stoppable, node: Node) -> tuple[object, ...]:
         (table.groups[table._entry_group[at]], *sorted((n, c[at]) for n, c in table._amounts.items() if c[at]))
         for at in range(*table._spans[row])
     )
-    return (bool(table._open[row]), room, work)
+    return (bool(table.open[row]), room, work)
 
 
 # -- orders ---------------------------------------------------------------------------------------------------------

@@ -65,12 +65,17 @@ def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | No
         return None
     most = app.groups[group].members
     ground = partition.nodes.terrain.ground(where)
-    own = (term.topology_key for term in where.anti_affinity if matches(term.selector, ask.spec.labels))
-    keeps_apart = bool(where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)
     columns = partition.nodes.columns
-    room = columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart else most)
+    room = columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart(ask) else most)
     if room >= most:
         return None
     members = (other for other in app.asks.values() if other.spec.placeholder and other.spec.task_group == group)
     alike = sum(other.items == ask.items and other.spec.where == where for other in members)
     return (alike, room) if room < alike else None
+
+
+def keeps_apart(ask: Ask) -> bool:
+    """Whether no node can have two like this one."""
+    where = ask.spec.where
+    own = (term.topology_key for term in where.anti_affinity if matches(term.selector, ask.spec.labels))
+    return bool(where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)

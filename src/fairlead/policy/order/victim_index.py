@@ -70,7 +70,8 @@ class Stoppable:
         """Work of each priority."""
         self._nodes: list[Node] = []
         self._row: dict[Node, int] = {}
-        self._open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self.open: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        """Which nodes, by id, take ordinary new work."""
         self._room: dict[str, Numbers] = {}
         """What is free on each node once all that was told to stop is gone; what is held counts as taken."""
         self._spans: list[tuple[int, int]] = []
@@ -94,7 +95,7 @@ class Stoppable:
             self._forget()
             self._nodes = sorted(nodes.nodes.values(), key=lambda n: n.id)
             self._row = {node: i for i, node in enumerate(self._nodes)}
-            self._open = np.zeros(len(self._nodes), dtype=np.bool_)
+            self.open = np.zeros(len(self._nodes), dtype=np.bool_)
             self._spans = [(0, 0)] * len(self._nodes)
             for row, node in enumerate(self._nodes):
                 self._write(row, node)
@@ -104,7 +105,7 @@ class Stoppable:
         changed.clear()
 
     def _write(self, row: int, node: Node) -> None:
-        self._open[row] = node.is_open
+        self.open[row] = node.is_open
         start, end = self._spans[row]
         for at in range(start, end):
             self._count(int(self._entry_group[at]), -1)
@@ -185,6 +186,27 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
+    def room_beyond(self, reach: Reach, given_up: Iterable[Ask]) -> dict[str, Numbers]:
+        """What is free on each node, by name, once all in reach is gone too, and what these hold or use there."""
+        room = {name: column.copy() for name, column in self._room.items()}
+        for _, entries in self._in_order().within(reach):
+            for name, column in self._amounts.items():
+                np.add.at(room[name], self._entry_row[entries], column[entries])
+        for ask in given_up:
+            if (node := ask.node or ask.held_on) is not None:
+                for name, amount in ask.items:
+                    room[name][self._row[node]] += amount
+        return room
+
+    def sums(self) -> Iterator[tuple[Queue, int, Items]]:
+        """How much all of each leaf and priority is that may be stopped."""
+        groups = self._entry_group[: self._used]
+        rows = np.flatnonzero(groups != CROSSED_OUT)
+        for i, (leaf, priority) in enumerate(self.groups):
+            if self._counts[i]:
+                mine = rows[groups[rows] == i]
+                yield leaf, priority, tuple((name, int(column[mine].sum())) for name, column in self._amounts.items())
+
     def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
         where the highest that has to go is lowest. `most`: no leaf gives more than that.
@@ -196,13 +218,11 @@ class Stoppable:
         shortage = np.zeros(len(self._nodes))
         for need in needs:
             shortage += np.maximum(need.missing, 0.0) / max(need.scale, 1.0)
-        open_still = self._open.copy()
+        open_still = self.open.copy()
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
         bounds = [self._at_most(need, most) if most is not None else None for need in needs]
-        if self._sorted is None:
-            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
-        for place, entries in self._sorted.within(reach):
+        for place, entries in self._in_order().within(reach):
             rows = self._entry_row[entries]
             for need, rest, helping, bound in zip(needs, left, helps, bounds, strict=True):
                 column = self._amounts.get(need.name)
@@ -217,6 +237,11 @@ class Stoppable:
                 else:
                     np.subtract.at(rest, rows, given)
             yield place, self._met(open_still, left, slack, shortage)
+
+    def _in_order(self) -> Sorted:
+        if self._sorted is None:
+            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
+        return self._sorted
 
     def _met(
         self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers

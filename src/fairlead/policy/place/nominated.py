@@ -15,7 +15,7 @@ from fairlead.core.model.decisions import LoopBroken
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import is_stronger, weaker_than
+from fairlead.policy.order.effective_priority import Weaker, is_stronger
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.reserved import where_it_stays
 
@@ -27,7 +27,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     starts where one that requires the node would stop it in this call: that takes the room in its own turn.
     """
     for ask in list(partition.nominations):
-        node = place_for(partition, ask)
+        node = place_for(partition, ask, Weaker(partition))
         if node is not None:
             stays = where_it_stays(partition, lines, ask, node, or_else=_may_go_elsewhere(partition, ask))
             if stays is not None:
@@ -38,8 +38,10 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     return None
 
 
-def place_for(partition: Partition, ask: Ask) -> Node | None:
-    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
+def place_for(partition: Partition, ask: Ask, weaker: Weaker) -> Node | None:
+    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now. `weaker`:
+    what is known of weaker ones as things are.
+    """
     node, shape = ask.held_on, ask.shape
     assert node is not None
     assert shape is not None
@@ -49,7 +51,7 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return node
     if shape.required_node:
         return None
-    if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask)) is not None:
+    if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask, weaker.than(ask))) is not None:
         return kept
     if not _may_go_elsewhere(partition, ask):
         return None
@@ -57,7 +59,7 @@ def place_for(partition: Partition, ask: Ask) -> Node | None:
         return partition.nodes.first_for(shape, ask) if not shape.unfit else None
     # What is kept for itself elsewhere is not in its way, as it is in that of its equals; nor, where rank decides, what
     # is kept elsewhere for weaker ones.
-    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker_than(partition, ask)), ask)
+    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker.than(ask)), ask)
 
 
 def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
@@ -68,9 +70,8 @@ def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
     return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is None
 
 
-def _kept_for_weaker(partition: Partition, ask: Ask) -> Node | None:
+def _kept_for_weaker(partition: Partition, ask: Ask, weaker: list[Ask]) -> Node | None:
     """Of the nodes with room for the ask, if what is kept there for weaker ones does not count, that it likes best."""
-    weaker = weaker_than(partition, ask)
     places = {other.nomination.node: None for other in weaker if other.nomination is not None}
     found = [n for n in places if n.is_open and _has_room(n, ask) and partition.nodes.suits(ask, n, weaker)]
     return partition.nodes.first_of(found, ask)
@@ -125,7 +126,7 @@ def _has_room(node: Node, ask: Ask) -> bool:
     """Whether it fits beside the asks for which room was kept before; where rank decides, weaker ones do not count, and
     stronger ones do whenever they came.
     """
-    if len(node.held) == (ask in node.held):
+    if len(node.held) == (ask in node.held) or not fits_in(ask.items, node.available):
         return fits_in(ask.items, node.available)
     left = dict(node.available)
     by_rank, is_later = ask.app.queue.by_rank, False

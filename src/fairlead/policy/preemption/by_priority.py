@@ -23,7 +23,6 @@ from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
-from fairlead.policy.eligibility.gang_size import GangSizes
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.order.effective_priority import Path, below, path_of, standing_by_queue, strength, weaker_than
@@ -31,6 +30,7 @@ from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
+from fairlead.policy.preemption.gang_room import GangRoom
 from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.policy.preemption.protection import may_stop_others, reaches_later
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
@@ -111,15 +111,17 @@ def _of_class(partition: Partition, lines: Lines, batches: list[Batch], path: Pa
     plan, is_common = _plan(partition, lines, one, firsts)
     if plan is None and is_common:
         return _of_nominees(partition, lines, demands, path)
-    gangs = GangSizes(partition)
+    gangs = GangRoom(partition, lines.stoppable)
     for place, ask in _in_order(lines, demands):
         if path is not None and not place < path:
             return None
-        if gangs.are_too_large(ask) and not weaker_than(partition, ask):
+        if gangs.is_hopeless(ask):
             continue
         found, is_common = (plan, True) if ask is one and plan is not None else _plan(partition, lines, ask, firsts)
-        if found is not None:
+        if found is not None and not (found.victims and gangs.is_in_vain(ask, is_common)):
             return place, found
+        if found is not None:
+            continue
         if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
             top = ask.priority - 1
             if all(other.priority <= ask.priority for other in firsts):

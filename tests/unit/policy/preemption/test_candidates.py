@@ -123,5 +123,5 @@ def test_a_placeholder_has_none_of_its_own_gang_stopped(rule: str) -> None:
     c.run()
     placeholder(c, "low", "late", 7)
     assert c.run() == ([], [])
-    gang(c, "high", 5, 5)
-    assert sorted(c.run()[1]) == ["low0", "low1"]
+    gang(c, "high", 5)
+    assert sorted(c.run()[1]) == ["low0", "low1"], "the late one is above it, and takes what is left first"

@@ -1,0 +1,149 @@
+"""Gang room: whether all of a gang that waits could have room if all work went that may be stopped for it.
+
+Decides whether anything is worth being stopped for a placeholder by priority: where not all others of its gang that
+wait could have room too, it would be stopped for nothing. `eligibility.gang_size` says the same of a gang for which
+nothing is ever enough. Never finds the room, and keeps no placeholder from what is free. Invariant: it says no only
+where nothing that may be stopped makes the gang whole as things are, or where the limit of its user or group leaves too
+little (for that nothing is stopped by any ask). Members that differ are counted shape by shape, and together by their
+sum alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+
+import numpy as np
+
+from fairlead.core.books.applications import Application
+from fairlead.core.books.asks import Ask, Batch
+from fairlead.core.books.demand import Shape
+from fairlead.core.books.idle_work import payer
+from fairlead.core.books.node import Node
+from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
+from fairlead.core.model.lifecycle import State
+from fairlead.core.model.resources import Book, add_to, lacks, take_from
+from fairlead.policy.eligibility.gang_size import GangSizes, keeps_apart
+from fairlead.policy.order.effective_priority import Reach, weaker_than
+from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
+
+
+class GangRoom:
+    """What was found of gangs in one look, in which nothing starts or is told to stop."""
+
+    __slots__ = ("_could_be", "_in_vain", "_partition", "_sizes", "_table")
+
+    def __init__(self, partition: Partition, table: Stoppable) -> None:
+        self._partition, self._table = partition, table
+        self._sizes = GangSizes(partition)
+        self._could_be: dict[Application, bool] = {}
+        """Whether a gang could be whole."""
+        self._in_vain: dict[Batch, None] = {}
+        """Batches of which it is known that they would have work stopped for nothing."""
+
+    def is_hopeless(self, ask: Ask) -> bool:
+        """Whether it is known that nothing is stopped for this ask, without a search."""
+        if ask.batch in self._in_vain:
+            return True
+        return self._sizes.are_too_large(ask) and not weaker_than(self._partition, ask)
+
+    def is_in_vain(self, ask: Ask, is_common: bool) -> bool:
+        """Whether what would be stopped for this ask would be stopped for nothing. Never for one for which something
+        was stopped already. `is_common`: the others of its batch would find the same.
+        """
+        app = ask.app
+        is_gang = ask.spec.placeholder and app.state is State.ACCEPTED and bool(app.spec.placeholder_ask)
+        if not is_gang or ask.nomination is not None:
+            return False
+        if app not in self._could_be:
+            self._could_be[app] = self._could_be_whole(app)
+        if not self._could_be[app] and is_common and ask.batch is not None:
+            self._in_vain[ask.batch] = None
+        return not self._could_be[app]
+
+    def _could_be_whole(self, app: Application) -> bool:
+        """Shape by shape on the nodes, and all of it there, in the queues above, and within the limits."""
+        partition, waiting = self._partition, _waiting_by_shape(app)
+        reaches: list[Reach] = []
+        most: dict[str, Numbers] = {}
+        in_line: Book = {}
+        for shape, asks in waiting.items():
+            strongest = max(asks, key=attrgetter("priority"))
+            reaches.append(Reach(partition, strongest))
+            room = self._room_for(shape, strongest, reaches[-1])
+            if _copies(shape, room, 1 if keeps_apart(strongest) else len(asks)) < len(asks):
+                return False
+            for name, column in room.items():
+                most[name] = np.maximum(most.get(name, 0.0), column)
+            add_to(in_line, tuple((name, amount * len(asks)) for name, amount in shape.items))
+        if any(amount > most[name].sum() for name, amount in in_line.items() if amount):
+            return False
+        needed = dict(in_line)
+        for ask in partition.nominations:
+            if ask.app is app:
+                add_to(needed, ask.items)
+        items = tuple(needed.items())
+        if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
+            return False
+        above = (queue for queue in app.queue.lineage[:-1] if queue.max is not None)
+        return not any(lacks(queue.max, self._stays_in(queue, reaches), items) for queue in above)
+
+    def _room_for(self, shape: Shape, ask: Ask, reach: Reach) -> dict[str, Numbers]:
+        """What each node could have free for this ask; nothing where it does not suit."""
+        partition, table = self._partition, self._table
+        table.keep_up(partition)
+        room = table.room_beyond(reach, [*self._idle_beyond(reach), *weaker_than(partition, ask)])
+        if shape.required_node:
+            return room
+        partition.nodes.columns.sync()
+        ground = partition.nodes.terrain.ground(shape.where)
+        among = ground.named & ground.tolerated & table.open
+        if keeps_apart(ask):
+            among[[place.row for place in _places_of(ask)]] = False
+        return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in room.items()}
+
+    def _stays_in(self, queue: Queue, reaches: list[Reach]) -> Book:
+        """What is in use there, but for what may be stopped for any of these."""
+        book = dict(queue.allocated)
+        take_from(book, tuple(queue.preempting.items()))
+        for leaf, priority, given in self._table.sums():
+            if queue in leaf.lineage and any(priority < reach.below(leaf) for reach in reaches):
+                take_from(book, given)
+        for idle in self._partition.idle.running:
+            if queue in payer(idle).lineage and all(idle.priority >= reach.below(idle.app.queue) for reach in reaches):
+                take_from(book, idle.items)
+        return book
+
+    def _idle_beyond(self, reach: Reach) -> list[Ask]:
+        """Idle work that only gives way because it is idle."""
+        running = self._partition.idle.running
+        return [a for a in running if a.evict_cause is None and a.priority >= reach.below(a.app.queue)]
+
+
+def _waiting_by_shape(app: Application) -> dict[Shape, list[Ask]]:
+    """The placeholders in line."""
+    found: dict[Shape, list[Ask]] = {}
+    for batch in app.batches.values():
+        asks = [ask for ask in batch.asks if ask.spec.placeholder] if not batch.task_group else []
+        if asks:
+            found.setdefault(batch.demand.shape, []).extend(asks)
+    return found
+
+
+def _places_of(ask: Ask) -> Iterator[Node]:
+    """Where others like it, of its gang, stand or have room kept for them."""
+    for other in ask.app.asks.values():
+        node = other.node or other.held_on
+        if node is not None and other.spec.placeholder and other.spec.where == ask.spec.where:
+            yield node
+
+
+def _copies(shape: Shape, room: dict[str, Numbers], at_most: int) -> int:
+    """How often this shape fits into the room of all nodes together, into that of each `at_most` times."""
+    if shape.required_node or not shape.items:
+        return at_most
+    if any(name not in room for name, _ in shape.items):
+        return 0
+    times = (np.floor(room[name] / amount + ROUNDING) for name, amount in shape.items)
+    return int(np.minimum(np.minimum.reduce(list(times)), at_most).sum())
