@@ -352,6 +352,8 @@ def _joined(pairs: Mapping[str, str]) -> str:
 def _retry(retry: Retry | None) -> str:
     if not retry:
         return ""
+    if not retry.limit:
+        return "never"
     times = "once" if retry.limit == 1 else f"up to {retry.limit} times"
     wait = f", after {render.duration(retry.backoff_ms)} and more" if retry.backoff_ms else ""
     which = "any" if len(retry.never_on) == _STATUSES else ", ".join(map(str, retry.never_on))

@@ -38,7 +38,7 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
     if final is None:
         turn.note(records.attempt_ended(report, job.key, job.attempt, state))
     else:
-        turn.note(replace(last, no_retry=final if _wanted_more(last) and job.spec.retry else ""))
+        turn.note(replace(last, no_retry=final if _wanted_more(job, last) else ""))
     turn.event(release)
     if final is None:
         _give_own_limit(turn, job)
@@ -77,9 +77,10 @@ def _final(turn: Turn, release: Release) -> str | None:
     return final(ask, release.cause, release.exit_code) or None
 
 
-def _wanted_more(record: records.JobEnded) -> bool:
+def _wanted_more(job: Job, record: records.JobEnded) -> bool:
     """Whether somebody may ask why it is not tried again: it neither ended well nor was it ended on request."""
-    return record.state not in (State.SUCCEEDED, State.CANCELLED)
+    wants_more = job.spec.retry is not None and job.spec.retry.limit > 0
+    return wants_more and record.state not in (State.SUCCEEDED, State.CANCELLED)
 
 
 def _release_cause(job: Job, record: records.JobEnded) -> Cause:

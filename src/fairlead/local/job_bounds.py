@@ -74,8 +74,8 @@ def _retry(spec: JobSpec, said: QueueProperties) -> RetrySpec | None:
     """What fails by itself fails again: a queue lets come back only what was broken off. Idle work does so anyway, and
     at the terminal of a job that came back nobody would sit.
     """
-    if spec.retry is not None:
-        return spec.retry if spec.retry.limit else None
+    if spec.retry is not None:  # With a limit of 0, too: so that it counts for idle work, and when it is rerun.
+        return spec.retry
     if not said.job_retry_default or spec.idle or spec.terminal:
         return None
     times = _least(said.job_retry_default, said.job_retry_max)

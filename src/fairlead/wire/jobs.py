@@ -134,7 +134,7 @@ class JobDraft(StreamsDraft, frozen=True, kw_only=True):
     ] = []
     beside: Annotated[Labels, said("It runs only while a job with each of these labels runs.")] = {}
     apart_from: Annotated[Labels, said("It never runs together with a job with such a label.")] = {}
-    retry: Annotated[RetryDraft | None, said("Without it, the job is not tried again.")] = None
+    retry: Annotated[RetryDraft | None, said("Without it, its queue says whether the job is tried again.")] = None
     idle: Annotated[bool, said("It runs on what others leave over, beyond its queue's maximum.")] = False
     priority_class: Annotated[Line, said("Its value takes the place of `priority`.")] = ""
     hold: Annotated[bool, said("It waits until it is released.")] = False

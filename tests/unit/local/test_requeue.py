@@ -157,3 +157,15 @@ def test_what_its_environment_held_is_given_again(service: Service) -> None:
     assert refused.value.field == "env"
     again = rerun(service, key, SEED="2", TOKEN="secret")
     assert dict(service.job(again).spec.env) == {"SEED": "2", "TOKEN": "secret"}
+
+
+def test_idle_work_that_is_not_to_be_begun_twice_does_not_go_back(service: Service) -> None:
+    """It says so; other idle work goes back to its queue when it had to make room."""
+    for limit in (0, None):
+        key = service.submit(idle=True, retry=RetrySpec(limit=limit) if limit is not None else None)
+        other = service.submit()
+        assert service.job(key).state is State.STOPPING
+        service.end(f"{key}-1", signal=15, stopped=True)
+        assert service.job(key).state is (State.EVICTED if limit == 0 else State.WAITING)
+        assert "not tried again" not in service.job(key).history[-1].detail
+        service.end(f"{other}-1", exit_code=0)

@@ -200,7 +200,7 @@ def test_a_queue_lets_come_back_what_was_broken_off(served: Any) -> None:
         return served.show(key_of(submit(served, queue=fields.pop("queue", "root.back"), **fields)))["retry"]
 
     assert retry_of() == {"limit": 3, "backoff_ms": 0, "never_on": [*range(1, 256)]}
-    assert retry_of(retry={"limit": 0}) is None
+    assert retry_of(retry={"limit": 0}) == {"limit": 0, "backoff_ms": 0, "never_on": []}
     assert retry_of(retry={"limit": 1}) == {"limit": 1, "backoff_ms": 0, "never_on": []}
     assert retry_of(idle=True) is None
     assert retry_of(terminal=True) is None, "nobody would sit there"
@@ -210,3 +210,11 @@ def test_a_queue_lets_come_back_what_was_broken_off(served: Any) -> None:
     mixed = [{**back, name: True} for name in ("idle", "terminal", "hold")]
     all_three = served.call("POST", "/api/v1/jobs", {"jobs": mixed}, "bob").json["jobs"]
     assert [served.show(job["key"])["retry"] is None for job in all_three] == [True, True, False]
+
+
+def test_what_is_not_to_be_begun_twice_says_so_when_it_is_rerun_too(served: Any) -> None:
+    """Its queue would let it come back."""
+    key = key_of(submit(served, queue="root.back", hold=True, retry={"limit": 0}))
+    assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {}, "bob").status == 200
+    again = served.call("POST", f"/api/v1/jobs/{key}/rerun", {}, "bob").json["key"]
+    assert served.show(again)["retry"]["limit"] == 0
