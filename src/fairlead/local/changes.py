@@ -190,6 +190,16 @@ def _environment(job: Job, wanted: Change) -> Mapping[str, str]:
     return {**kept, **(wanted.env or {})}
 
 
+def require_bounds(partition: Partition, rights: Rights, job: Job, wanted: Change, now_ms: int) -> None:
+    """Raises `Refusal` if a job would break a bound of its queue when what makes sense of this for it has been done."""
+    try:
+        _only_while_it_waits(job, wanted)
+        spec = _spec(rights, job, wanted, now_ms)
+    except Refusal:
+        spec, wanted = job.spec, Change(queue=wanted.queue)
+    _require_bounds(partition, rights, job, spec, wanted)
+
+
 def _require_bounds(partition: Partition, rights: Rights, job: Job, spec: JobSpec, wanted: Change) -> None:
     """Raises `Refusal` if the job would break a bound of its queue that it does not break as it is."""
     path = job.queue if wanted.queue is None else placing.full_path(partition, wanted.queue)

@@ -218,3 +218,38 @@ def test_what_is_not_to_be_begun_twice_says_so_when_it_is_rerun_too(served: Any)
     assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {}, "bob").status == 200
     again = served.call("POST", f"/api/v1/jobs/{key}/rerun", {}, "bob").json["key"]
     assert served.show(again)["retry"]["limit"] == 0
+
+
+def test_a_queue_takes_an_array_if_it_takes_each_of_its_parts(served: Any) -> None:
+    """As they are when the rest of the change is done; where it is refused nothing is changed."""
+    resources, hour = {"memory": 2**20}, 3_600_000
+    key = key_of(submit(served, queue="root.open", array="1-3", hold=True, resources=resources, time_limit_ms=2 * hour))
+
+    def change(part: str = "", **fields: Any) -> Any:
+        answer = served.call("PATCH", f"/api/v1/jobs/{key}{part}", fields, "bob")
+        return answer.status if answer.status == 200 else answer.error["detail"]
+
+    assert "a time limit of 2h is above 1h" in change(queue="root.bounded")
+    assert change(".3", resources={"memory": 2**30}) == 200
+    assert "memory of 1Gi is above 256Mi" in change(queue="root.bounded", time_limit_ms=hour)
+    too_large = change(queue="root.bounded", time_limit_ms=hour, resources={"memory": 2**29})
+    assert "memory of 512Mi is above 256Mi" in too_large
+    shown = served.show(key)
+    assert (shown["queue"], shown["time_limit_ms"]) == ("root.open", 2 * hour)
+    assert change(queue="root.bounded", time_limit_ms=hour, resources=resources, name="short") == 200
+    shown = served.show(f"{key}.3")
+    assert (shown["queue"], shown["time_limit_ms"], shown["name"]) == ("root.bounded", hour, "short")
+
+
+def test_an_array_of_which_the_first_part_is_stopping_is_moved(served: Any) -> None:
+    """What is stopping goes along."""
+    slow = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+    fields = {"queue": "root.open", "array": "1-2", "grace_ms": 60_000, "command": slow, "resources": {"cpu": 0.1}}
+    key = key_of(submit(served, **fields))
+    for part in "12":
+        served.wait(f"{key}.{part}", "running")
+    assert served.call("POST", f"/api/v1/jobs/{key}.1/cancel", {}, "bob").status == 200
+    assert served.call("PATCH", f"/api/v1/jobs/{key}", {"queue": "root.back"}, "bob").status == 200
+    assert [served.show(f"{key}.{part}")["queue"] for part in "12"] == ["root.back"] * 2
+    assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True}, "bob").status == 200
+    served.wait(key)
