@@ -13,7 +13,7 @@ from dataclasses import replace
 from fairlead.local.history_records import JobSpec, JobSubmitted
 from fairlead.local.job import Job
 from fairlead.local.job_states import State
-from fairlead.wire.arrays import SAME_INDEX, count, parse_indices
+from fairlead.wire.arrays import SAME_INDEX, count, in_short, parse_indices
 
 _BY_WEIGHT = (
     State.RUNNING,
@@ -192,6 +192,14 @@ def state_of(jobs: Iterable[Job]) -> State:
     """What several jobs are together: the most lively state of those that live, else the worst end."""
     there = Counter(job.state for job in jobs)
     return next((state for state in _BY_WEIGHT if there[state]), State.WAITING)
+
+
+def unlike(parts: Sequence[Job]) -> str:
+    """The indices of those parts that run otherwise than the first one, since some were changed; empty: none does."""
+    same = ("command", "cwd", "env", "resources", "time_limit_ms")
+    first = parts[0].spec
+    found = (job.spec for job in parts if any(getattr(job.spec, name) != getattr(first, name) for name in same))
+    return in_short(spec.index for spec in found if spec.index is not None)
 
 
 def environment(job: Job) -> dict[str, str]:

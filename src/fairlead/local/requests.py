@@ -16,6 +16,7 @@ from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import ApplicationRejected
 from fairlead.core.model.specs import DEFAULT_PARTITION, AskSpec
 from fairlead.local import dependencies, job_bounds, placing
+from fairlead.local.arrays import unlike
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.history_records import (
     JobCancelRequested,
@@ -331,6 +332,9 @@ def rerun(
     if not caller.owns(spec):
         user = spec.user
         raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
+    if apart := unlike(chosen):
+        said = f"parts of {key} were changed, and they are not alike; submit these again by themselves"
+        raise Refusal("conflict", f"{said}: {spec.application}.{apart}")
     if lost := [name for name in spec.env if name not in env]:
         options = " ".join(f"--env {name}" for name in lost)
         said = (

@@ -18,7 +18,7 @@ from fairlead.local.array_changes import change_whole
 from fairlead.local.arrays import state_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change
-from fairlead.local.history_records import ArraySpec, JobsCleaned
+from fairlead.local.history_records import ArraySpec, JobsCleaned, JobSpec
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.selection import meant
@@ -218,6 +218,24 @@ def test_what_failed_is_submitted_again_as_an_array(service: Service) -> None:
     assert service.do(lambda turn: again(turn, "1.1", failed=False)) == ("3",)
     assert keys(service, "3") == ["3.1"]
     assert "all of 1.1 ended well" in refused(service, lambda turn: again(turn, "1.1", failed=True))
+
+
+def test_parts_that_were_changed_are_submitted_again_by_themselves(service: Service) -> None:
+    """One array is one command with the same needs."""
+    submit(service, "1-3", hold=True)
+    jobs = service.place.jobs
+
+    def again(turn: Turn, key: str) -> JobSpec:
+        return requests.rerun(jobs, turn, ANN, key, {}).specs[0]
+
+    service.do(lambda turn: change(jobs, turn, ANN, "1.2", Change(time_limit_ms=7000, command=("other",))))
+    service.do(lambda turn: change(jobs, turn, ANN, "1.3", Change(name="third")))
+    for part in ("1.1", "1.2", "1.3"):
+        service.do(lambda turn, p=part: requests.cancel(jobs, turn, ANN, p))
+    assert refused(service, lambda turn: again(turn, "1")).endswith("submit these again by themselves: 1.2")
+    assert service.do(lambda turn: again(turn, "1.2")).command == ("other",)
+    assert service.do(lambda turn: again(turn, "1.1,3")).time_limit_ms is None
+    assert service.do(lambda turn: again(turn, "1.1,3")).name == "", "a name makes no difference"
 
 
 def test_a_submission_of_many_parts_goes_on_where_it_was(service: Service) -> None:
