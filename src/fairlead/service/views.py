@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fairlead import times
 from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.model.conditions import Awaited
 from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Reason, WindowAhead
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
@@ -75,7 +76,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         **_row(job, scheduler),
         held_by=conditions.held_by,
         begin_at_ms=conditions.begin_ms,
-        after=[wire.Dependency(key=each.application, awaited=each.awaited.value) for each in conditions.after],
+        after=[wire.Dependency(key=each.application, awaited=Awaited(each.awaited).value) for each in conditions.after],
         rerun_of=spec.rerun_of,
         on_never="cancel" if spec.cancel_never else "wait",
         **fields_of(spec.where),

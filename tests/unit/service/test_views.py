@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.local.job import Job, JobSpec, State
-from fairlead.service.views import plain_sentence
+from fairlead.scheduler import Scheduler
+from fairlead.service.views import job_full, plain_sentence
 
 
 def test_what_has_its_place_and_cannot_begin_does_not_run() -> None:
@@ -27,3 +28,18 @@ def test_what_keeps_it_from_beginning_is_a_problem_of_the_service(served: Any) -
     finally:
         refused.clear()
     assert not served.place.problems()
+
+
+def test_what_a_job_waits_for_is_said_after_a_restart_too(served: Any) -> None:
+    """Read from a snapshot the words are plain texts."""
+    first = served.submit("/bin/true", hold=True)
+    second = served.submit("/bin/true", after=[{"key": first, "awaited": "not-ok"}])
+
+    def after_a_restart(_: Any) -> Any:
+        scheduler = Scheduler.load(served.place.runtime.books.scheduler.dump())
+        return job_full(served.place.local.jobs.get(second), scheduler).after
+
+    [said] = served.place.runtime.do(after_a_restart).result(10)
+    assert (said.key, said.awaited) == (first, "not-ok")
+    served.call("POST", f"/api/v1/jobs/{first}/cancel", {})
+    served.call("POST", f"/api/v1/jobs/{second}/cancel", {})
