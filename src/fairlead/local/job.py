@@ -222,11 +222,10 @@ class Job:
             del self.past[KEEP_HISTORY // 2]
         self.past.append(over)
         self.node, self.evict_cause, self.evicted_for, self.error, self.note, self.waits_for = "", "", "", "", "", ""
-        self.evict_rule = ""
         self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
         self.cpu_ms = self.peak_memory_bytes = 0
         self.gpus, self.released, self.checkpoint_at_ms, self.stop_grace_ms = (), False, None, None
-        self.course_changed, self.hold_next = False, ""
+        self.course_changed, self.hold_next, self.evict_rule = False, "", ""
         self.suspended_by, self.suspended_at_ms, self.suspended_ms = "", 0, 0
 
     @property
@@ -255,7 +254,8 @@ class Job:
     def moved(self, decision: ApplicationMoved, at_ms: int) -> None:
         """It is in another queue."""
         self.queue = decision.new
-        self.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
+        if not self.ended:
+            self.remember(at_ms, "moved", f"from {decision.old} to {decision.new} by {decision.who or 'nobody'}")
 
     def signalled(self, record: JobSignalled, at_ms: int) -> None:
         """Somebody sends its processes a signal."""

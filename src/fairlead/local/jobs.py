@@ -145,11 +145,13 @@ class Jobs:
 
     def _all_of_it(self, decision: ApplicationAccepted | ApplicationMoved | ApplicationRejected, at_ms: int) -> None:
         """What is decided about a job, or about all parts of an array at once."""
-        for job in [job for job in self.of(decision.id) if not job.ended]:
-            if isinstance(decision, ApplicationRejected):
-                self._refused(job.key, decision.reason.sentence(), at_ms)
-            elif isinstance(decision, ApplicationMoved):
+        for job in self.of(decision.id):
+            if isinstance(decision, ApplicationMoved):  # What has ended of an array goes along: it is in one queue.
                 job.moved(decision, at_ms)
+            elif job.ended:
+                continue
+            elif isinstance(decision, ApplicationRejected):
+                self._refused(job.key, decision.reason.sentence(), at_ms)
             else:
                 job.placed(decision.queue, at_ms)
 
@@ -258,9 +260,7 @@ class Jobs:
         job = self._move(record.key, "again")
         ended_at_ms = record.ended_at_ms if record.ended_at_ms is not None else at_ms
         begun = record.started_at_ms if record.started_at_ms is not None else job.started_at_ms
-        how, why = ending(record), job.note
-        if record.state == State.EVICTED:
-            how = f"evicted, {why or how}"
+        how = f"evicted, {job.note or ending(record)}" if record.state == State.EVICTED else ending(record)
         amounts = (record.exit_code, record.signal, record.cpu_ms, record.peak_memory_bytes)
         why_stopped = (job.evicted_for, job.evict_rule)
         over = Attempt(job.attempt, State(record.state), job.node, begun, ended_at_ms, *amounts, how, *why_stopped)
@@ -312,10 +312,9 @@ class Jobs:
 
     def _over(self, record: records.JobEnded, at_ms: int) -> None:
         job = self._move(record.key, f"ended:{record.state}")
-        record_note = record.note or job.note
         for name in ("exit_code", "signal", "cpu_ms", "peak_memory_bytes", "gpus", "error", "no_retry"):
             setattr(job, name, getattr(record, name))
-        job.note = record_note
+        job.note = record.note or job.note
         if record.started_at_ms is not None:
             job.started_at_ms = record.started_at_ms
         how = f"{ending(record)}; not tried again: {record.no_retry}" if record.no_retry else ending(record)

@@ -220,6 +220,23 @@ def test_what_failed_is_submitted_again_as_an_array(service: Service) -> None:
     assert "all of 1.1 ended well" in refused(service, lambda turn: again(turn, "1.1", failed=True))
 
 
+def test_what_has_ended_of_an_array_moves_along(service: Service) -> None:
+    """Who administers the queue that it is in sees all of it, and who administers the other one nothing any more."""
+    lists = {"default": "dora", "other": "otto"}
+    leaves = tuple(QueueSpec(name=name, admin_acl=who) for name, who in lists.items())
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    service.do(lambda turn: turn.event(Configure(ClusterSpec(partitions=(PartitionSpec(root=root),)))))
+    key = submit(service, "1-3", at_once=1)
+    finish(service, "1.1")
+    service.do(lambda turn: change_whole(service.place.jobs, turn, ANN, key, Change(queue="root.other")))
+    assert [job.queue for job in service.place.jobs.of(key)] == ["root.other"] * 3
+    assert service.job("1.1").history[-1].what == "succeeded"
+    assert keys(service, key, Caller("otto", 1007)) == ["1.1", "1.2", "1.3"]
+    assert "there is no job '1'" in refused(
+        service, lambda turn: meant(service.place.jobs, Rights(Caller("dora", 1008), turn.scheduler), key)
+    )
+
+
 def test_parts_that_were_changed_are_submitted_again_by_themselves(service: Service) -> None:
     """One array is one command with the same needs."""
     submit(service, "1-3", hold=True)
