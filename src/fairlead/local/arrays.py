@@ -102,7 +102,7 @@ class Arrays(dict[str, Array]):
 
     def ran(self, job: Job) -> bool:
         """Note that a job has started, or an attempt of it, if so: its array is asked often, and has many parts."""
-        has_run = job.started_at_ms is not None or bool(job.past)
+        has_run = job.started_at_ms is not None or any(over.started_at_ms is not None for over in job.past)
         if (array := self.get(job.application)) is not None:
             array.has_run |= has_run
         return has_run

@@ -45,7 +45,7 @@ def outcome_of(jobs: Jobs, key: str) -> Outcome | None:
     found = jobs.of(key)
     if found and all(job.ended for job in found):
         return Outcome.OK if all(job.state is State.SUCCEEDED for job in found) else Outcome.NOT_OK
-    return Outcome.STARTED if any(job.past or job.started_at_ms is not None for job in found) else None
+    return Outcome.STARTED if any(map(jobs.arrays.ran, found)) else None
 
 
 def how_it_ended(jobs: Jobs, key: str) -> str:

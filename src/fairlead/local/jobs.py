@@ -266,6 +266,7 @@ class Jobs:
         over = Attempt(job.attempt, State(record.state), job.node, begun, ended_at_ms, *amounts, how, *why_stopped)
         job.start_over(over)
         self.arrays.ran(job)
+        self.news.append(job.key)  # Of its start nobody may have heard before.
         job.remember(ended_at_ms, record.state, f"attempt {over.number}: {how}")
         if job.placed_ahead:
             self._move(job.key, "allocated")

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from testbed.paper import ANN, Paper, Service, spec
 
+from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
+from fairlead.local.dependencies import outcome_of
 from fairlead.local.history_records import (
     AttemptEnded,
     JobCheckpointed,
@@ -95,6 +97,16 @@ def test_an_attempt_that_is_over_stays_with_the_job() -> None:
     ]
     jobs.follow([Allocated("1", "1#2", "n1")], 1301)
     assert (job.state, job.attempt) == (State.RUNNING, 2)
+
+
+@pytest.mark.parametrize(("started_at_ms", "outcome"), [(201, Outcome.STARTED), (None, None)])
+def test_a_start_that_is_heard_of_at_the_end_of_an_attempt_alone(started_at_ms: int | None, outcome: Any) -> None:
+    """The service was down meanwhile. What was stopped before it had begun has not started."""
+    jobs = Jobs()
+    jobs.apply(JobSubmitted(job=spec("1", RetrySpec(limit=3))), 100)
+    jobs.follow([Allocated("1", "1", "n1")], 200)
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="evicted", stopped=True, started_at_ms=started_at_ms), 300)
+    assert (jobs.news, outcome_of(jobs, "1")) == (["1"], outcome)
 
 
 def test_an_eviction_of_a_later_attempt_finds_the_job() -> None:
