@@ -380,8 +380,8 @@ def reserve(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, on: bool, why: 
     app = partition.applications.get(job.application)
     ask = app.asks.get(job.ask_key) if app is not None else None
     if job.state is not State.WAITING or ask is None or not ask.pending:
-        held = job.state is State.WAITING
-        is_ = "not in line yet, its back-off is not over" if held else str(job.state)
+        reason = turn.scheduler.why(job.application, job.ask_key) if job.state is State.WAITING else None
+        is_ = f"not in line yet ({reason.sentence()})" if reason is not None else str(job.state)
         raise Refusal("conflict", f"job {key} is {is_}; only a job that waits in line can have a reservation")
     if job.spec.idle:
         raise Refusal(

@@ -375,11 +375,12 @@ def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service
 def test_what_cannot_be_reserved_is_refused_before_it_is_tried(service: Service) -> None:
     """With what is in the way; nothing is entered."""
     runs, waits, idle = service.submit(), service.submit(), service.submit(idle=True)
-    jobs = service.place.jobs
+    jobs, held = service.place.jobs, service.submit(hold=True)
     not_admin = Caller(user="ann", uid=1000, groups=("ann",), is_admin=False)
     for key, on, who, said in (
         (runs, True, ANN, "is running; only a job that waits in line"),
         (idle, True, ANN, "is idle work"),
+        (held, True, ANN, r"is not in line yet \(was put on hold by ann and waits until it is released\); only a job"),
         (waits, False, ANN, "has no reservation"),
         (waits, True, not_admin, "only administrators of root.default"),
     ):
