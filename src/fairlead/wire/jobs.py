@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from fairlead.wire import arrays, fields
-from fairlead.wire.fields import Amounts, AmountsDraft, Key, Labels, Line, Page, Priority, Request, Shape, said
+from fairlead.wire.fields import Amounts, AmountsDraft, Labels, Line, Page, Priority, Request, Shape, said
 from fairlead.wire.notices import Notice, Notices
 from fairlead.wire.streams import OpenMode, Output, StreamsDraft
 
@@ -178,7 +178,7 @@ def reason(said: dict[str, Any] | None) -> Reason | None:
 class Job(Shape, frozen=True, kw_only=True):
     """A job, in short; an array as one."""
 
-    key: Key
+    key: Annotated[str, Meta(min_length=1, description="As it was asked for: parts of an array may be a long list.")]
     name: str
     queue: str
     user: str

@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
+
+from fairlead.wire.jobs import Job
 
 pytestmark = pytest.mark.real
 
@@ -107,6 +110,15 @@ def test_orders_about_some_parts(served: Any) -> None:
     assert counts(served.wait(key)) == {"cancelled": 6}
     rerun = order(served, f"{key}.2,4", "rerun").json
     assert rerun["parts"]["indices"] == "2,4"
+
+
+def test_many_scattered_parts_are_named_at_once(served: Any) -> None:
+    """As filters do (`rerun --state failed`); a client can read what is answered."""
+    key = sleeping(served, "1-400", hold=True)
+    some = ",".join(str(n) for n in range(1, 401) if n % 3 and n % 5)
+    shown = msgspec.json.decode(order(served, f"{key}.{some}", "cancel").body, type=Job)
+    assert shown.parts is not None
+    assert (shown.key, shown.parts.cancelled) == (f"{key}.{some}", some.count(",") + 1)
 
 
 def test_a_change_is_of_each_part_or_of_the_array(served: Any) -> None:
