@@ -198,6 +198,15 @@ def test_headers_are_bounded(served: Served) -> None:
         assert read(one).startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 
+def test_an_address_is_bounded(served: Served) -> None:
+    """A list of very many parts of an array, say."""
+    with served.open() as one:
+        one.sendall(b"GET /" + b"x" * HEAD_BYTES + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+        said = read(one)
+    assert said.startswith(b"HTTP/1.1 431 ")
+    assert b"the address of this request is too long" in said
+
+
 @pytest.mark.parametrize("sent", [b"FOO / HTTP/1.1\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n", b"\x16\x03\x01"])
 def test_what_is_no_request_is_told_so_as_any_other_problem(served: Served, sent: bytes) -> None:
     """Whatever goes wrong has one form."""

@@ -208,6 +208,10 @@ class Guarded(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words
         """What uvicorn cannot read is refused as everything else is."""
+        if self._begun and len(self.url) >= HEAD_BYTES:
+            said = "the address of this request is too long; name fewer parts of an array, or all of it"
+            self._refuse("headers-too-large", said)
+            return
         self._refuse("malformed", "what was sent is no HTTP request; look at its first line and its headers")
 
     def known_as(self, uid: int) -> None:
@@ -230,8 +234,8 @@ class Guarded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """From now on its body is waited for."""
         self._stop_waiting()
-        self._in_head = False
         super().on_headers_complete()
+        self._in_head = False
         self._answers += 1
         self._is_endless = ENDLESS.fullmatch(self.scope["path"]) is not None
         if not self._is_endless:
