@@ -217,6 +217,8 @@ def test_what_failed_is_submitted_again_as_an_array(service: Service) -> None:
     assert keys(service, "2") == ["2.2", "2.3"]
     assert service.do(lambda turn: again(turn, "1.1", failed=False)) == ("3",)
     assert keys(service, "3") == ["3.1"]
+    assert service.do(lambda turn: again(turn, "1.1,2", failed=False)) == ("4",)
+    assert [service.job(each).spec.rerun_of for each in ("2.2", "3.1", "4.2")] == ["1", "1.1", "1"]
     assert "all of 1.1 ended well" in refused(service, lambda turn: again(turn, "1.1", failed=True))
 
 
