@@ -205,17 +205,17 @@ class Jobs:
             job.remember(at_ms, "stopping", f"{'killed' if record.now else 'cancelled'} by {record.who}")
 
     def _evict(self, decision: Evict, at_ms: int) -> None:
-        if job_names.job_of(decision.key) not in self._live:
+        job = self._live.get(job_names.job_of(decision.key))
+        if job is None or job.state not in ON_THE_MACHINE:  # Its end is entered, and what was due comes before it.
             return
-        job = self._move(job_names.job_of(decision.key), "evict")
+        self._move(job.key, "evict")
         if job.evict_cause != Cause.REQUEUED:
             job.evict_cause = str(decision.cause)
         job.evicted_for = job_names.job_of(decision.on_behalf_of)
         job.evict_rule = decision.rule
         makes_room = f" to make room for {self._named(job.evicted_for)}" if job.evicted_for else ""
-        against = ""
-        if decision.violates:
-            against = f", against the disruption budget {' and '.join(decision.violates)}: there was no other choice"
+        budgets = " and ".join(decision.violates)
+        against = f", against the disruption budget {budgets}: there was no other choice" if budgets else ""
         job.remember(at_ms, "evicting", f"told to stop{makes_room}{in_brackets(decision.rule)}{against}")
         if (other := self._live.get(job.evicted_for)) is not None:
             why = in_brackets(decision.rule, winner="this one")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed.paper import ANN, Paper, Service, spec
+from testbed.paper import ANN, CAPACITY, QUEUES, Paper, Service, spec
 
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
-from fairlead.core.model.events import Cause, DrainNode
-from fairlead.core.model.specs import RetrySpec
+from fairlead.core.model.events import Cause, Configure, DrainNode, SetWindow
+from fairlead.core.model.specs import RetrySpec, WindowSpec
 from fairlead.local import requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
@@ -35,6 +37,7 @@ from fairlead.local.jobs import Jobs
 from fairlead.local.memory_guard import MemoryGuard
 from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Memory, Step, Use, Victim, parse_threshold
+from fairlead.local.runs import RunReport
 from fairlead.runtime import Refusal, Runtime, Turn
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -107,6 +110,42 @@ def test_a_start_that_is_heard_of_at_the_end_of_an_attempt_alone(started_at_ms: 
     jobs.follow([Allocated("1", "1", "n1")], 200)
     jobs.apply(AttemptEnded(key="1", attempt=1, state="evicted", stopped=True, started_at_ms=started_at_ms), 300)
     assert (jobs.news, outcome_of(jobs, "1")) == (["1"], outcome)
+
+
+def test_what_ended_before_the_time_came_to_stop_it_is_tried_again(tmp_path: Path) -> None:
+    """The service was down meanwhile. A window that has begun stops what the scheduler still takes to run."""
+    paper, ended = Paper(), []
+
+    def service() -> tuple[LocalPlace, Runtime, Future[Any]]:
+        place = LocalPlace(lambda _: paper, tmp_path / "runs", as_submitter=False)  # type: ignore[arg-type, return-value]
+        paper.adopt = lambda: ended  # type: ignore[method-assign]
+        runtime = Runtime(tmp_path / "journal.db", place)
+        opened = place.open(runtime, lambda turn: turn.event(Configure(QUEUES)) if not ended else None)
+        runtime.start()
+        return place, runtime, opened
+
+    (tmp_path / "runs").mkdir()
+    place, runtime, _ = service()
+
+    def begin(turn: Turn) -> None:
+        place.register_node(turn, "n", CAPACITY)
+        requests.submit(place.jobs, turn, ANN, [spec(retry=RetrySpec(limit=1))])
+
+    def declare(turn: Turn) -> None:
+        soon = WindowSpec(name="w", starts_ms=turn.now_ms + 300, length_ms=3_600_000, stop_running=True)
+        turn.event(SetWindow(soon))
+
+    runtime.do(begin).result(10)
+    runtime.do(declare).result(10)
+    runtime.close()
+    ended.append(RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=3))
+    time.sleep(0.4)
+    place, runtime, opened = service()
+    opened.result(10)
+    job = place.jobs.get("1")
+    runtime.close()
+    assert job is not None
+    assert (job.state, job.past[0].how) == (State.WAITING, "exit status 3")
 
 
 def test_an_eviction_of_a_later_attempt_finds_the_job() -> None:
