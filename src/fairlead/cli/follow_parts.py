@@ -33,11 +33,16 @@ def begun(client: Client, key: str) -> list[str]:
 
 
 def _print(client: Client, key: str, streams: Sequence[Stream], unread: list[str]) -> None:
+    """Pass on what all attempts of an ended part wrote; those may have been over before anybody looked."""
+    job = patiently(lambda: client.job(key))
     for stream in streams:
         lines = Prefixed(key, target(stream))
+        # To a file of the user's own all attempts write: it is told once.
+        attempts = range(1, job.attempts + 1) if job.attempts > 1 and stream not in job.own_files else (None,)
         try:
-            for content in so_far(client, key, stream):
-                write(lines, content)
+            for attempt in attempts:
+                for content in so_far(client, key, stream, attempt):
+                    write(lines, content)
         except Refused as problem:  # It writes to /dev/null, or the like: the others are passed on all the same.
             complain(f"{key}: {problem.message}")
             unread.append(key)

@@ -304,6 +304,27 @@ def test_output_of_parts_is_passed_on_though_others_were_cancelled(
     assert not any("7.999" in request.path for request in service.requests), "what never began wrote nothing"
 
 
+def test_what_the_attempts_of_a_part_wrote_is_all_passed_on(service: Any, run: Callable[..., Any], answer: Any) -> None:
+    """They were over before anybody looked. A file of the user's own is told once."""
+
+    def logs(request: Any) -> Any:
+        attempt, offset = request.query.get("attempt", "newest"), int(request.query.get("offset", 0))
+        return answer(200, raw=f"{request.query['stream']} {attempt}\n".encode()[offset:])
+
+    def parts(request: Any) -> Any:
+        return {"jobs": [] if request.lists.get("state") else [row], "next": None}
+
+    service.add("7", "succeeded", started_at_ms=1, ended_at_ms=2, parts={"done": 1})
+    service.add("7.1", "succeeded", started_at_ms=1, ended_at_ms=2)
+    row = dict(service.jobs["7.1"])
+    service.jobs["7.1"] |= {"attempts": 2, "own_files": ["stderr"]}
+    service.on("GET", "/jobs", parts)
+    service.on("GET", "/jobs/7.1/logs", logs)
+    result = run("logs", "-f", "7")
+    assert result.stdout.splitlines() == ["7.1: stdout 1", "7.1: stdout 2"]
+    assert result.stderr.splitlines() == ["7.1: stderr newest"]
+
+
 def test_output_without_ends_of_lines_is_not_copied_again_for_each_piece() -> None:
     """A bar of progress writes none; what was kept of it was copied with each piece: hours for 100 MiB."""
     pieces, out = 3_000, io.BytesIO()
