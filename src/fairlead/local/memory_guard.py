@@ -8,7 +8,7 @@ closed it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import DrainNode, UndrainNode
@@ -153,3 +153,10 @@ class MemoryGuard:
 def _grace_of(job: Job) -> int:
     """The grace with which it is told to stop."""
     return job.spec.grace_ms if job.stop_grace_ms is None else job.stop_grace_ms
+
+
+def leave_closed(turn: Turn, jobs: Jobs, node: str) -> None:
+    """Somebody drains a node: it is not opened when there is enough memory again."""
+    short = jobs.memory_short
+    if short is not None and short.closed_node == node:
+        turn.note(replace(short, closed_node=""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.events import DrainNode, LabelNode, UndrainNode
 from fairlead.core.model.specs import DEFAULT_PARTITION
+from fairlead.local.memory_guard import leave_closed
 from fairlead.runtime import Refusal, Turn
 from fairlead.service import views
 from fairlead.service.http.errors import documented
@@ -51,6 +52,8 @@ async def _turn_node(place: MachinePlace, node_id: str, event: DrainNode | Undra
         node = turn.scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes.get(node_id)
         if node is None:
             raise Refusal("not-found", f"there is no node {node_id!r}; `fairlead nodes` lists them")
+        if isinstance(event, DrainNode):
+            leave_closed(turn, place.local.jobs, node_id)
         if isinstance(event, LabelNode) or node.schedulable == isinstance(event, DrainNode):
             turn.event(event)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from fairlead.local.pressure import Step
+
 pytestmark = pytest.mark.real
 
 
@@ -60,6 +62,23 @@ def test_the_machine_is_a_node_and_can_be_drained(served: Any) -> None:
     assert served.call("POST", f"/api/v1/nodes/{node['id']}/undrain", {}).json["schedulable"] is True
     assert served.wait(key)["state"] == "succeeded"
     assert served.call("POST", "/api/v1/nodes/nowhere/drain", {}).error["code"] == "not-found"
+
+
+def test_what_was_drained_while_memory_was_short_stays_drained(served: Any) -> None:
+    """The node was closed already, and is opened when there is enough again only where nobody wants it drained."""
+    node = served.call("GET", "/api/v1/nodes").json["nodes"][0]["id"]
+
+    def memory(step: Step) -> None:
+        guard, jobs = served.place.memory_guard, served.place.local.jobs
+        served.place.runtime.do(lambda turn: guard.enter(turn, jobs, step, None, node)).result(10)
+
+    for act, is_open in ((None, True), ("drain", False)):
+        memory(Step.BEGIN)
+        if act is not None:
+            served.call("POST", f"/api/v1/nodes/{node}/{act}", {})
+        memory(Step.END)
+        assert served.call("GET", "/api/v1/nodes").json["nodes"][0]["schedulable"] is is_open
+    served.call("POST", f"/api/v1/nodes/{node}/undrain", {})
 
 
 def test_the_service_says_what_it_is_and_what_it_enforces(served: Any) -> None:
