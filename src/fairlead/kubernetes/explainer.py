@@ -17,7 +17,7 @@ from fairlead.core.model.resources import Book, add_to, lacks
 from fairlead.kubernetes.acts import Act, Explain, Record
 from fairlead.kubernetes.bodies import BEHIND, WORDS
 from fairlead.kubernetes.driver import Driver
-from fairlead.kubernetes.pod_store import Books
+from fairlead.kubernetes.pod_store import Books, KnownPod
 
 AT_ONCE = 10
 """Pods looked at in one turn."""
@@ -76,8 +76,9 @@ class Explainer:
         return self._told.keys()
 
     def unsaid(self, uid: str) -> None:
-        """What the pod was to be told did not come to the server: it is told anew."""
+        """What the pod was to be told did not come to the server: it is told anew, wherever it waits."""
         self._told.pop(uid, None)
+        self._round.append(uid)
 
     @property
     def pace_s(self) -> float:
@@ -123,7 +124,12 @@ class Explainer:
     def _look_at(self, uid: str, now_ms: int) -> None:
         informer = self._driver.informer
         known = informer.pod_store.by_uid.get(uid)
-        if known is None or known.books is not Books.WAITING or now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
+        if known is None:
+            return
+        if known.books is not Books.WAITING:
+            self._tell_outside(known)
+            return
+        if now_ms - self._since.get(uid, now_ms) < SETTLE_MS:
             return
         if known.name.stands_for is not None and not informer.workloads.speaks(known):
             return
@@ -142,6 +148,16 @@ class Explainer:
             # New numbers change the condition; only another kind of reason is an event.
             self.tellings += 1
             self._say(Record(known.name, "FailedScheduling", text, warning=True))
+
+    def _tell_outside(self, known: KnownPod) -> None:
+        """A pod that does not wait in the books, and may not have been told why.
+
+        One that is being bound is told nothing: that would be written after the binding.
+        """
+        informer = self._driver.informer
+        waits = known.books is Books.OUT or informer.volume_binder.waits(known)
+        if waits and not (known.bound or known.leaving) and (found := informer.reader.in_its_way(known)) is not None:
+            self._say(Explain(known.name, *found))
 
     def _is_behind(self, application: str, uid: str) -> bool:
         """Whether others that wait for a node claim what is left above it; where it is nominated, room is coming."""

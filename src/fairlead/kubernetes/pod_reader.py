@@ -136,6 +136,19 @@ class PodReader:
             self._informer.tell(known.name, *known.obstacle)
         return known.obstacle is None
 
+    def in_its_way(self, known: KnownPod) -> tuple[str, str] | None:
+        """Why a pod without a node does not wait in the books: a code and a sentence; None: it does, or is about to."""
+        informer, refused = self._informer, self._informer.refused.get(known.application)
+        if known.obstacle is not None:
+            return known.obstacle
+        if known.flaw or refused is not None:
+            return "unreadable" if known.flaw else "application-refused", known.flaw or refused or ""
+        if known.refused is not None:
+            return known.refused
+        if (held := informer.workloads.obstacle(known)) is not None:
+            return held
+        return informer.gangs.obstacle(known) if informer.gangs.holds_back(known) else None
+
 
 def _description(spec: AskSpec) -> tuple[object, ...]:
     """What of an ask in the books is described anew when it changes."""

@@ -280,14 +280,20 @@ def test_why_a_pod_waits_stands_on_it_also_after_the_server_was_ill() -> None:
         server = FakeServer(faults)
         server.put("nodes", node("n1", 4))
         server.put("pods", pod("large", 8))
+        alone, claims = pod("alone", 1), pod("claims", 1)
+        alone["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
+        claims["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        server.put("pods", alone)
+        server.put("pods", claims)
         restarter = Restarter(server, 1)
         restarter.start()
         await asyncio.sleep(10)
         assert not server.one("pods", "large")["status"].get("conditions")  # type: ignore[index]
         faults.calm = True
         await asyncio.sleep(10)
-        (told,) = server.one("pods", "large")["status"]["conditions"]  # type: ignore[index]
-        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        for name, reason in (("large", "Unschedulable"), ("alone", "SchedulingSkipped"), ("claims", "Unschedulable")):
+            (told,) = server.one("pods", name)["status"]["conditions"]  # type: ignore[index]
+            assert (told["status"], told["reason"]) == ("False", reason)
         await restarter.kill()
 
     run_virtually(main())

@@ -18,6 +18,7 @@ from fairlead.insight.futures import HORIZON_MS
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
+from fairlead.kubernetes.gangs import RESERVES
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.translate.amounts import PODS
 from fairlead.kubernetes.translate.identity import JOB_NAME
@@ -220,16 +221,9 @@ class ClusterMoment:
             and declared.begun
         ):
             return wire.Reason(code="keeps-room", sentence=f"keeps room on {known.node} for the next pod of its job")
-        if known.obstacle is not None:
-            return wire.Reason(code=known.obstacle[0], sentence=known.obstacle[1])
-        refused = informer.refused.get(known.application)
-        if known.flaw or refused is not None:
-            code = "unreadable" if known.flaw else "application-refused"
-            return wire.Reason(code=code, sentence=known.flaw or refused or "")
-        if known.refused is not None:
-            return wire.Reason(code=known.refused[0], sentence=known.refused[1])
-        if (held := informer.workloads.obstacle(known)) is not None:
-            return wire.Reason(code=held[0], sentence=held[1])
+        found = informer.reader.in_its_way(known)
+        if found is not None and found[0] != RESERVES:
+            return wire.Reason(code=found[0], sentence=found[1])
         if declared is not None and not declared.begun:
             has, size = len(declared.standing), declared.size
             said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
