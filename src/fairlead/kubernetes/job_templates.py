@@ -20,6 +20,7 @@ from fairlead.kubernetes.translate.workloads import (
     with_class,
     with_limits,
     with_runtime,
+    with_whole,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class JobTemplates:
         ranges, runtimes = (self._known[kind] for kind in WATCHED)
         inside = [found for (space, _), found in sorted(ranges.items()) if space == template.metadata.namespace]
         runtime = runtimes.get(("", template.spec.runtime_class_name or ""))
-        return with_limits(with_runtime(with_class(template, self._informer.around.classes), runtime), inside)
+        resolved = with_runtime(with_class(template, self._informer.around.classes), runtime)
+        return with_limits(with_whole(resolved), inside)
 
     def differ(self, known: Workload) -> bool:
         """Whether the pods of a job, whose room is reserved, would ask for something else by now."""

@@ -59,6 +59,25 @@ def test_a_limit_range_of_whole_pods_or_claims_adds_nothing() -> None:
     assert needed(cluster) == 0
 
 
+@pytest.mark.parametrize(
+    ("container", "whole", "vcore"),
+    [
+        ({"requests": {"cpu": "1"}}, {"limits": {"cpu": "3"}}, 1_000),
+        ({}, {"limits": {"cpu": "3"}}, 3_000),
+        ({}, {"limits": {"cpu": "3"}, "requests": {"memory": "1Gi"}}, 3_000),
+        ({}, {"limits": {"cpu": "3"}, "requests": {"cpu": "2"}}, 2_000),
+    ],
+)
+def test_a_limit_of_the_pod_as_a_whole_is_its_request_where_no_container_has_one(
+    container: dict[str, Any], whole: dict[str, Any], vcore: int
+) -> None:
+    """The API server fills that in before it looks at what the namespace says of containers."""
+    cluster = Jobs(QUEUES)
+    limit_range(cluster, "500m")
+    job(cluster, container, resources=whole)
+    assert needed(cluster) == vcore
+
+
 def test_what_a_runtime_costs_and_where_it_is_counts() -> None:
     """Only a node with that runtime will do, which others are kept away from by a taint."""
     cluster = Jobs(QUEUES)

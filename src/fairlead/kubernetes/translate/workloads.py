@@ -15,7 +15,14 @@ from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
-from fairlead.kubernetes.objects import Condition, Container, Metadata, Needs, Pod, PriorityClass
+from fairlead.kubernetes.objects import (
+    Condition,
+    Container,
+    Metadata,
+    Needs,
+    Pod,
+    PriorityClass,
+)
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.pods import application_of
 
@@ -214,6 +221,18 @@ def with_runtime(template: Pod, runtime: RuntimeClass | None) -> Pod:
         tolerations=[*(spec.tolerations or ()), *(where.tolerations or ())],
     )
     return msgspec.structs.replace(template, spec=completed)
+
+
+def with_whole(template: Pod) -> Pod:
+    """With the requests of the pod as a whole that follow from its limits, where no container says what it needs."""
+    spec, whole = template.spec, template.spec.resources
+    if whole is None or not whole.limits:
+        return template
+    needs = [c.resources or Needs() for c in (*(spec.containers or ()), *(spec.init_containers or ()))]
+    said = {name for each in needs for name in (*(each.requests or ()), *(each.limits or ()))}
+    asked = {name: most for name, most in whole.limits.items() if name not in said} | (whole.requests or {})
+    resources = msgspec.structs.replace(whole, requests=asked)
+    return msgspec.structs.replace(template, spec=msgspec.structs.replace(spec, resources=resources))
 
 
 def with_limits(template: Pod, ranges: Iterable[LimitRange]) -> Pod:
