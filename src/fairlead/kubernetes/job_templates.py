@@ -18,6 +18,7 @@ from fairlead.kubernetes.translate.workloads import (
     WorkloadSpec,
     application_spec,
     with_class,
+    with_label_keys,
     with_limits,
     with_runtime,
     with_whole,
@@ -66,7 +67,7 @@ class JobTemplates:
         inside = [found for (space, _), found in sorted(ranges.items()) if space == template.metadata.namespace]
         runtime = runtimes.get(("", template.spec.runtime_class_name or ""))
         resolved = with_runtime(with_class(template, self._informer.around.classes), runtime)
-        return with_limits(with_whole(resolved), inside)
+        return with_limits(with_whole(with_label_keys(resolved)), inside)
 
     def differ(self, known: Workload) -> bool:
         """Whether the pods of a job, whose room is reserved, would ask for something else by now."""

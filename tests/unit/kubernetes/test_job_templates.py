@@ -78,6 +78,23 @@ def test_a_limit_of_the_pod_as_a_whole_is_its_request_where_no_container_has_one
     assert needed(cluster) == vcore
 
 
+def test_labels_that_a_term_names_by_key_count() -> None:
+    """Pods of one job keep others away, and not each other: the API server writes the labels into selectors."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", labels={"zone": "a"})
+    every = {"matchExpressions": [{"key": "job-name", "operator": "Exists"}]}
+    term = {"topologyKey": "zone", "labelSelector": every, "mismatchLabelKeys": ["job-name"]}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    made = template("1")
+    made["spec"]["affinity"] = apart
+    for name, size in (("large", 3), ("small", 1)):
+        made = {**made, "metadata": {"labels": {"job-name": name}}}
+        meta = {"name": name, "uid": f"j-{name}", "labels": {"fairlead.io/queue": "root.default"}}
+        cluster.put(JOBS, {"metadata": meta, "spec": {"suspend": True, "parallelism": size, "template": made}})
+    assert suspensions(cluster.acts()) == {"large": False}
+    assert cluster.used("n1") == 3_000
+
+
 def test_what_a_runtime_costs_and_where_it_is_counts() -> None:
     """Only a node with that runtime will do, which others are kept away from by a taint."""
     cluster = Jobs(QUEUES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from fairlead.core.model.constraints import IN, NOT_IN
 from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
@@ -18,9 +19,12 @@ from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
 from fairlead.kubernetes.objects import (
     Condition,
     Container,
+    Expression,
     Metadata,
     Needs,
     Pod,
+    PodAffinity,
+    PodTerm,
     PriorityClass,
 )
 from fairlead.kubernetes.translate import identity
@@ -233,6 +237,43 @@ def with_whole(template: Pod) -> Pod:
     asked = {name: most for name, most in whole.limits.items() if name not in said} | (whole.requests or {})
     resources = msgspec.structs.replace(whole, requests=asked)
     return msgspec.structs.replace(template, spec=msgspec.structs.replace(spec, resources=resources))
+
+
+def with_label_keys(template: Pod) -> Pod:
+    """With the labels of its own that `matchLabelKeys` and `mismatchLabelKeys` name, in its selectors of pods."""
+    affinity, labels = template.spec.affinity, template.metadata.labels or {}
+    if affinity is None:
+        return template
+
+    def term(given: PodTerm) -> PodTerm:
+        keys = (given.match_label_keys or ()), (given.mismatch_label_keys or ())
+        found = [
+            Expression(key=key, operator=operator, values=[labels[key]])
+            for operator, named in zip((IN, NOT_IN), keys, strict=True)
+            for key in named
+            if key in labels
+        ]
+        selector = given.label_selector
+        if not found or selector is None:
+            return given
+        expressions = [*(selector.match_expressions or ()), *found]
+        return msgspec.structs.replace(
+            given, label_selector=msgspec.structs.replace(selector, match_expressions=expressions)
+        )
+
+    def side(given: PodAffinity | None) -> PodAffinity | None:
+        if given is None:
+            return None
+        wishes = [
+            msgspec.structs.replace(wish, pod_affinity_term=term(wish.pod_affinity_term))
+            for wish in given.preferred or ()
+        ]
+        return msgspec.structs.replace(given, required=[term(t) for t in given.required or ()], preferred=wishes)
+
+    company = msgspec.structs.replace(
+        affinity, pod_affinity=side(affinity.pod_affinity), pod_anti_affinity=side(affinity.pod_anti_affinity)
+    )
+    return msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, affinity=company))
 
 
 def with_limits(template: Pod, ranges: Iterable[LimitRange]) -> Pod:
