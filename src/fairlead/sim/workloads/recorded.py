@@ -4,23 +4,32 @@ Decides what events and the decisions that followed mean as jobs. Never reads a 
 Invariant: each ask that came by itself is one task; further attempts of it are not tasks of their own.
 
 A task's run time is that of its last run. What ran when the record ends is taken to end then; what never ran is given
-the median of its user, else of all. What ran or waited already at the beginning comes at the beginning: what ran on its
-node and for the rest of its time. Asks that were changed come as they were in the end. Asks that came for placeholders
-are a gang. What administrators did meanwhile is not repeated. The notes count whatever was not taken as it was.
+the median of its user, else of all, and so is what was evicted for good, of the runs that lasted longer: under another
+queue file it may go on. Where it is evicted again nobody submits it once more: if its owner did, the record has that,
+too. What ran or waited already at the beginning comes at the beginning: what ran on its node and for the rest of its
+time. Asks that were changed come as they were in the end. Asks that came for placeholders are a gang. What
+administrators did meanwhile is not repeated. The notes count whatever was not taken as it was.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from statistics import median_low
+from dataclasses import replace
 
 from fairlead.core.books.classes import BUILT_IN
 from fairlead.core.model import events as e
 from fairlead.core.model import specs
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.decisions import Allocated, AskChanged, Decision, DeclarationRejected, Released, Retried
+from fairlead.core.model.decisions import (
+    Allocated,
+    AskChanged,
+    Decision,
+    DeclarationRejected,
+    Evict,
+    Released,
+    Retried,
+)
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -37,12 +46,11 @@ from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import partition_of
 from fairlead.scheduler import Scheduler
 from fairlead.sim.jobs import Job, Task, Workload, queue_file
+from fairlead.sim.workloads.runs import Run, Usual
 
 Moment = tuple[int, Event | None, Sequence[Decision]]
 """When, what was told (None: a scheduling run), and what was decided."""
 
-USUAL_MS = 60_000
-"""The run time of what never ran, where nothing else ran either."""
 HELD_MS = 2**62
 """When what is held until somebody says otherwise is in line."""
 ACTS: dict[type[Event], str] = {
@@ -70,29 +78,6 @@ class NothingRecorded(ValueError):
     """A record, or a stretch of one, without any work."""
 
 
-@dataclass(slots=True)
-class _Run:
-    app: specs.ApplicationSpec
-    ask: specs.AskSpec
-    at_ms: int
-    started_ms: int | None = None
-    ended_ms: int | None = None
-    node: str = ""
-    exit_code: int = 0
-    stopped: bool = False
-    """It ended because it was told to, or with its node."""
-    tried_again: bool = False
-    awaited: bool = False
-    """It waited for other work."""
-
-    @property
-    def run_ms(self) -> int | None:
-        """How long it ran; None where it never did, or still does."""
-        if self.ended_ms is None or self.started_ms is None:
-            return None
-        return self.ended_ms - self.started_ms
-
-
 class Recorder:
     """Collects the runs of a record, moment by moment."""
 
@@ -103,9 +88,9 @@ class Recorder:
         self._nodes: dict[str, specs.NodeSpec] = {}
         self._classes: dict[str, specs.PriorityClassSpec] = {}
         """Declared beside the queue file, as they were in the end; work keeps its class when that goes."""
-        self._now: dict[tuple[str, str], _Run] = {}
+        self._now: dict[tuple[str, str], Run] = {}
         """What is known and has not ended, by application and present key."""
-        self._all: list[_Run] = []
+        self._all: list[Run] = []
         self._placeholders: dict[str, list[int]] = {}
         """By application, when each of its placeholders came."""
         self._acts: Counter[str] = Counter()
@@ -135,6 +120,7 @@ class Recorder:
                     run = self._come(ask.spec, self._begin_ms)
                     if ask.node is not None:
                         run.started_ms, run.node = ask.allocated_ms, ask.node.id
+                        run.evicted = ask.evict_cause is not None
             for _, held in partition.held_asks:
                 if not held.spec.placeholder:
                     self._come(replace(held.spec, conditions=held.conditions), self._begin_ms)
@@ -146,7 +132,9 @@ class Recorder:
             self._event(at_ms, event)
         for d in decisions:
             match d:
-                case Allocated() | AskChanged() | Retried() | Released() if d.partition != specs.DEFAULT_PARTITION:
+                case Allocated() | AskChanged() | Evict() | Retried() | Released() if (
+                    d.partition != specs.DEFAULT_PARTITION
+                ):
                     # There may be work with the same names.
                     continue
                 case Allocated():
@@ -163,7 +151,9 @@ class Recorder:
                     if run is not None:
                         self._now[d.application, d.new_key] = run
                         run.started_ms = run.ended_ms = None
-                        run.stopped, run.exit_code, run.tried_again = False, 0, True
+                        run.stopped, run.evicted, run.exit_code, run.tried_again = False, False, 0, True
+                case Evict() if (run := self._now.get((d.application, d.key))) is not None:
+                    run.evicted = True
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)
@@ -226,11 +216,11 @@ class Recorder:
             if ask.node:
                 run.started_ms, run.node = at_ms, ask.node
 
-    def _come(self, ask: specs.AskSpec, at_ms: int) -> _Run:
+    def _come(self, ask: specs.AskSpec, at_ms: int) -> Run:
         tags = {name: value for name, value in ask.tags.items() if name != specs.TAG_CREATION_TIME}
         held = ask.conditions
         at_ms = _in_line_ms(held, at_ms) if held is not None else at_ms
-        run = _Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), at_ms)
+        run = Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), at_ms)
         run.awaited = held is not None and bool(held.after)
         self._now[ask.application, ask.key] = run
         self._all.append(run)
@@ -274,7 +264,7 @@ class Recorder:
             queues=self.queue_text or queue_file(dict.fromkeys(a.queue for a in self._apps.values() if a.queue)),
         )
 
-    def _counts(self, run: _Run) -> bool:
+    def _counts(self, run: Run) -> bool:
         """Whether it is in line or runs between `from_ms` and `until_ms`."""
         if run.at_ms > (self.last_ms if run.ended_ms is None else run.ended_ms):
             return False
@@ -282,10 +272,11 @@ class Recorder:
             return False
         return self.from_ms is None or run.at_ms >= self.from_ms or (run.ended_ms or self.last_ms + 1) > self.from_ms
 
-    def _notes(self, chosen: list[_Run], carried: int) -> list[str]:
+    def _notes(self, chosen: list[Run], carried: int) -> list[str]:
         running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
         never = sum(w.started_ms is None for w in chosen)
-        stopped = sum(w.stopped and w.started_ms is not None for w in chosen)
+        evicted = sum(w.cut_short for w in chosen)
+        stopped = sum(w.stopped and w.started_ms is not None for w in chosen) - evicted
         again, awaited = sum(w.tried_again for w in chosen), sum(w.awaited for w in chosen)
         counted = [
             (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION}, left out"),
@@ -295,6 +286,7 @@ class Recorder:
             (again, "tasks that were tried again, taken to run as long as the last time"),
             (awaited, "tasks that waited for others, taken to come when these were through then"),
             (stopped, "tasks that were stopped before their end, taken to run as long as they did"),
+            (evicted, "tasks that were evicted for good, taken to run as long as longer ones of their user"),
         ]
         notes = [f"{what}: {count:,}" for count, what in counted if count]
         if self._acts:
@@ -302,8 +294,8 @@ class Recorder:
             notes.append(f"what administrators did is not repeated: {acts}")
         return notes
 
-    def _jobs(self, runs: list[_Run], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
-        usual = self._medians(runs)
+    def _jobs(self, runs: list[Run], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
+        usual = Usual(runs)
         gangs = self._gangs([run for run in runs if id(run) not in carried])
         in_gang = {id(w) for members in gangs.values() for w in members}
         found = []
@@ -324,32 +316,25 @@ class Recorder:
             found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
         yield from sorted(found, key=lambda job: job.at_ms)
 
-    def _task(self, run: _Run, usual: dict[str, int]) -> Task:
-        run_ms = run.run_ms
+    def _task(self, run: Run, usual: Usual) -> Task:
+        run_ms, ask = run.run_ms, replace(run.ask, task_group="")
         if run_ms is None and run.started_ms is not None:
             run_ms = self.last_ms - run.started_ms
         if run_ms is None:
-            run_ms = usual.get(run.app.user, usual[""])
-        return Task(replace(run.ask, task_group=""), run_ms, run.exit_code)
+            run_ms = usual.of(run.app.user)
+        elif run.cut_short:
+            run_ms = usual.longer(run.app.user, run_ms) or max(run_ms, ask.time_limit_ms or 0)
+            ask = replace(ask, retry=ask.retry or specs.RetrySpec(limit=0))
+        return Task(ask, run_ms, run.exit_code)
 
-    def _gangs(self, runs: list[_Run]) -> dict[str, list[_Run]]:
+    def _gangs(self, runs: list[Run]) -> dict[str, list[Run]]:
         """By application, the asks that came for its placeholders: as many as it had of them."""
-        gangs: dict[str, list[_Run]] = {}
+        gangs: dict[str, list[Run]] = {}
         for run in runs:
             came = self._placeholders.get(run.app.id, ())
             if run.ask.task_group and len(gangs.get(run.app.id, ())) < len(came):
                 gangs.setdefault(run.app.id, []).append(run)
         return gangs
-
-    def _medians(self, runs: list[_Run]) -> dict[str, int]:
-        by_user: dict[str, list[int]] = {"": []}
-        for run in runs:
-            if run.run_ms is not None:
-                by_user[""].append(run.run_ms)
-                by_user.setdefault(run.app.user, []).append(run.run_ms)
-        return {user: median_low(times) for user, times in by_user.items() if times} | (
-            {} if by_user[""] else {"": USUAL_MS}
-        )
 
 
 def _in_line_ms(conditions: Conditions, at_ms: int) -> int:
@@ -358,7 +343,7 @@ def _in_line_ms(conditions: Conditions, at_ms: int) -> int:
     return HELD_MS if due_ms is None else max(at_ms, due_ms)
 
 
-def _is_carried(run: _Run, begin_ms: int, record_begins_ms: int | None) -> bool:
+def _is_carried(run: Run, begin_ms: int, record_begins_ms: int | None) -> bool:
     """Whether it was there before the beginning."""
     return run.at_ms < begin_ms or (run.at_ms == begin_ms == record_begins_ms)
 

@@ -40,6 +40,7 @@ from fairlead.sim.trials import Trial, spec_of
 from fairlead.sim.workloads.recorded import Moment, NothingRecorded, recorded
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]\n"
+BY_PRIORITY = QUEUES.replace("name: default, q", "name: default, preemption: {rule: priority}, q")
 
 
 class Past:
@@ -120,6 +121,37 @@ def test_what_was_stopped_did_not_fail(cause: Cause) -> None:
     engine.run()
     assert list(engine.columns.run_how) == [End.FINISHED]
     assert list(engine.columns.done_ms) == [10_000]
+
+
+def _evicted_for_good() -> Past:
+    """Of three jobs on one core the second makes way for the third, and nobody submits it again."""
+    past = Past()
+    past.say(0, Configure(replace(load_text(BY_PRIORITY), text=BY_PRIORITY)))
+    past.come(0, "long").end(50, "long").come(50, "low").come(60, "high", "bob", priority=1)
+    return past.end(60, "low", Cause.PREEMPTED_BY_SCHEDULER, exit_code=143).end(80, "high")
+
+
+def test_what_was_evicted_for_good_would_have_run_on() -> None:
+    """As long as longer work of its user: without the preemption of the record it is not over when it would begin."""
+    past = _evicted_for_good()
+    assert past.jobs() == [(0, "long", 50), (50, "low", 50), (60, "high", 20)]
+    workload = recorded(past.moments, "past")
+    assert workload.notes[-1].endswith("changes of the queue file (the last one counts) 1")
+    assert workload.notes[0] == (
+        "tasks that were evicted for good, taken to run as long as longer ones of their user: 1"
+    )
+    engine = Engine(load_text(QUEUES), workload.nodes, recorded(past.moments, "past").jobs)
+    engine.run()
+    assert list(engine.columns.done_ms) == [50_000, 100_000, 120_000]
+
+
+def test_by_the_same_queue_file_it_is_evicted_again_and_does_not_come_back() -> None:
+    """As it was: had its owner submitted it again, the record would have that as well."""
+    workload = recorded(_evicted_for_good().moments, "past")
+    engine = Engine(load_text(workload.queues), workload.nodes, workload.jobs)
+    engine.run()
+    assert list(engine.columns.done_ms) == [50_000, 60_000, 80_000]
+    assert list(engine.columns.run_how) == [End.FINISHED, End.EVICTED, End.FINISHED]
 
 
 def test_a_stretch_of_time_can_be_chosen() -> None:

@@ -1,0 +1,72 @@
+"""Runs of a record: what is known of each task, and which run times are usual.
+
+Decides what a run time is and which one is taken where it is not known. Never reads a record. Invariant: of what was
+evicted for good nobody knows how long it would have run, so it counts for no usual time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairlead.core.model import specs
+
+USUAL_MS = 60_000
+"""The run time of what never ran, where nothing else ran either."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A task, and its last run."""
+
+    app: specs.ApplicationSpec
+    ask: specs.AskSpec
+    at_ms: int
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    node: str = ""
+    exit_code: int = 0
+    stopped: bool = False
+    """It ended because it was told to, or with its node."""
+    evicted: bool = False
+    """The scheduler told it to stop."""
+    tried_again: bool = False
+    awaited: bool = False
+    """It waited for other work."""
+
+    @property
+    def run_ms(self) -> int | None:
+        """How long it ran; None where it never did, or still does."""
+        if self.ended_ms is None or self.started_ms is None:
+            return None
+        return self.ended_ms - self.started_ms
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether it would have run on, had the scheduler let it."""
+        return self.stopped and self.evicted
+
+
+class Usual:
+    """Run times of each user and of all, in order."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._by_user: dict[str, list[int]] = {}
+        self._all = sorted(run.run_ms for run in runs if run.run_ms is not None and not run.cut_short)
+        for run in sorted(runs, key=lambda run: run.run_ms or 0):
+            if run.run_ms is not None and not run.cut_short:
+                self._by_user.setdefault(run.app.user, []).append(run.run_ms)
+
+    def of(self, user: str) -> int:
+        """The median of this user, else of all."""
+        found = self.longer(user, -1)
+        return USUAL_MS if found is None else found
+
+    def longer(self, user: str, than_ms: int) -> int | None:
+        """The median of those of this user that lasted longer, else of all; None: there are none."""
+        for times in (self._by_user.get(user, []), self._all):
+            first = bisect_right(times, than_ms)
+            if first < len(times):
+                return times[(first + len(times) - 1) // 2]
+        return None
