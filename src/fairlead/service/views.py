@@ -23,6 +23,7 @@ from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
 from fairlead.local.job import Attempt, Job
 from fairlead.local.job_states import State
+from fairlead.service.by_job import by_job
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import Amounts, with_cpu
@@ -175,7 +176,7 @@ def job_reason(job: Job, scheduler: Scheduler) -> wire.Reason | None:
 
 def waits_for(reason: Reason | None) -> wire.Reason | None:
     """A reason to wait; a moment in it is said by this machine's clock."""
-    said = shown(reason)
+    said = by_job(shown(reason))
     if said is not None and isinstance(reason, WindowAhead):
         when = f"{times.moment(reason.starts_ms)} to {times.moment(reason.ends_ms)}"
         advice = "" if reason.is_open else "; with a shorter time limit it may start before (fairlead update)"

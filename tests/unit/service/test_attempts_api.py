@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -34,6 +35,28 @@ def test_following_goes_on_from_attempt_to_attempt(served: Any) -> None:
     key = served.submit("/bin/sh", "-c", script, retry={"limit": 4, "backoff_ms": 200})
     assert served.call("GET", f"/api/v1/jobs/{key}/logs?follow=true&attempt=1").body == b"try 1\n"
     assert served.call("GET", f"/api/v1/jobs/{key}/logs?follow=true").body.endswith(b"try 2\ntry 3\n")
+
+
+def test_answers_name_the_job_and_not_its_attempt(served: Any) -> None:
+    """No command knows `17#2`: what says that it should be cancelled says `17`."""
+    here = {"queue": "root.small", "resources": {"cpu": 1}}
+    runs = served.submit("/bin/sh", "-c", "test $FAIRLEAD_ATTEMPT -ge 2 && sleep 60", retry={"limit": 1}, **here)
+    end = time.monotonic() + 15
+    while not served.show(runs)["past"]:
+        assert time.monotonic() < end
+    served.wait(runs, "running")
+    waits = served.submit("true", **here)
+    why = served.call("GET", f"/api/v1/jobs/{waits}/why?changes=true&seconds=60")
+    verdict = why.json["verdict"]
+    assert [holder["key"] for holder in verdict["holders"]] == [runs]
+    ends = next(change for change in verdict["changes"] if change["dimension"] == "cancel")
+    assert ends["parts"][0]["subject"] == f"{runs}/{runs}"
+    assert b"#2" not in why.body
+    supposed = served.call("POST", "/api/v1/whatif", {"cancel": [runs]})
+    assert [job["key"] for job in supposed.json["ends"]["jobs"]] == [runs]
+    assert b"#2" not in supposed.body
+    for key in (runs, waits):
+        served.call("POST", f"/api/v1/jobs/{key}/cancel", {})
 
 
 def test_a_back_off_is_said(served: Any) -> None:

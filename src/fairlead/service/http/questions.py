@@ -27,6 +27,7 @@ from fairlead.insight.trial import Name
 from fairlead.insight.whatif import NAMED, suppose
 from fairlead.local.callers import Rights
 from fairlead.runtime import Refusal
+from fairlead.service.by_job import by_job
 from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented
@@ -123,7 +124,7 @@ async def explain_job(
             sees=moment.sees,
             fork=True,
         )
-        return replace(shown, verdict=found)
+        return replace(shown, verdict=by_job(found))
 
     if changes:
         return await place.apart(lambda moment: lambda: question(moment), caller)
@@ -179,9 +180,10 @@ async def what_if(body: wire.Supposed, place: PlaceOf, caller: CallerOf) -> wire
         return question
 
     answer, new, told = await place.apart(ask, caller)
+    answer = by_job(answer)
     if told is None:
         return answer
-    begins = [wire.Begin(**interval(place, told, name), key=name[2], draws=told.draws) for name in new]
+    begins = [wire.Begin(**interval(place, told, name), key=by_job(name[2]), draws=told.draws) for name in new]
     return replace(answer, begins=begins)
 
 
