@@ -261,11 +261,22 @@ def counted(told: AnsweredPart) -> Part:
 
 
 def starts_with(scheduler: Scheduler, state: dict[str, object], name: Name, parts: tuple[Part, ...]) -> bool:
-    """Whether it starts with these parts, where the checks take the queue file that is part of them."""
+    """Whether it starts with these parts, where the checks take the queue file that is part of them; where several
+    have to end, also when they do so one by one.
+    """
     if not not_refused(scheduler, parts):
         return False
-    got = happens(state, events_of(scheduler, name, parts), until_ms(parts))
-    return renamed(name, parts)[1:] in got.placed
+    events, key = events_of(scheduler, name, parts), renamed(name, parts)[1:]
+    if key not in happens(state, events, until_ms(parts)).placed:
+        return False
+    ends = sum(part.what is What.CANCEL for part in parts)
+    if ends < 2:
+        return True
+    one_by_one, first = Scheduler.load(state), len(events) - ends + 1
+    groups = [events[:first], *([each] for each in events[first:-1])]
+    return any(key in happen_to(one_by_one, group).placed for group in groups) or (
+        key in happen_to(one_by_one, events[-1:], until_ms(parts)).placed
+    )
 
 
 def suppositions(course: Course | Mixed, chance: random.Random) -> list[Supposition]:

@@ -67,6 +67,8 @@ def events_of(scheduler: Scheduler, name: Name, parts: Sequence[Part]) -> list[E
         events.append(AddAsks((replace(spec, resources=Resources(spec.resources.as_dict() | smaller)),), partition))
     if any(part.what in OF_THE_ASK for part in parts):
         events += submitted_again(book, book.applications[application].asks[key], parts)
+    # Last, so that the room is free when it can use it.
+    events += [Release(*_other(part), partition=partition) for part in parts if part.what is What.CANCEL]
     return events
 
 
@@ -102,7 +104,6 @@ def _other(part: Part) -> tuple[str, str]:
 
 _EVENTS: dict[str, Callable[[Scheduler, Name, Part], list[Event]]] = {
     What.NODES: lambda scheduler, name, part: list(more_nodes(scheduler, name[0], part.subject, part.value)),
-    What.CANCEL: lambda _, name, part: [Release(*_other(part), partition=name[0])],
     What.TURN: lambda _, name, part: [ReserveAsk(*_other(part), on=False, partition=name[0])],
     What.QUEUE: lambda _, name, part: [MoveApplication(name[1], part.subject, partition=name[0])],
     What.PRIORITY: lambda _, name, part: [SetPriority(name[1], name[2], part.value, partition=name[0])],

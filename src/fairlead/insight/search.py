@@ -104,7 +104,13 @@ class Trials:
         self.effort.spend()
         events, name = events_of(self.scheduler, self.name, parts), renamed(self.name, parts)
         at_ms = until_ms(parts)
-        return on_a_copy(self.scheduler, lambda copy: start_of(copy, events, name, at_ms), fork=self.fork)
+        start = on_a_copy(self.scheduler, lambda copy: start_of(copy, events, name, at_ms), fork=self.fork)
+        if start is None or sum(part.what is What.CANCEL for part in parts) < 2:
+            return start
+        # Nobody can end several at once: what is free first may go to others.
+        return on_a_copy(
+            self.scheduler, lambda copy: start_of(copy, events, name, at_ms, one_by_one=True), fork=self.fork
+        )
 
     def _is_valid(self, parts: tuple[Part, ...]) -> bool:
         """Whether a queue file that is part of it would be taken."""

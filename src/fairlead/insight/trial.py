@@ -157,25 +157,42 @@ class Start:
     """When; later than now only where the clock was to go on."""
 
 
-def start_of(scheduler: Scheduler, events: Sequence[Event], name: Name, until_ms: int | None = None) -> Start | None:
+def start_of(
+    scheduler: Scheduler,
+    events: Sequence[Event],
+    name: Name,
+    until_ms: int | None = None,
+    *,
+    one_by_one: bool = False,
+) -> Start | None:
     """Whether the ask has a node after these events, and at which price; None: it has none. Call it on a copy only.
 
-    `until_ms`: the clock goes on until then, and what falls due by itself happens.
+    `until_ms`: the clock goes on until then, and what falls due by itself happens. `one_by_one`: what is ended ends one
+    after another, and each time whoever has its turn may take the room.
     """
     evicted: list[Evict] = []
     for event in events:
         scheduler.handle(event, scheduler.cluster.now_ms)
-    for at_ms in moments(scheduler, until_ms):
-        for decided in rounds(scheduler, at_ms, limit=1):
-            for each in decided:
-                if isinstance(each, Evict):
-                    # That a placeholder makes room for its own work is no harm.
-                    if each.cause is not Cause.PLACEHOLDER_REPLACED:
-                        evicted.append(each)
-                elif isinstance(each, Allocated) and (each.partition, each.application, each.key) == name:
-                    names = tuple(name for name, _ in _evictions(evicted))
-                    broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
-                    return Start(each.node, names, tuple(broken), at_ms)
+        if one_by_one and isinstance(event, Release):
+            start = _started(scheduler, scheduler.cluster.now_ms, name, evicted)
+            if start is not None:
+                return start
+    starts = (_started(scheduler, at_ms, name, evicted) for at_ms in moments(scheduler, until_ms))
+    return next((start for start in starts if start is not None), None)
+
+
+def _started(scheduler: Scheduler, at_ms: int, name: Name, evicted: list[Evict]) -> Start | None:
+    """How the ask starts at this moment, if it does; `evicted`: who was told to stop so far."""
+    for decided in rounds(scheduler, at_ms, limit=1):
+        for each in decided:
+            if isinstance(each, Evict):
+                # That a placeholder makes room for its own work is no harm.
+                if each.cause is not Cause.PLACEHOLDER_REPLACED:
+                    evicted.append(each)
+            elif isinstance(each, Allocated) and (each.partition, each.application, each.key) == name:
+                names = tuple(name for name, _ in _evictions(evicted))
+                broken = dict.fromkeys(budget for evict in evicted for budget in evict.violates)
+                return Start(each.node, names, tuple(broken), at_ms)
     return None
 
 

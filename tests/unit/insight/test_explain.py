@@ -241,6 +241,18 @@ def test_two_dimensions_together_where_none_helps_alone() -> None:
     }
 
 
+@pytest.mark.parametrize("others_wait", [False, True])
+def test_what_ends_one_by_one_must_leave_its_room_to_it(others_wait: bool) -> None:
+    """Where smaller work takes what the first of them leaves, no room comes together, and all would end for nothing."""
+    lab = Lab(spec(leaf("a"), leaf("b"), rule="guarantee"), {GPU: 2})
+    lab.submit("one", "root.a")
+    lab.submit("two", "root.a")
+    lab.submit("large", "root.a", amounts={GPU: 2})
+    if others_wait:
+        lab.submit("small", "root.b", "bob")
+    assert ("cancel" in lab.changes("large")) is not others_wait
+
+
 def test_it_starts_by_itself_when_its_victims_are_gone() -> None:
     """Then nothing needs to change."""
     lab = Lab(spec(leaf("a")), {GPU: 2})
