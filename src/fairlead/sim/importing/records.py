@@ -220,7 +220,11 @@ def _of_lines(
 
 
 _SUBMIT, _WAIT = SWF_FIELDS.index("submit time"), SWF_FIELDS.index("wait time")
-_SWF_COLUMNS = tuple("start time" if number == _WAIT else name for number, name in enumerate(SWF_FIELDS))
+_SECONDS = {"submit time": "submit time s", "wait time": "start time s"} | {
+    name: f"{name} s" for name in ("run time", "requested time")
+}
+"""The format says in which unit these are: nothing is to be guessed."""
+_SWF_COLUMNS = tuple(_SECONDS.get(name, name) for name in SWF_FIELDS)
 
 
 def _swf_cells(line: str) -> list[str]:
