@@ -150,7 +150,9 @@ def write(records: Records, mapped: Mapped, zone: tzinfo, out: TextIO) -> Accoun
         row += [quantity(name, task.amounts.get(name, 0)) for name in resources]
         row += [task.texts.get(name, "") for name in texts]
         row += [str(task.count), "yes" if task.is_gang else "no"] if has_count else []
-        row += [seconds(task.limit_ms) if task.limit_ms else ""] if "time_limit" in mapped else []
+        # What ran on beyond its limit was not cut off there, and is not to be.
+        limit_ms = max(task.limit_ms, task.run_ms) if task.limit_ms else None
+        row += [seconds(limit_ms) if limit_ms else ""] if "time_limit" in mapped else []
         writer.writerow(row)
     return account
 

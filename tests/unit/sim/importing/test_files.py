@@ -344,6 +344,31 @@ def test_a_log_says_how_long_jobs_waited(tmp_path: Path) -> None:
     assert peak(account)["vcore"] == 8_000, "the fourth, whose wait is not known, beside the first"
 
 
+def _log(tmp_path: Path) -> tuple[Mapped, Account, str]:
+    """The table of a log in which two of three jobs ran beyond their limits."""
+    path, out = tmp_path / "log.swf", StringIO()
+    lines = [f"{n} {60 * n} 0 7200 4 -1 -1 4 {3600 if n % 3 else 9000} -1 1 1 1 1 0 1 -1 -1\n" for n in range(1, 30)]
+    path.write_text("".join(lines))
+    records = opened(str(path))
+    mapped = guessed(records.columns, sample_of(records)[0])
+    return mapped, write(records, mapped, UTC, out), out.getvalue()
+
+
+def test_a_log_is_in_seconds(tmp_path: Path) -> None:
+    """The format says so, whatever the runs and their limits look like: nothing is guessed."""
+    mapped, _, table = _log(tmp_path)
+    times = [mapped[field].unit for field in ("time", "start", "run", "time_limit")]
+    assert {(unit.name, unit.known) for unit in times} == {("s", True)}
+    assert {row["run"] for row in csv.DictReader(StringIO(table))} == {"7200"}
+
+
+def test_what_ran_beyond_its_limit_is_not_cut_off(tmp_path: Path) -> None:
+    """It is as long a run as it was, as in a log that is read as it is; that it looks wrong is said all the same."""
+    mapped, account, table = _log(tmp_path)
+    assert {row["time_limit"] for row in csv.DictReader(StringIO(table))} == {"7200", "9000"}
+    assert next(doubts(account, mapped)).startswith("20 runs are longer than their time limit")
+
+
 @pytest.mark.parametrize(("different", "is_read"), [(50, True), (51, False)])
 def test_priorities_of_which_there_are_very_many_were_worked_out(tmp_path: Path, different: int, is_read: bool) -> None:
     """Slurm makes them of age, size and shares: they would decide the order under each queue file that is tried."""
