@@ -205,6 +205,9 @@ def _apply(partition: Partition, parent: Queue, name: str, spec: QueueSpec) -> N
         queue_removal.queue_changed(partition, queue, "restarted")
     queue.configure(spec)
     _apply_children(partition, queue, spec)
+    if leaf and queue.children:
+        # What is empty goes now: until then the queue is no leaf, and takes nothing.
+        _clean_below(partition, queue)
 
 
 def _drain(partition: Partition, queue: Queue) -> None:
@@ -230,9 +233,13 @@ def _hand_template_on(made: Queue) -> None:
 
 def clean_queues(partition: Partition) -> None:
     """Remove the queues that drain or were made by placement, once they are empty; children before parents."""
-    for queue in reversed(list(partition.root.walk())):
+    _clean_below(partition, partition.root)
+
+
+def _clean_below(partition: Partition, top: Queue) -> None:
+    for queue in reversed(list(top.walk())):
         parent = queue.parent
-        if parent is None or not queue.is_leaving or queue.children or queue.applications:
+        if queue is top or parent is None or not queue.is_leaving or queue.children or queue.applications:
             continue
         del parent.children[queue.name]
         reserve_turn.forget(partition, queue)

@@ -242,6 +242,19 @@ def test_a_leaf_with_applications_cannot_become_a_parent() -> None:
     assert s.dump() == before
 
 
+def test_a_parent_of_empty_queues_becomes_a_leaf_at_once() -> None:
+    """It takes work as soon as the file says so; what placement made below goes with it."""
+    made = leaf("a", parent=True, queues=[leaf("b", queues=[leaf("c")])])
+    s = start(made)
+    assert submit(s, "x", "root.a.own")
+    s.handle(RemoveApplication("x"), 0)
+    said = configure(s, spec(leaf("a", properties={"wait.max": "10s"})))
+    assert changes(said)[-3:] == [("root.a.own", "removed"), ("root.a.b.c", "removed"), ("root.a.b", "removed")]
+    assert queue(s, "root.a").properties.wait_max_ms == 10_000
+    assert submit(s, "y", "root.a")
+    assert running(s) == 1
+
+
 def test_a_parent_with_children_becomes_a_leaf_when_they_are_gone() -> None:
     """Until then what is in them goes on."""
     s = start(leaf("a", queues=[leaf("b")]))
