@@ -162,12 +162,19 @@ class Applied:
     refused: str = ""
 
 
-def configure(turn: Turn, spec: ClusterSpec, *, who: str, source: str, restores: int = 0) -> Applied:
-    """Put a queue file in force unless it is already. A repeated call with the same text does nothing."""
+def configure(
+    turn: Turn, spec: ClusterSpec, *, who: str, source: str, restores: int = 0, kept_as_newest: bool = False
+) -> Applied:
+    """Put a queue file in force unless it is already. A repeated call with the same text does nothing; with
+    `kept_as_newest` it makes a version all the same where the newest one of this source has another text.
+    """
     cluster = turn.scheduler.cluster
     now = turn.books.configurations.current
     if now is not None and cluster.checksum == spec.checksum and cluster.text == spec.text:
-        return Applied(now.number)
+        newest = turn.books.configurations.from_source(source)
+        if not kept_as_newest or (newest is not None and newest.checksum == spec.checksum):
+            return Applied(now.number)
+        restores = now.number
     before = _settings(turn.scheduler)
     for decision in turn.event(Configure(spec, who, source, restores)):
         if isinstance(decision, ConfigurationRejected):

@@ -107,9 +107,13 @@ class ConfigFile:
         last = history.from_source(self.source)
         refused, first = "", history.current is None
         if reading.spec is not None and (last is None or last.checksum != reading.spec.checksum):
-            refused = configure(turn, reading.spec, who=reading.owner, source=self.source).refused
+            refused = self._put_in_force(turn, reading.spec, reading.owner).refused
         self.note(reading, refused)
         return refused if first else ""
+
+    def _put_in_force(self, turn: Turn, spec: ClusterSpec, owner: str) -> Applied:
+        """Also where it is in force already in another way: a start must know that the file has said it since."""
+        return configure(turn, spec, who=owner, source=self.source, kept_as_newest=True)
 
     # --- watching ----------------------------------------------------------------------------------------------
 
@@ -159,7 +163,7 @@ class ConfigFile:
             return
 
         def act(turn: Turn) -> Applied:
-            return configure(turn, spec, who=reading.owner, source=self.source)
+            return self._put_in_force(turn, spec, reading.owner)
 
         applied: Applied = await asyncio.wrap_future(runtime.do(act))
         self.note(reading, applied.refused)
@@ -167,11 +171,11 @@ class ConfigFile:
             log.info("%s is in force as version %d", self.path, applied.version)
 
     async def _forget_refusal(self, runtime: Runtime) -> None:
-        """Its text was refused for what was so then, and may have been put in force since in another way."""
+        """Its text was refused for what was so then; if it was put in force since in another way, it is tried again."""
         if self._refused:
             current = await asyncio.wrap_future(runtime.read(lambda _: runtime.books.configurations.current))
             if current is not None and current.checksum == self._checksum:
-                self._refused = ""
+                self._tried = None
 
     # --- telling -----------------------------------------------------------------------------------------------
 

@@ -106,6 +106,42 @@ def test_what_was_refused_and_applied_in_another_way_is_no_problem_any_more(
     assert (state(refused, runtime), refused.problem()) == ("in-force", "")
 
 
+def begun(runtime: Runtime, path: Path) -> ConfigFile:
+    """The file, where a service starts with it."""
+    file = ConfigFile(path)
+    done(runtime, lambda turn: file.begin(turn, file.read()))
+    return file
+
+
+def test_what_it_said_after_it_was_applied_in_another_way_is_not_put_back_by_a_restart(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    """Somebody applies a change, writes it into the file too, and applies another one: that one stays."""
+    path = tmp_path / "queues.yaml"
+    path.write_text(FLAT)
+    file = begun(runtime, path)
+    night, week = (FLAT.replace("default}]", f"default}}, {{name: {name}}}]") for name in ("night", "week"))
+    done(runtime, lambda turn: configure(turn, usable(night), who="ann", source="api"))
+    path.write_text(night)
+    seen(file, runtime)
+    assert state(file, runtime) == "in-force"
+    done(runtime, lambda turn: configure(turn, usable(week), who="ann", source="api"))
+    assert state(begun(runtime, path), runtime) == "differs"
+    history = [(each.number, each.source[:4], each.origin) for each in runtime.books.configurations]
+    assert history == [(1, "file", 1), (2, "api", 2), (3, "file", 2), (4, "api", 4)]
+
+
+def test_a_start_with_a_file_that_says_what_is_in_force_counts_as_its_text(runtime: Runtime, tmp_path: Path) -> None:
+    """What is applied after that is not undone by the next start with the same file."""
+    path = tmp_path / "queues.yaml"
+    path.write_text(FLAT)
+    done(runtime, lambda turn: configure(turn, usable(FLAT), who="ann", source="api"))
+    assert state(begun(runtime, path), runtime) == "in-force"
+    done(runtime, lambda turn: configure(turn, usable(DEEP), who="ann", source="api"))
+    assert state(begun(runtime, path), runtime) == "differs"
+    assert [each.source[:4] for each in runtime.books.configurations] == ["api", "file", "api"]
+
+
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
