@@ -136,6 +136,9 @@ def _queue_diffs(old: Partition, new: Partition, decisions: Iterable[Decision]) 
         changes = list(_changes(old, was, new, queue))
         if kind != "changed" or changes:
             yield QueueDifference(new.name, queue.path, kind, count, changes)
+    for path, kind in said.items():
+        if kind == "removed":
+            yield QueueDifference(new.name, path, kind, 0, [])
 
 
 def _live(app: Application) -> bool:

@@ -95,6 +95,17 @@ def test_queues_that_come_go_and_change() -> None:
     )
 
 
+def test_a_parent_that_becomes_a_leaf() -> None:
+    """The queues below go at once if they are empty; they are named as all that go."""
+    was = busy(leaf("a"), leaf("b", queues=[leaf("c"), leaf("d")]))
+    diff = preview(was, spec(leaf("a"), leaf("b")))
+    assert [(queue.queue, queue.kind, queue.jobs) for queue in diff.queues] == [
+        ("root.b", "changed", 0),
+        ("root.b.c", "removed", 0),
+        ("root.b.d", "removed", 0),
+    ]
+
+
 def test_a_queue_that_would_be_over_its_maximum() -> None:
     """And what would start now but not then, with the reason."""
     diff = preview(busy(leaf("a"), wait=1), spec(leaf("a", "2m")))
