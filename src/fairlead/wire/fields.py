@@ -17,7 +17,17 @@ import msgspec
 from msgspec import Meta
 
 _OWN_NAMES = frozenset({"FAIRLEAD_KEY", "FAIRLEAD_NAME", "FAIRLEAD_QUEUE", "FAIRLEAD_ATTEMPT"})
-_RESERVED_TAGS = frozenset({"application.create.force", "creationTime", "yunikorn.apache.org/creationTime"})
+_RESERVED_TAGS = frozenset(
+    {
+        "application.create.force",
+        "creationtime",
+        "namespace.resourceguaranteed",
+        "namespace.resourcemaxapps",
+        "namespace.resourcequota",
+        "yunikorn.apache.org/creationtime",
+    }
+)
+"""In lower case: placement reads names so. With them whoever submits for others says what holds for these."""
 _RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?")
 _PART = re.compile(r"(100|[0-9]{1,2})%")
 _HINTS = {
@@ -200,7 +210,7 @@ def tags(given: dict[str, str]) -> dict[str, str]:
     if "" in given:
         raise ValueError("a tag needs a name")
     for name, value in given.items():
-        if name in _RESERVED_TAGS:
+        if name.lower() in _RESERVED_TAGS:
             raise ValueError(f"the tag {name!r} is reserved for the service; choose another name")
         one_line(name)
         clean_text(value)

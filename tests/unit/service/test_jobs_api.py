@@ -114,6 +114,8 @@ def test_one_bad_job_refuses_all_of_them(served: Any) -> None:
         (job(time_limit_ms=0), "jobs[0].time_limit_ms", "must be at least 1"),
         (job(name="a\nb"), "jobs[0].name", "control characters"),
         (job(tags={"application.create.force": "true"}), "jobs[0].tags", "reserved"),
+        (job(tags={"Application.Create.Force": "true"}), "jobs[0].tags", "reserved"),
+        (job(tags={"Namespace.ResourceQuota": '{"resources":{}}'}), "jobs[0].tags", "reserved"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(served: Any, body: Any, field: str, words: str) -> None:

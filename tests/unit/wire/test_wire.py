@@ -19,6 +19,7 @@ from fairlead.core.model import resources, specs
 from fairlead.kubernetes import informer
 from fairlead.local import history_records
 from fairlead.local.job_states import State
+from fairlead.policy.queue_choice import dynamic
 from fairlead.runtime import Refusal
 from fairlead.service.http.errors import read_otherwise
 from fairlead.times import moment
@@ -62,7 +63,8 @@ def test_its_numbers_are_those_of_the_core() -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(low - 1, wanted)
     tags = {specs.TAG_FORCE_CREATE, specs.TAG_CREATION_TIME, specs.TAG_APP_CREATION_TIME}
-    assert tags == fields._RESERVED_TAGS
+    tags |= {dynamic.TAG_QUOTA, dynamic.TAG_GUARANTEED, dynamic.TAG_MAX_APPLICATIONS}
+    assert {tag.lower() for tag in tags} == fields._RESERVED_TAGS
 
 
 def test_no_two_shapes_have_one_name() -> None:
