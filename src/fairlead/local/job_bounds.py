@@ -70,6 +70,11 @@ def with_defaults(spec: JobSpec, said: QueueProperties) -> JobSpec:
     return replace(spec, resources=Resources(amounts), time_limit_ms=limit_ms, retry=_retry(spec, said))
 
 
+def stated(resources: Resources) -> dict[str, int]:
+    """What a job asks for, without cores where it says nothing of them and came into no queue."""
+    return {name: amount for name, amount in resources.items if amount != UNSTATED}
+
+
 def _retry(spec: JobSpec, said: QueueProperties) -> RetrySpec | None:
     """What fails by itself fails again: a queue lets come back only what was broken off. Idle work does so anyway, and
     at the terminal of a job that came back nobody would sit.

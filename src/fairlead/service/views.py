@@ -22,6 +22,7 @@ from fairlead.insight.verdict import shown
 from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
 from fairlead.local.job import Attempt, Job
+from fairlead.local.job_bounds import stated
 from fairlead.local.job_states import State
 from fairlead.service.by_job import by_job
 from fairlead.wire import cluster
@@ -66,7 +67,7 @@ def _row(job: Job, scheduler: Scheduler) -> dict[str, Any]:
         "suspended_at_ms": job.suspended_at_ms if job.suspended_by else None,
         "cpu_ms": job.cpu_ms,
         "peak_memory_bytes": job.peak_memory_bytes,
-        "resources": with_cpu(job.spec.resources.as_dict()),
+        "resources": with_cpu(stated(job.spec.resources)),
     }
 
 

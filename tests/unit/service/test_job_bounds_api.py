@@ -108,6 +108,13 @@ def test_what_is_above_a_bound_is_refused(served: Any, asked: dict[str, Any], co
     assert served.show(problem["details"][0]["key"])["state"] == "rejected"
 
 
+def test_what_came_into_no_queue_asks_for_what_it_said(served: Any) -> None:
+    """What a queue would have added nobody knows, so no cores are shown where none were asked for."""
+    for asked in ({"memory": 2**20}, {"gpu": 1, "cpu": 3}):
+        problem = submit(served, queue="root.no name", resources=asked).error
+        assert served.show(problem["details"][0]["key"])["resources"] == asked
+
+
 def test_who_administers_the_queue_may_go_above_its_priority(served: Any) -> None:
     """And use classes of the system; other bounds are for all."""
     assert submit(served, "alice", "root.open", priority=1000).status == 201
