@@ -71,7 +71,7 @@ def check(file: str, accounts: bool, output: str) -> app.Status:
     """
     from fairlead.config import WARNING, problems_of
 
-    text = read_text(file)
+    text = read_text(file, ends_of_lines=True)
     problems = problems_of(text, _source(file), elsewhere=WARNING)
     problems += _unknown_accounts(text, _source(file)) if accounts else []
     errors = sum(problem.severity == "error" for problem in problems)
@@ -224,7 +224,7 @@ def _proposed(command: str, file: str | None, version: int | None) -> str | None
         raise app.wrong_usage(f"{command}: give either a FILE or --version N")
     if file is None:
         return None
-    text = read_text(file)
+    text = read_text(file, ends_of_lines=True)
     _list_warnings(file, text)
     return text
 
@@ -288,7 +288,7 @@ def apply(client: Client, file: str, yes: bool, output: str) -> app.Status:
     On a terminal it first shows what would change, and asks. It is refused as a whole, with everything that is wrong,
     or applied as one step. For administrators.
     """
-    text = read_text(file)
+    text = read_text(file, ends_of_lines=True)
     _list_warnings(file, text)
     base = None
     if not yes and file != "-" and sys.stdin.isatty():

@@ -70,14 +70,16 @@ def read_jobs(path: str, text: str, defaults: Mapping[str, Any]) -> list[Describ
     return jobs
 
 
-def read_text(path: str) -> str:
-    """The content of a file, or of standard input for `-`. Raises `Failure` (usage) if it cannot be read."""
+def read_text(path: str, *, ends_of_lines: bool = False) -> str:
+    """The content of a file without a byte order mark, or of standard input for `-`; `ends_of_lines`: with those that
+    the file has. Raises `Failure` (usage) if it cannot be read.
+    """
     try:
         if path == "-":
             return sys.stdin.read()
         if os.stat(path).st_size > _LARGEST_FILE:
             raise wrong_usage(f"{path}: larger than {_LARGEST_FILE} bytes; split it")
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig", newline="" if ends_of_lines else None) as file:
             return file.read()
     except UnicodeDecodeError as error:
         raise wrong_usage(f"{path}: is not UTF-8 text (byte {error.start})") from None

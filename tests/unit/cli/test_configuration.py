@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from fairlead.config import file_text
+
 BAD = "partitions:\n  - name: default\n    queues:\n      - name: root\n        wieght: 3\n"
 
 
@@ -52,6 +54,17 @@ def test_apply_sends_the_text(service: Any, run: Callable[..., Any], tmp_path: P
     file.write_text("# ü\npartitions: []\n")
     assert run("config", "apply", str(file)).exit_code == 0
     assert service.sent("PUT", "/config") == [{"text": "# ü\npartitions: []\n"}]
+
+
+def test_apply_sends_the_text_that_a_service_reads_from_the_file(
+    service: Any, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Written on Windows, say: else its status says that the file differs from what was applied from it."""
+    service.on("PUT", "/config", {"checksum": "x"})
+    file = tmp_path / "q.yaml"
+    file.write_bytes(b"\xef\xbb\xbfpartitions: []\r\n")
+    assert run("config", "apply", str(file)).exit_code == 0
+    assert service.sent("PUT", "/config") == [{"text": file_text(file)}]
 
 
 def test_to_apply_what_is_in_force_already_changes_nothing(
