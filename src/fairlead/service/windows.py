@@ -161,7 +161,7 @@ def _spec(turn: Turn, name: str, body: wire.WindowDraft) -> WindowSpec:
 
 
 def _path(partition: Partition, queue: str) -> str:
-    found = partition.root.find(queue if queue == "root" or queue.startswith("root.") else f"root.{queue}")
+    found = partition.root.find(queue if f"{queue}.".lower().startswith("root.") else f"root.{queue}")
     if found is None:
         raise Refusal("invalid", f"there is no queue {queue!r}; `fairlead queues` lists them", field="queues")
     return found.path

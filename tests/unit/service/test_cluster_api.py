@@ -38,6 +38,14 @@ def test_queues_show_what_they_may_use_and_use(served: Any) -> None:
     assert flat(served.call("GET", "/api/v1/queues").json["queues"][0])["root.small"]["priority"] is None
 
 
+def test_the_case_of_a_queues_name_does_not_count(served: Any) -> None:
+    """As in the list of jobs and wherever else a queue is named."""
+    for route in ("queues", "usage", "limits"):
+        written = [served.call("GET", f"/api/v1/{route}?queue={each}").json for each in ("root.small", "ROOT.Small")]
+        assert written[0] == written[1], route
+    assert served.call("GET", "/api/v1/queues?queue=Root.SMALL").json["total"] == 1
+
+
 def test_idle_work_is_shown_where_it_comes_from_and_where_it_counts(served: Any) -> None:
     """Beside the books of its queue, in those of its resource group."""
     key = served.submit("/bin/sleep", "20", queue="root.small", resources={"cpu": 1.2}, idle=True, grace_ms=100)

@@ -67,6 +67,11 @@ def test_what_makes_no_sense_is_refused_in_words(cleared: Any, given: dict[str, 
     assert cleared.call("GET", "/api/v1/windows").json["windows"] == []
 
 
+def test_queues_are_named_in_any_case(cleared: Any) -> None:
+    """By their whole path, or without its beginning."""
+    assert put(cleared, "w", queues=["ROOT.Batch", "Batch"]).json["queues"] == ["root.batch"]
+
+
 def test_a_name_is_one_line(cleared: Any) -> None:
     """It stands in tables, in the log, and in what everybody is told who waits."""
     for name in ("a%0ab", "a%1b%5b2J", "%e2%80%aea"):

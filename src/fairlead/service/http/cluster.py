@@ -39,7 +39,8 @@ async def list_queues(
 
     def ask(moment: Moment) -> wire.QueuePage:
         trees = views.queue_views(moment.scheduler)
-        found = trees if queue is None else [each for tree in trees if (each := _below(tree, queue)) is not None]
+        path = queue.lower() if queue is not None else None
+        found = trees if path is None else [each for tree in trees if (each := _below(tree, path)) is not None]
         return page.of(wire.QueuePage, found, lambda tree: (tree.partition, tree.path))
 
     return await place.shown(ask)
@@ -50,6 +51,10 @@ def _below(tree: wire.Queue, path: str) -> wire.Queue | None:
     if tree.path == path:
         return tree
     return next((found for child in tree.children if (found := _below(child, path)) is not None), None)
+
+
+def _is_of(wanted: str | None, path: str) -> bool:
+    return wanted is None or wanted.lower() == path
 
 
 @router.get("/nodes")
@@ -140,7 +145,7 @@ async def list_usage(
         users = _rows("user", "userName", usage_users(partition)) if group is None else ()
         groups = _rows("group", "groupName", usage_groups(partition)) if user is None else ()
         name = user if user is not None else group
-        found = [r for r in (*users, *groups) if name in (None, r.name) and queue in (None, r.queue)]
+        found = [r for r in (*users, *groups) if name in (None, r.name) and _is_of(queue, r.queue)]
         return page.of(declared.UsePage, found, lambda row: (int(row.kind != "user"), row.name, row.queue))
 
     return await place.shown(ask)
@@ -184,7 +189,7 @@ async def list_limits(
     def ask(moment: Moment) -> declared.LimitPage:
         rows = _limit_rows(moment.scheduler.cluster.partitions[moment.partition])
         kind, name = ("user", user) if user is not None else ("group", group)
-        wanted = [r for r in rows if (name is None or (r.kind, r.name) == (kind, name)) and queue in (None, r.queue)]
+        wanted = [r for r in rows if (name is None or (r.kind, r.name) == (kind, name)) and _is_of(queue, r.queue)]
         return page.of(declared.LimitPage, wanted, lambda row: (row.queue, int(row.kind != "user"), row.name))
 
     return await place.shown(ask)
