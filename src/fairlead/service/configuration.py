@@ -143,7 +143,8 @@ async def apply_config(body: wire.ConfigReplacement, place: MachineOf, caller: C
     spec = await run_in_threadpool(taken, body.text)
 
     def act(turn: Turn) -> Applied:
-        _require_base(turn, body.base)
+        if turn.scheduler.cluster.text != spec.text:  # It may be sent again because the answer was lost.
+            _require_base(turn, body.base)
         return configure(turn, spec, who=caller.user, source=FROM_API)
 
     return await _applied(place, await place.do(act))

@@ -155,6 +155,13 @@ def test_a_change_on_another_base_is_refused(served: Any, base: dict[str, Any]) 
     assert late.status == 409
 
 
+def test_a_change_may_be_sent_again_with_its_base(served: Any, base: dict[str, Any]) -> None:
+    """As a client does whose connection broke before the answer came: it was no other one that changed it."""
+    text = BASE + "# once\n"
+    first, again = (put(served, text, base=base["checksum"]).json for _ in range(2))
+    assert (first["changed"], again["changed"], again["version"]) == (True, False, first["version"])
+
+
 def test_what_is_in_force_already_makes_no_new_version(served: Any, base: dict[str, Any]) -> None:
     """Applied once more, or put back: the answer says that nothing changed."""
     same = put(served, BASE).json
