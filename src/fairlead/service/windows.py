@@ -23,6 +23,7 @@ from fairlead.core.model import events
 from fairlead.core.model.decisions import WindowOpened
 from fairlead.core.model.specs import DEFAULT_PARTITION, WindowSpec
 from fairlead.local import accounts
+from fairlead.local.job_names import job_of
 from fairlead.runtime import Refusal, Turn
 from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import PagesOf, api
@@ -81,7 +82,7 @@ def _view(partition: Partition, spec: WindowSpec, waiting: int) -> wire.Window |
         stop_running=spec.stop_running,
         why=spec.why,
         waiting=waiting,
-        running=[ask.app.id for ask in running],
+        running=[job_of(ask.key) for ask in running],
     )
 
 
@@ -217,5 +218,5 @@ class Announcer:
         for entry in entries:
             for decision in entry.decisions:
                 if isinstance(decision, WindowOpened) and decision.stays:
-                    keys = ", ".join(name.partition("/")[0] for name in decision.stays)
+                    keys = ", ".join(map(job_of, decision.stays))
                     log.warning("window %s has begun, and jobs go on that it is not for: %s", decision.name, keys)

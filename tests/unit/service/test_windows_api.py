@@ -112,14 +112,17 @@ def test_jobs_are_stopped_when_it_begins_if_that_is_wanted(cleared: Any) -> None
 
 
 def test_that_jobs_go_on_is_logged(cleared: Any, caplog: pytest.LogCaptureFixture) -> None:
-    runs = cleared.submit("/bin/sleep", "60")
-    cleared.wait(runs, "running")
+    """Also parts of an array, each by its key, as where the window is listed."""
+    array = cleared.submit("/bin/sleep", "60", array="0-1", resources={"cpu": 0.1})
+    parts = [f"{array}.{index}" for index in range(2)]
+    for part in parts:
+        cleared.wait(part, "running")
     with caplog.at_level(logging.WARNING, "fairlead.service"):
-        put(cleared, "w", starts_at_ms=now_ms())
+        assert put(cleared, "w", starts_at_ms=now_ms()).json["running"] == parts
         end = time.monotonic() + 50
         while not caplog.messages and time.monotonic() < end:
             time.sleep(0.05)
-    assert caplog.messages == [f"window w has begun, and jobs go on that it is not for: {runs}"]
+    assert caplog.messages == [f"window w has begun, and jobs go on that it is not for: {', '.join(parts)}"]
 
 
 # -- the clock ----------------------------------------------------------------------------------------------------
