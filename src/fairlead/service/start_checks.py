@@ -41,14 +41,22 @@ def looked_at(options: ServeOptions) -> tuple[Threshold, Tcp]:
     if options.socket is None and options.port is None:
         raise StartError("there is neither a socket nor a port to listen on; give one of them")
     tcp = Tcp.of(options.host, options.tls_cert, options.tls_key, allow_plain=options.allow_plain_http)
-    if options.config is not None and not journal_of(options.state_dir).exists():
-        # Where something has been in force before, that stays, whatever the file says.
-        _try_out(options.config)
+    if options.config is not None:
+        _require_watchable(options.config)
+        if not journal_of(options.state_dir).exists():
+            # Where something has been in force before, that stays, whatever the file says.
+            _try_out(options.config)
     if options.socket is not None:
         require_free(options.socket.absolute())
     if options.port is not None:
         tcp.listen(options.port).close()
     return threshold, tcp
+
+
+def _require_watchable(path: Path) -> None:
+    """Raises `StartError` for a pipe or a device: what it says is read once, or waited for for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise StartError(f"--config: {path} is no file that can be watched; write what it says into one")
 
 
 def _try_out(path: Path) -> None:

@@ -55,6 +55,7 @@ REFUSED = {
     "not this machine's": (["--host", "192.0.2.1", "--port", "0", "--allow-plain-http"], "cannot listen on 192.0.2.1"),
     "a taken port": (["--port", "TAKEN"], "is another service running? Choose another with --port"),
     "no such port": (["--port", "70000"], "70000 is not in the range"),
+    "a pipe or device": (["--config", "/dev/null"], "/dev/null is no file that can be watched; write what it says"),
     "no certificate": (["--tls-cert", "GIVEN/none"], "cannot be read: No such file"),
     "no PEM": (["--tls-cert", "GIVEN/no-pem"], "holds no certificate in the PEM format"),
     "a key alone": (["--tls-key", "GIVEN/none"], "needs a certificate; give --tls-cert FILE, too"),
