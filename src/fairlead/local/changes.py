@@ -211,6 +211,13 @@ def _require_bounds(partition: Partition, rights: Rights, job: Job, spec: JobSpe
             raise Refusal("invalid", each.sentence, field=field)
 
 
+def require_taken(jobs: Jobs, partition: Partition, rights: Rights, job: Job, path: str) -> None:
+    """Raises `Refusal` where what a queue says of its jobs, or how many it takes, keeps this one from going there."""
+    _require_bounds(partition, rights, job, job.spec, Change(queue=path))
+    if path != job.queue:
+        _require_count(jobs, partition, job, path)
+
+
 _FIELDS = {"time-limit-above-max": "time_limit_ms", "memory-above-max": "resources", job_bounds.PRIORITY: "priority"}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions
@@ -33,6 +34,9 @@ from fairlead.local.selection import meant, visible
 from fairlead.local.user_bounds import UserLimits
 from fairlead.runtime import Refusal, Turn
 from fairlead.wire.arrays import in_short, parse_indices
+
+if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
 
 MOST_LIVE = 200_000
 """Jobs that wait or run, at most."""
@@ -154,37 +158,15 @@ class Intake:
             self.limits.jobs(self._caller, jobs.taken(self._caller.uid), left)
         rights = Rights(self._caller, turn.scheduler)
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
-        for index, spec in enumerate(self._specs):
-            if not spec.after:
-                continue
-            within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
-            wrong = dependencies.unknown(jobs, rights, within) or dependencies.unlike(self._specs, index)
-            if wrong:
+        for index in range(len(self._specs)):
+            if wrong := wrong_after(jobs, rights, self._specs, index):
                 raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
         denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
         if denied and not self._keys:
             return Submitted(*self._refuse(jobs, turn, denied))
-        self._counted = self._require_room(jobs, turn)
-        return None
-
-    def _require_room(self, jobs: Jobs, turn: Turn) -> bool:
-        """Raises `Refusal` where a queue would have more jobs than it may; whether any of them counts its jobs."""
         partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
-        more: Counter[job_bounds.CountBound] = Counter()
-        to_come: Counter[str] = Counter()
-        for placed in (self._placings or [])[len(self._keys) :]:
-            to_come[placed.path] += placed.spec.count
-        for path, count in to_come.items():
-            for bound in job_bounds.count_bounds(partition, path):
-                more[bound] += count
-        there: Counter[job_bounds.CountBound] = Counter()
-        if more:
-            mine = self._caller.uid
-            there.update(b for job in jobs.live() for b in more if b.counts(job.queue, job.spec.uid, mine))
-        for bound, count in more.items():
-            if there[bound] + count > bound.most:
-                raise Refusal("too-many", bound.sentence(there[bound], count))
-        return bool(more)
+        self._counted = require_count(jobs, partition, self._caller.uid, self._placings[len(self._keys) :])
+        return None
 
     def _refuse(self, jobs: Jobs, turn: Turn, denied: list[int]) -> tuple[tuple[str, ...], tuple[RefusedJob, ...]]:
         keys, refused = [], []
@@ -214,6 +196,33 @@ class Intake:
         record = JobSubmitted(job=spec, request=self._request, digest=self._digest, rule=placed.rule, indices=indices)
         _enter_submission(jobs, turn, record)
         return max(len(indices), 1)
+
+
+def wrong_after(jobs: Jobs, rights: Rights, specs: Sequence[JobSpec], index: int) -> str:
+    """Why one of these jobs cannot wait for what it names, as a sentence; empty: it can."""
+    spec = specs[index]
+    if not spec.after:
+        return ""
+    within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
+    return dependencies.unknown(jobs, rights, within) or dependencies.unlike(specs, index)
+
+
+def require_count(jobs: Jobs, partition: Partition, uid: int, placings: Sequence[Placing]) -> bool:
+    """Raises `Refusal` where a queue would have more jobs than it may; whether any of them counts its jobs."""
+    more: Counter[job_bounds.CountBound] = Counter()
+    to_come: Counter[str] = Counter()
+    for placed in placings:
+        to_come[placed.path] += placed.spec.count
+    for path, count in to_come.items():
+        for bound in job_bounds.count_bounds(partition, path):
+            more[bound] += count
+    there: Counter[job_bounds.CountBound] = Counter()
+    if more:
+        there.update(b for job in jobs.live() for b in more if b.counts(job.queue, job.spec.uid, uid))
+    for bound, count in more.items():
+        if there[bound] + count > bound.most:
+            raise Refusal("too-many", bound.sentence(there[bound], count))
+    return bool(more)
 
 
 def _enter_refused(jobs: Jobs, turn: Turn, placed: Placing, request: str, digest: str) -> str:

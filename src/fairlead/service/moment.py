@@ -15,7 +15,7 @@ from fairlead.insight.arrivals import Arrivals
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition, submitted
 from fairlead.insight.trial import Name
-from fairlead.local import arrays, dependencies, placing, requests, selection
+from fairlead.local import arrays, changes, dependencies, placing, requests, selection
 from fairlead.local.arrays import all_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.job import Job
@@ -145,6 +145,9 @@ class MachineMoment:
         placed = placing.plan(self.scheduler, [spec], self._rights)[0]
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
+        if wrong := requests.wrong_after(self._jobs, self._rights, [spec], 0):
+            raise Refusal("invalid", wrong, field="submit.after")
+        requests.require_count(self._jobs, self.scheduler.cluster.partitions[self.partition], self.caller.uid, [placed])
         job = placed.job(DRAFT)
         asks = [requests.ask_of(each, dependencies.conditions_of(self._jobs, each)) for each in all_of(job)]
         return submitted(placing.application_of(job), asks)
@@ -159,6 +162,10 @@ class MachineMoment:
             raise Refusal("not-found", said, field="move")
         if not self._rights.may_move_to(job, found):
             raise Refusal("forbidden", f"{job.spec.user} may not submit to {found.path}", field="move")
+        try:
+            changes.require_taken(self._jobs, partition, self._rights, job, found.path)
+        except Refusal as refused:
+            raise Refusal(refused.code, refused.message, field="move") from None
         return found.path
 
     def future(self) -> tuple[Runtimes, Callable[[Ask], Kind]]:

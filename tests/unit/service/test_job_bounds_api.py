@@ -260,3 +260,37 @@ def test_an_array_of_which_the_first_part_is_stopping_is_moved(served: Any) -> N
     assert [served.show(f"{key}.{part}")["queue"] for part in "12"] == ["root.back"] * 2
     assert served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True}, "bob").status == 200
     served.wait(key)
+
+
+def supposed(served: Any, who: str = "bob", **change: Any) -> Any:
+    return served.call("POST", "/api/v1/whatif", change, who)
+
+
+def test_what_would_be_refused_is_not_supposed_to_start(served: Any) -> None:
+    """How many jobs a queue takes counts as if they were submitted, and what is waited for has to be there."""
+    draft = {"command": ["/bin/sleep", "60"], "cwd": "/", "queue": "root.counted.a", "array": "0-2"}
+    too_many = supposed(served, submit=draft).error
+    assert (too_many["status"], "job.count.user.max" in too_many["detail"]) == (429, True)
+    assert supposed(served, submit=draft | {"array": "0-1"}).status == 200
+    others = key_of(submit(served, "alice", "root.back"))
+    for key in (others, "999999", "#0"):
+        after = draft | {"array": "", "after": [{"key": key, "awaited": "any"}]}
+        refused = supposed(served, submit=after).error
+        assert (refused["status"], refused["field"]) == (422, "submit.after")
+        assert refused["detail"] == submit(served, **{n: v for n, v in after.items() if n != "command"}).error["detail"]
+
+
+def moved(served: Any, key: str, queue: str) -> Any:
+    return served.call("PATCH", f"/api/v1/jobs/{key}", {"queue": queue}, "bob")
+
+
+def test_what_could_not_be_moved_is_not_supposed_to_be(served: Any) -> None:
+    """By the bounds of the other queue, and by how many jobs it takes."""
+    key = key_of(submit(served, queue="root.back"))
+    bounded = supposed(served, move={"key": key, "queue": "root.bounded"}).error
+    assert (bounded["status"], bounded["field"]) == (422, "move")
+    assert bounded["detail"] == moved(served, key, "root.bounded").error["detail"]
+    for _ in range(2):
+        key_of(submit(served, queue="root.counted.a"))
+    full = supposed(served, move={"key": key, "queue": "root.counted.a"}).error
+    assert (full["status"], full["detail"]) == (429, moved(served, key, "root.counted.a").error["detail"])
