@@ -201,11 +201,14 @@ class Stoppable:
     def sums(self) -> Iterator[tuple[Queue, int, Items]]:
         """How much all of each leaf and priority is that may be stopped."""
         groups = self._entry_group[: self._used]
-        rows = np.flatnonzero(groups != CROSSED_OUT)
+        live = groups != CROSSED_OUT
+        totals = {
+            name: np.bincount(groups[live], column[: self._used][live], len(self.groups))
+            for name, column in self._amounts.items()
+        }
         for i, (leaf, priority) in enumerate(self.groups):
             if self._counts[i]:
-                mine = rows[groups[rows] == i]
-                yield leaf, priority, tuple((name, int(column[mine].sum())) for name, column in self._amounts.items())
+                yield leaf, priority, tuple((name, int(total[i])) for name, total in totals.items())
 
     def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first

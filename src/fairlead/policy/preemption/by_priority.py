@@ -50,9 +50,10 @@ def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -
         return False  # All fits somewhere.
     path = path_of(next_ask) if next_ask is not None else None
     best: Found | None = None
+    gangs = GangRoom(partition, lines.stoppable)
     # By the strongest of each: once room can be made for one, weaker ones need no search.
     for batches in sorted(_untried(partition, lines), key=lambda alike: min(strength(batch.head) for batch in alike)):
-        best = _of_class(partition, lines, batches, path if best is None else best[0]) or best
+        best = _of_class(partition, lines, batches, gangs, path if best is None else best[0]) or best
     if best is None:
         return False
     if isinstance(best[1], reclaim_idle.Plan):
@@ -100,7 +101,9 @@ def _may_look(partition: Partition, lines: Lines, demand: Demand) -> bool:
     return first is None or not is_at_closed_gate(demand, first[2].app)
 
 
-def _of_class(partition: Partition, lines: Lines, batches: list[Batch], path: Path | None) -> Found | None:
+def _of_class(
+    partition: Partition, lines: Lines, batches: list[Batch], gangs: GangRoom, path: Path | None
+) -> Found | None:
     """The plan for the first ask in order of demands that stand for each other, by their first batches, and where."""
     demands, firsts = [batch.demand for batch in batches], [batch.head for batch in batches]
     top = max(ask.priority for ask in firsts)
@@ -111,7 +114,6 @@ def _of_class(partition: Partition, lines: Lines, batches: list[Batch], path: Pa
     plan, is_common = _plan(partition, lines, one, firsts)
     if plan is None and is_common:
         return _of_nominees(partition, lines, demands, path)
-    gangs = GangRoom(partition, lines.stoppable)
     for place, ask in _in_order(lines, demands):
         if path is not None and not place < path:
             return None

@@ -23,7 +23,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.resources import Book, add_to, lacks, take_from
+from fairlead.core.model.resources import Book, Items, add_to, lacks, take_from
 from fairlead.policy.eligibility.gang_size import GangSizes, keeps_apart
 from fairlead.policy.order.effective_priority import Reach, weaker_than
 from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
@@ -86,8 +86,9 @@ class GangRoom:
         items = tuple(needed.items())
         if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
             return False
-        above = (queue for queue in app.queue.lineage[:-1] if queue.max is not None)
-        return not any(lacks(queue.max, self._stays_in(queue, reaches), items) for queue in above)
+        above = [queue for queue in app.queue.lineage[:-1] if queue.max is not None]
+        given = list(self._given(reaches)) if above else []
+        return not any(lacks(queue.max, _stays_in(queue, given), items) for queue in above)
 
     def _room_for(self, shape: Shape, ask: Ask, reach: Reach) -> dict[str, Numbers]:
         """What each node could have free for this ask; nothing where it does not suit."""
@@ -103,22 +104,29 @@ class GangRoom:
             among[[place.row for place in _places_of(ask)]] = False
         return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in room.items()}
 
-    def _stays_in(self, queue: Queue, reaches: list[Reach]) -> Book:
-        """What is in use there, but for what may be stopped for any of these."""
-        book = dict(queue.allocated)
-        take_from(book, tuple(queue.preempting.items()))
-        for leaf, priority, given in self._table.sums():
-            if queue in leaf.lineage and any(priority < reach.below(leaf) for reach in reaches):
-                take_from(book, given)
+    def _given(self, reaches: list[Reach]) -> Iterator[tuple[Queue, Items]]:
+        """What may be stopped for any of these, by the queue in whose books it counts."""
+        for leaf, priority, items in self._table.sums():
+            if any(priority < reach.below(leaf) for reach in reaches):
+                yield leaf, items
         for idle in self._partition.idle.running:
-            if queue in payer(idle).lineage and all(idle.priority >= reach.below(idle.app.queue) for reach in reaches):
-                take_from(book, idle.items)
-        return book
+            if idle.evict_cause is None and all(idle.priority >= reach.below(idle.app.queue) for reach in reaches):
+                yield payer(idle), idle.items
 
     def _idle_beyond(self, reach: Reach) -> list[Ask]:
         """Idle work that only gives way because it is idle."""
         running = self._partition.idle.running
         return [a for a in running if a.evict_cause is None and a.priority >= reach.below(a.app.queue)]
+
+
+def _stays_in(queue: Queue, given: list[tuple[Queue, Items]]) -> Book:
+    """What is in use there without what leaves and what is given."""
+    book = dict(queue.allocated)
+    take_from(book, tuple(queue.preempting.items()))
+    for where, items in given:
+        if queue in where.lineage:
+            take_from(book, items)
+    return book
 
 
 def _waiting_by_shape(app: Application) -> dict[Shape, list[Ask]]:
