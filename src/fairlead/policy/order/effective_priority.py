@@ -96,24 +96,6 @@ def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
     return found
 
 
-class Weaker:
-    """`weaker_than`, worked out once for all that are alike, for as long as nothing changes."""
-
-    __slots__ = ("_known", "_partition")
-
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-        self._known: dict[tuple[Queue, int, Items, bool], list[Ask]] = {}
-
-    def than(self, ask: Ask) -> list[Ask]:
-        """See `weaker_than`."""
-        alike = (ask.app.queue, ask.priority, ask.items, ask.spec.idle)
-        found = self._known.get(alike)
-        if found is None:
-            found = self._known[alike] = weaker_than(self._partition, ask)
-        return found
-
-
 def strength(ask: Ask) -> Strength:
     """The strength of a waiting ask against all others, as seen at the root."""
     return (owed_by(ask.app.queue, ask.items), -rank(ask.app.queue, ask.priority)[0])

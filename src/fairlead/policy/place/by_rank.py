@@ -26,13 +26,13 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import NOT_OWED, Level, Weaker, is_owed, owed_by, path_of
+from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of
 from fairlead.policy.order.keys import child_entry
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import MOVED, Outcome
 from fairlead.policy.place.fitting import node_for
 from fairlead.policy.place.gang_turns import GangTurns
-from fairlead.policy.place.nominated import place_for, start_over, yield_room
+from fairlead.policy.place.nominated import Places, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import make_room_before
 
@@ -166,13 +166,13 @@ class Turns:
         """The nominated ask that can start now and comes before all others that can, and where. `known`: of some where
         they can. Of those that are alike to their queue and application only one is looked at that can.
         """
-        partition, weaker = self.partition, Weaker(self.partition)
+        partition, places = self.partition, Places(self.partition)
         firsts: dict[tuple[Application, int, Items], tuple[Ask, Node]] = {}
         for ask in partition.nominations:
             alike = (ask.app, ask.line_key[0], ask.items)
             if alike in firsts and firsts[alike][0].line_key < ask.line_key:
                 continue
-            node = known[ask] if ask in known else place_for(partition, ask, weaker)
+            node = known[ask] if ask in known else places.of(ask)
             if node is not None:
                 firsts[alike] = (ask, node)
         best = min(((path_of(ask), ask, node) for ask, node in firsts.values()), default=None, key=itemgetter(0))
@@ -186,13 +186,13 @@ class Turns:
         """
         partition = self.partition
         found: dict[Ask, Node | None] = {}
-        weaker, dropped = Weaker(partition), False
+        places, dropped = Places(partition), False
         for ask, nomination in list(partition.nominations.of.items()):
             if nomination.is_coming or gathers_room(partition, ask):
                 continue
-            found[ask] = place_for(partition, ask, weaker)
+            found[ask] = places.of(ask)
             if found[ask] is None and not something_leaves(partition, ask):
                 start_over(partition, ask)
-                weaker, dropped = Weaker(partition), True
+                places, dropped = Places(partition), True
         self.lines.settle()
         return found if not dropped else {}

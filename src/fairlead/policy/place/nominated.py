@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from fairlead.core.acts import allocations, nominate
 from fairlead.core.books import nominations
+from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, counts_as_gone
+from fairlead.core.books.demand import Shape
 from fairlead.core.books.eviction_history import FRUITLESS_MAX
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.model.decisions import LoopBroken
 from fairlead.core.model.resources import add_to, fits_in, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import Weaker, is_stronger
+from fairlead.policy.order.effective_priority import is_stronger, weaker_than
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.reserved import where_it_stays
 
@@ -27,7 +30,7 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     starts where one that requires the node would stop it in this call: that takes the room in its own turn.
     """
     for ask in list(partition.nominations):
-        node = place_for(partition, ask, Weaker(partition))
+        node = Places(partition).of(ask)
         if node is not None:
             stays = where_it_stays(partition, lines, ask, node, or_else=_may_go_elsewhere(partition, ask))
             if stays is not None:
@@ -38,28 +41,55 @@ def place_nominated(partition: Partition, lines: Lines) -> Ask | None:
     return None
 
 
-def place_for(partition: Partition, ask: Ask, weaker: Weaker) -> Node | None:
-    """Where a nominated ask can start now: the node where room is kept for it, else where there is room now. `weaker`:
-    what is known of weaker ones as things are.
-    """
-    node, shape = ask.held_on, ask.shape
-    assert node is not None
-    assert shape is not None
-    if not _may_run(partition, ask):
-        return None
-    if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
-        return node
-    if shape.required_node:
-        return None
-    if ask.app.queue.by_rank and (kept := _kept_for_weaker(partition, ask, weaker.than(ask))) is not None:
-        return kept
-    if not _may_go_elsewhere(partition, ask):
-        return None
-    if partition.nodes.only_room_counts(shape):
-        return partition.nodes.first_for(shape, ask) if not shape.unfit else None
-    # What is kept for itself elsewhere is not in its way, as it is in that of its equals; nor, where rank decides, what
-    # is kept elsewhere for weaker ones.
-    return partition.nodes.first_of(partition.nodes.with_room(ask, weaker.than(ask)), ask)
+Alike = tuple[Queue, Shape, int, bool]
+"""Leaf, shape and priority of a nominated ask, and whether room only gathers for it."""
+
+
+class Places:
+    """Where nominated asks can start, as things are: what is the same for all that are alike is found once."""
+
+    __slots__ = ("_may_run", "_nowhere_else", "_partition", "_weaker")
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._may_run: dict[tuple[Application, Alike], bool] = {}
+        self._weaker: dict[Alike, list[Ask]] = {}
+        self._nowhere_else: dict[Alike, None] = {}
+        """Where only room counts: those that have room on no node but maybe their own."""
+
+    def of(self, ask: Ask) -> Node | None:
+        """Where a nominated ask can start now: the node where room is kept for it, else where there is room now."""
+        partition, shape, nomination = self._partition, ask.shape, ask.nomination
+        assert shape is not None
+        assert nomination is not None
+        alike, node = (ask.app.queue, shape, ask.priority, nomination.gathers), nomination.node
+        if (ask.app, alike) not in self._may_run:
+            self._may_run[ask.app, alike] = _may_run(partition, ask)
+        if not self._may_run[ask.app, alike]:
+            return None
+        if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
+            return node
+        if shape.required_node or alike in self._nowhere_else:
+            return None
+        found = self._elsewhere(ask, alike)
+        if found is None and partition.nodes.only_room_counts(shape):
+            self._nowhere_else[alike] = None
+        return found
+
+    def _elsewhere(self, ask: Ask, alike: Alike) -> Node | None:
+        partition, shape = self._partition, alike[1]
+        if alike not in self._weaker:
+            self._weaker[alike] = weaker_than(partition, ask)
+        weaker = self._weaker[alike]
+        if (kept := _kept_for_weaker(partition, ask, weaker)) is not None:
+            return kept
+        if not _may_go_elsewhere(partition, ask):
+            return None
+        if partition.nodes.only_room_counts(shape):
+            return partition.nodes.first_for(shape, ask) if not shape.unfit else None
+        # What is kept for itself elsewhere is not in its way, as it is in that of its equals; nor, where rank decides,
+        # what is kept elsewhere for weaker ones.
+        return partition.nodes.first_of(partition.nodes.with_room(ask, weaker), ask)
 
 
 def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:

@@ -22,7 +22,7 @@ from fairlead.policy.eligibility.limits import full_ceiling, may_run
 from fairlead.policy.order.effective_priority import rank
 from fairlead.policy.order.victim_index import Level, Stoppable
 from fairlead.policy.preemption.bound import Bound, all_let
-from fairlead.policy.preemption.candidates import Candidates, lost_ms
+from fairlead.policy.preemption.candidates import NONE_LATER, Candidates, lost_ms
 from fairlead.policy.preemption.protection import is_full_too_long, look_again, may_stop_others, overdrawn, within
 from fairlead.policy.preemption.victims import by_node
 
@@ -129,12 +129,25 @@ class Search:
                 if found is not None and looked_at >= NODES_MAX:
                     break
                 looked_at += 1
+                if found is not None and self._is_no_better(node, place, found.harm):
+                    continue
                 plan = self.on_node(node)
                 if plan is not None and (found is None or plan.harm < found.harm):
                     found = plan
             if found is not None and (found.harm[:2] <= (0, place) or looked_at >= NODES_MAX):
                 break  # No plan whose highest victim is above this rank can be better.
         return found
+
+    def _is_no_better(self, node: Node, place: tuple[int, ...], harm: Harm) -> bool:
+        """Whether no plan on a node of this level has less harm than this, without one: at best a single victim goes,
+        that of the rank of the level which loses the least.
+        """
+        if not place or self.candidates.above:
+            return False
+        top = [victim for victim in node.allocations if rank(victim.app.queue, victim.priority) == place]
+        lost = min((lost_ms(victim, self.partition.now_ms) for victim in top), default=NONE_LATER)
+        start = max((victim.allocated_ms or 0 for victim in top), default=0)
+        return harm <= (0, place, max(place[0], 0), 1, 0, lost, -start, node.id)
 
     def _levels(self, table: Stoppable) -> Iterator[Level]:
         """The nodes worth a look, the least harm first. The space of nominations that may go counts as free."""

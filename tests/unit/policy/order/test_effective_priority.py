@@ -13,7 +13,6 @@ from fairlead.policy.order.effective_priority import (
     EVERYBODY,
     NOBODY,
     NOT_OWED,
-    Weaker,
     below,
     is_owed,
     is_stronger,
@@ -158,9 +157,6 @@ def test_of_nominees_those_are_weaker_that_it_is_stronger_than_one_by_one() -> N
     preemptor = waiting(q["c"], 5)
     assert weaker_than(part, preemptor) == [nominees[1], *nominees[3:]]
     assert weaker_than(part, nominees[3]) == [nominees[1]]
-    weaker = Weaker(part)
-    for each in (preemptor, *nominees, preemptor, waiting(q["a"], 0, vcore=2), waiting(q["b"], 4)):
-        assert weaker.than(each) == weaker_than(part, each), "those that are alike have the same"
 
 
 def test_nothing_is_stronger_than_itself_and_of_two_at_most_one_is() -> None:

@@ -10,8 +10,7 @@ from fairlead.core.model.constraints import AffinityTerm, Constraints, Requireme
 from fairlead.core.model.events import AddApplication, AddAsks
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
-from fairlead.policy.order import effective_priority
-from fairlead.policy.place import by_rank
+from fairlead.policy.place import by_rank, nominated
 
 
 def leaf(name: str, guaranteed: int = 0, maximum: int = 0, **properties: str) -> QueueSpec:
@@ -121,10 +120,8 @@ def test_of_many_that_are_alike_and_may_start_only_one_has_its_place_worked_out(
     c = daemons(12)
     placed_for: list[Ask] = []
     paths: list[Ask] = []
-    place_for, path_of = by_rank.place_for, by_rank.path_of
-    monkeypatch.setattr(
-        by_rank, "place_for", lambda part, ask, weaker: placed_for.append(ask) or place_for(part, ask, weaker)
-    )
+    place_for, path_of = nominated.Places.of, by_rank.path_of
+    monkeypatch.setattr(nominated.Places, "of", lambda places, ask: placed_for.append(ask) or place_for(places, ask))
     monkeypatch.setattr(by_rank, "path_of", lambda ask: paths.append(ask) or path_of(ask))
     assert len(c.run()[0]) == 12
     assert len(placed_for) == 12 * 13 // 2
@@ -164,10 +161,8 @@ def test_of_many_nominees_that_are_alike_the_weaker_ones_are_looked_for_once(mon
     c.run()
     assert len(c.nominated()) == 15
     looked: list[Ask] = []
-    weaker_than = effective_priority.weaker_than
-    monkeypatch.setattr(
-        effective_priority, "weaker_than", lambda part, ask: looked.append(ask) or weaker_than(part, ask)
-    )
+    weaker_than = nominated.weaker_than
+    monkeypatch.setattr(nominated, "weaker_than", lambda part, ask: looked.append(ask) or weaker_than(part, ask))
     c.finished(next(key for key in (f"low{i}" for i in range(20)) if key not in {e.key for e in c.evictions()}))
     assert len(c.run()[0]) == 1, "one starts there"
     assert 0 < len(looked) < 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from preempting_course import preempting
 from priority_clusters import PriorityCluster, cores, labelled, on
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement, SpreadTerm
@@ -10,6 +11,7 @@ from fairlead.core.model.decisions import Unreserved
 from fairlead.core.model.events import AddAsks, Cause, DrainNode, RemoveNode, SetPriority, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import AskSpec, QueueSpec
+from fairlead.policy.place.nominated import Places
 from fairlead.scheduler import Scheduler
 
 
@@ -364,3 +366,12 @@ def test_idle_work_waits_until_nothing_else_moves() -> None:
     c.gone("idle")
     c.finished("full")
     assert c.run() == (["mine@n1", "left@n2"], ["low"])
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_is_found_once_for_those_that_are_alike_is_so_for_each(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [preempting(seed, rule) for seed in range(8)]
+    of = Places.of
+    monkeypatch.setattr(Places, "of", lambda places, ask: of(Places(places._partition), ask))
+    assert found == [preempting(seed, rule) for seed in range(8)]

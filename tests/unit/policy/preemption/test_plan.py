@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from preempting_course import preempting
 from priority_clusters import PriorityCluster, cores, labelled, only_on
 
 from fairlead.core.books.eviction_history import FRUITLESS_MAX, HOUR_MS
@@ -10,6 +11,7 @@ from fairlead.core.model.constraints import AffinityTerm, Constraints, Requireme
 from fairlead.core.model.decisions import Evict, Reserved
 from fairlead.core.model.events import Checkpoint, SetBudget
 from fairlead.core.model.specs import BudgetSpec, QueueSpec
+from fairlead.policy.preemption.plan import Search
 
 # -- whom, and whether at all -------------------------------------------------------------------------------------
 
@@ -317,3 +319,15 @@ def test_what_is_passed_over_goes_with_higher_work_of_another_queue(rule: str) -
     c.fill("higher", 2, 5, "root.b")
     c.submit("urgent", 6, 7, "root.c")
     assert c.run() == ([], ["large", "higher"])
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_nodes_that_are_passed_over_have_no_better_plan(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [preempting(seed, rule) for seed in range(8)]
+    assert sum(isinstance(decision, Evict) for decided in found for decision in decided) > 20
+    passed_over = []
+    is_no_better = Search._is_no_better
+    monkeypatch.setattr(Search, "_is_no_better", lambda *given: passed_over.append(is_no_better(*given)))
+    assert found == [preempting(seed, rule) for seed in range(8)]
+    assert sum(passed_over) > 20
