@@ -88,6 +88,15 @@ def _became_of(jobs: Jobs, key: str) -> tuple[Outcome, str] | None:
     return None if outcome is None else (outcome, how_it_ended(jobs, key))
 
 
+def wrong_after(jobs: Jobs, rights: Rights, specs: Sequence[JobSpec], index: int) -> str:
+    """Why one of these jobs cannot wait for what it names, as a sentence; empty: it can."""
+    spec = specs[index]
+    if not spec.after:
+        return ""
+    within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
+    return unknown(jobs, rights, within) or unlike(specs, index)
+
+
 def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
     """What is wrong with what a job is to wait for: what is there no more, or not for the caller; else nothing."""
     for each in spec.after:

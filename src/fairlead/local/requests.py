@@ -159,7 +159,7 @@ class Intake:
         rights = Rights(self._caller, turn.scheduler)
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
         for index in range(len(self._specs)):
-            if wrong := wrong_after(jobs, rights, self._specs, index):
+            if wrong := dependencies.wrong_after(jobs, rights, self._specs, index):
                 raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
         denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
         if denied and not self._keys:
@@ -196,15 +196,6 @@ class Intake:
         record = JobSubmitted(job=spec, request=self._request, digest=self._digest, rule=placed.rule, indices=indices)
         _enter_submission(jobs, turn, record)
         return max(len(indices), 1)
-
-
-def wrong_after(jobs: Jobs, rights: Rights, specs: Sequence[JobSpec], index: int) -> str:
-    """Why one of these jobs cannot wait for what it names, as a sentence; empty: it can."""
-    spec = specs[index]
-    if not spec.after:
-        return ""
-    within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
-    return dependencies.unknown(jobs, rights, within) or dependencies.unlike(specs, index)
 
 
 def require_count(jobs: Jobs, partition: Partition, uid: int, placings: Sequence[Placing]) -> bool:

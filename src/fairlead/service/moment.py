@@ -145,7 +145,7 @@ class MachineMoment:
         placed = placing.plan(self.scheduler, [spec], self._rights)[0]
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
-        if wrong := requests.wrong_after(self._jobs, self._rights, [spec], 0):
+        if wrong := dependencies.wrong_after(self._jobs, self._rights, [spec], 0):
             raise Refusal("invalid", wrong, field="submit.after")
         requests.require_count(self._jobs, self.scheduler.cluster.partitions[self.partition], self.caller.uid, [placed])
         job = placed.job(DRAFT)
