@@ -93,7 +93,7 @@ def test_what_is_begun_once_reads_it(desk: Desk) -> None:
     retries = {}
     for row in ask(desk.directory / "s", "/api/v1/jobs?name=reads&name=does-not")["jobs"]:
         retries[row["name"]] = ask(desk.directory / "s", f"/api/v1/jobs/{row['key']}")["retry"]
-    assert (retries["reads"], retries["does-not"]["limit"]) == (None, 2)
+    assert {name: retry["limit"] for name, retry in retries.items()} == {"reads": 0, "does-not": 2}
 
 
 def test_a_file_that_is_not_read_is_said(desk: Desk) -> None:
@@ -123,3 +123,32 @@ def test_input_goes_on_while_the_service_is_away(desk: Desk) -> None:
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"meanwhile\n")
     assert ask(desk.directory / "s", "/api/v1/jobs?limit=10&state=failed")["jobs"] == []
+
+
+def test_it_is_not_read_a_second_time(desk: Desk) -> None:
+    """The rest of it would be taken for all of it, or nothing would ever come."""
+    process = desk.run("run", "--name", "once", "--", "sh", "-c", "read first; echo $first; cat")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"first\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"first\n"
+    [job] = ask(desk.directory / "s", "/api/v1/jobs?name=once")["jobs"]
+    _, said = desk.run("requeue", job["key"]).communicate(timeout=60)
+    assert b"which cannot be read a second time; `fairlead cancel" in said
+    assert process.communicate(b"rest\n", timeout=60) == (b"rest\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_job_whose_input_is_gone_before_it_begins_says_so(desk: Desk, number: int) -> None:
+    """The connection to the terminal broke, say. It had its room for ever, and waited for somebody to write."""
+    with desk.run("run", "--hold", "--name", f"late-{number}", "--", "cat") as process:
+        while not (found := ask(desk.directory / "s", f"/api/v1/jobs?name=late-{number}")["jobs"]):
+            time.sleep(0.1)
+        process.send_signal(number)
+        assert process.wait(60) != 0
+    assert list(desk.directory.glob("fairlead-input-*")) == []
+    key = found[0]["key"]
+    for words in (("release", key), ("wait", key)):
+        desk.run(*words).communicate(timeout=60)
+    assert "stdin" in ask(desk.directory / "s", f"/api/v1/jobs/{key}")["error"]

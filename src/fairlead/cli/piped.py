@@ -49,19 +49,33 @@ def is_left_unread() -> bool:
 
 @contextlib.contextmanager
 def passed_on(source: int) -> Iterator[str]:
-    """The name of the pipe for what is read from this descriptor; it is there until the block is left."""
+    """The name of the pipe for what is read from this descriptor; it is there until the block is left, also because the
+    terminal is gone: a job that opened it then would wait for ever for somebody to write.
+    """
     import shutil
+    import signal
     import tempfile
     import threading
 
-    directory = tempfile.mkdtemp(prefix="fairlead-input-")
+    from fairlead.wire.streams import PIPED
+
+    directory = tempfile.mkdtemp(prefix=PIPED[1:])
     path = f"{directory}/stdin"
     os.mkfifo(path, 0o600)
     threading.Thread(target=_copy, args=(source, path), daemon=True).start()
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    ends = [number for number in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ends:
+        signal.signal(number, leave)
     try:
         yield path
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _copy(source: int, path: str) -> None:

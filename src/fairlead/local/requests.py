@@ -34,6 +34,7 @@ from fairlead.local.selection import meant, visible
 from fairlead.local.user_bounds import UserLimits
 from fairlead.runtime import Refusal, Turn
 from fairlead.wire.arrays import in_short, parse_indices
+from fairlead.wire.streams import PIPED
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
@@ -299,6 +300,9 @@ def requeue(jobs: Jobs, turn: Turn, caller: Caller, key: str, *, hold: bool = Fa
         raise Refusal("conflict", f"job {key} has ended already ({job.state}); `fairlead rerun {key}` submits it again")
     if job.state not in NOT_TOLD_TO_STOP:
         raise Refusal("conflict", f"job {key} is {job.state} already; wait until it has ended, or waits again")
+    if PIPED in job.streams.stdin:
+        said = f"job {key} reads what is piped into `fairlead run`, which cannot be read a second time"
+        raise Refusal("conflict", f"{said}; `fairlead cancel {key}` ends it")
     turn.note(JobRequeued(key=key, who=caller.user, hold=hold, why=why))
 
 

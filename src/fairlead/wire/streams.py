@@ -16,6 +16,8 @@ from fairlead.wire.patterns import checked
 _Path = Annotated[str, Meta(max_length=4096)]
 OpenMode = Literal["truncate", "append"]
 Output = Literal["stdout", "stderr"]
+PIPED = "/fairlead-input-"
+"""In the name of what is piped into `fairlead run`: it is read once, as nobody keeps any of it."""
 UMASK = "022"
 """That of a job of which nothing else is said."""
 MOST_SCRIPT = 256 * 1024
