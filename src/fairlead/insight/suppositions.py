@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
+from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -24,6 +25,7 @@ from fairlead.core.model.events import (
     Event,
     MoveApplication,
     Release,
+    SetConditions,
     SetPriority,
 )
 from fairlead.core.model.resources import Resources
@@ -31,6 +33,7 @@ from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec
 from fairlead.wire.questions import MoreNodes, NewPriority, NewQueue, Supposed
 
 if TYPE_CHECKING:
+    from fairlead.core.books.partition import Partition
     from fairlead.insight.trial import Name
     from fairlead.scheduler import Scheduler
 
@@ -65,10 +68,41 @@ class Place:
 
 
 def _cancelled(keys: list[str], at: Place) -> Supposition:
-    """Of work that could be tried again, too, nothing is left."""
+    """Of work that could be tried again, too, nothing is left; who waits for its end waits no longer, or in vain."""
     names = [at.ask(key) for key in keys]
-    events = tuple(Release(application, key, partition=partition) for partition, application, key in names)
-    return Supposition(events, (), _are([key or application for _, application, key in names], "cancelled"))
+    events = [Release(application, key, partition=partition) for partition, application, key in names]
+    told = [event for each in dict.fromkeys(partition for partition, _, _ in names) for event in _told(names, each, at)]
+    return Supposition((*events, *told), (), _are([key or application for _, application, key in names], "cancelled"))
+
+
+def _told(names: Sequence[Name], partition: str, at: Place) -> list[SetConditions]:
+    """What follows for those that wait for the end of what is cancelled; each may wait for several of them."""
+    found = at.scheduler.cluster.partitions[partition]
+    goes: dict[str, set[str]] = {}
+    for _, application, key in (name for name in names if name[0] == partition):
+        goes.setdefault(application, set()).update([key] if key else _asks(found, application))
+    ends = [name for application, keys in goes.items() for name in _ended(found, application, keys)]
+    waiting = {(app, each.spec.key): each.conditions for name in ends for app, each in found.held_asks.awaiting(name)}
+    told = []
+    for (application, key), conditions in waiting.items():
+        if key in goes.get(application, ()):
+            continue
+        for name in ends:
+            conditions = conditions.when(name, Outcome.NOT_OK, "was cancelled")
+        told.append(SetConditions(application, key, conditions, partition=partition))
+    return told
+
+
+def _ended(partition: Partition, application: str, keys: set[str]) -> list[str]:
+    """What others that wait for it call what ends with these: each by its first attempt, and all of an application."""
+    whole = [application] if keys >= _asks(partition, application) else []
+    return [*sorted({key.partition("#")[0] for key in keys}), *whole]
+
+
+def _asks(partition: Partition, application: str) -> set[str]:
+    """The keys of all that waits or runs of an application."""
+    app = partition.applications.get(application)
+    return {*(app.asks if app is not None else ()), *(each.spec.key for each in partition.held_asks.of(application))}
 
 
 def _are(names: list[str], what: str) -> str:

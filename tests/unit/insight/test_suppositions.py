@@ -9,9 +9,20 @@ import pytest
 from msgspec import convert
 
 from fairlead.config import load_text
-from fairlead.core.model.events import AddNode, Configure, DrainNode, MoveApplication, Release, SetPriority
+from fairlead.core.model.conditions import Awaited, Conditions, Dependency
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    DrainNode,
+    MoveApplication,
+    Release,
+    SetConditions,
+    SetPriority,
+)
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ClusterSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec
 from fairlead.insight.suppositions import KINDS, Place, Supposition, kind_of, read_words, usage
 from fairlead.scheduler import Scheduler
 from fairlead.wire.questions import CHANGES, Supposed
@@ -124,3 +135,34 @@ def test_changes_for_administrators() -> None:
     """Those about nodes and queues, which everybody's work is on."""
 
     assert [name for name, kind in KINDS.items() if kind.for_administrators] == ["config", "drain", "add_nodes"]
+
+
+def test_who_waits_for_what_is_cancelled_is_told(here: Place) -> None:
+    """Of all that it waits for at once; what is cancelled itself is told nothing."""
+
+    def after(*names: str, awaited: Awaited = Awaited.ANY) -> Conditions:
+        return Conditions(after=tuple(Dependency(application=name, awaited=awaited) for name in names))
+
+    def add(key: str, conditions: Conditions | None = None, application: str = "x") -> None:
+        spec = AskSpec(application=application, key=key, resources=Resources({"vcore": 1}), conditions=conditions)
+        here.scheduler.handle(AddAsks((spec,)), 1)
+
+    here.scheduler.handle(AddApplication(ApplicationSpec(id="x", queue="root.a", user="ada")), 1)
+    here.scheduler.handle(AddApplication(ApplicationSpec(id="y", queue="root.a", user="ada")), 1)
+    add("1#2")
+    add("2")
+    add("3", after("1", "2"))
+    add("4", after("1"))
+    add("5", after("2", awaited=Awaited.OK))
+    add("6", after("x"))
+    kind, said = kind_of(read("cancel", ["1#2", "2", "4"]))
+    told = {event.key: event.conditions for event in kind.supposed(said, here).events[3:]}  # type: ignore[attr-defined]
+    assert set(told) == {"3", "5"}
+    assert told["3"] == Conditions()
+    assert [each.never for each in told["5"].after] == ["was cancelled"]
+    everything = kind.supposed(read("cancel", ["1#2", "2", "3", "4", "5"]).cancel, here)
+    assert everything.events[5:] == ()
+    add("7", after("x", "3"), "y")
+    whole = Place(here.scheduler, lambda key: ("default", key, ""), here.node, here.file, here.queue)
+    told_of_all = SetConditions("y", "7", Conditions())
+    assert kind.supposed(read("cancel", ["x"]).cancel, whole).events == (Release("x", ""), told_of_all)
