@@ -139,16 +139,16 @@ def _is_to_come(partition: Partition, awaited: Dependency) -> bool:
     if app is None:
         return awaited.application.startswith("#")
     # Of parts of the same index some enter at once perhaps: each is asked then.
-    if awaited.application in (app.id, f"{app.id}.{SAME_INDEX}"):
-        has_started, is_left = bool(app.allocations), bool(app.asks) or partition.held_asks.has(app.id)
-    else:
-        key, held = awaited.application, partition.held_asks
-        attempts = (ask for name, ask in app.asks.items() if "#" in name and job_of(name) == key)
-        ask = app.asks.get(key) or next(attempts, None)
-        has_started = ask is not None and ask.node is not None
-        is_left = ask is not None or held.get(app.id, key) is not None
-        is_left = is_left or any(job_of(each.spec.key) == key for each in held.of(app.id))
-    return is_left and not (awaited.awaited == Awaited.STARTED and has_started)
+    is_whole, to_start = awaited.application in (app.id, f"{app.id}.{SAME_INDEX}"), awaited.awaited == Awaited.STARTED
+    if is_whole and not to_start:
+        return bool(app.asks) or partition.held_asks.has(app.id)
+    left = [*app.asks, *(each.spec.key for each in partition.held_asks.of(app.id))]
+    left = [key for key in left if is_whole or job_of(key) == awaited.application]
+    if not to_start:
+        return bool(left)
+    # A further attempt (`KEY#2`) has started before.
+    has_started = any("#" in key or ((ask := app.asks.get(key)) is not None and ask.node is not None) for key in left)
+    return bool(left) and not has_started
 
 
 def _admitted(trial: Trial, placed: Placing, path: str, *, enters: bool) -> Placing:

@@ -173,8 +173,9 @@ def test_what_is_held_at_first_needs_no_room_in_quotas() -> None:
     scheduler.handle(AddNode(NodeSpec(id="n", capacity=first.resources)), 0)
     scheduler.schedule(0)
     started = replace(first, after=(Dependency(application="7", awaited=Awaited.STARTED),))
+    again = replace(first, after=(Dependency(application="8.1", awaited=Awaited.STARTED),))  # In its second attempt.
     over = [replace(first, after=(Dependency(application=name),)) for name in ("6", "8.3")]
-    for now in (first, started, replace(first, begin_ms=-1), *over):
+    for now in (first, started, again, replace(first, begin_ms=-1), *over):
         [placed] = plan(scheduler, [now])
         assert placed.denial is not None
         assert placed.denial.code == "quota-exceeded"
