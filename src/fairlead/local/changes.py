@@ -76,11 +76,11 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     if not spec.resources:
         nothing = f"job {key} would ask for nothing; let it ask for a little, such as cpu 0.1"
         raise Refusal("conflict", nothing, field="resources")
-    if is_otherwise and (refused := why_not_change(partition, order)) is not None:
+    path = placing.full_path(partition, wanted.queue or "")
+    if is_otherwise and (refused := why_not_change(partition, order, path)) is not None:
         raise Refusal("conflict", f"job {key} stays as it is: {refused.sentence()}", field="resources")
     conditions = _conditions(jobs, turn, rights, job, wanted)
     if conditions is not None:
-        path = placing.full_path(partition, wanted.queue or "")
         require_room(turn, job, conditions, spec.resources, path)
     _require_bounds(partition, rights, job, spec, wanted)
     if wanted.queue is not None and (moved := _move(jobs, turn, rights, job, wanted.queue)):

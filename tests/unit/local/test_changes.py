@@ -11,7 +11,9 @@ import pytest
 from testbed.paper import ANN, Service
 
 from fairlead.core.model.conditions import Dependency
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.events import Configure, SetQuota
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, QuotaSpec
 from fairlead.local import requests
 from fairlead.local.array_changes import change_whole
 from fairlead.local.callers import Caller
@@ -320,3 +322,20 @@ def test_a_larger_environment_counts_for_its_user(service: Service) -> None:
     assert service.place.jobs.taken(1000).environment == 103
     service.do(lambda turn: requests.cancel(service.place.jobs, turn, ANN, key))
     assert service.place.jobs.taken(1000).environment == 0
+
+
+def test_what_a_quota_of_the_other_queue_has_no_room_for_stays_as_it_is(service: Service) -> None:
+    """It was moved, then refused in its new size, and over in the book alone: what it had in line took its room."""
+    leaves = (QueueSpec(name="default"), QueueSpec(name="other"))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
+    few = QuotaSpec(name="few", queue="root.other", resources=Limits({"vcore": 600}))
+    for event in (Configure(ClusterSpec(partitions=(PartitionSpec(root=root),))), SetQuota(few)):
+        service.do(lambda turn, event=event: turn.event(event))
+    service.submit()
+    key = service.submit(resources=Resources({"vcore": 500}))
+    said = refusal(service, key, queue="root.other", resources={"vcore": 700})
+    assert said.startswith(f"conflict resources: job {key} stays as it is: needs cpu 0.2; quota few of queue root")
+    job = service.job(key)
+    assert (job.state, job.queue, job.spec.resources) == (State.WAITING, "root.default", Resources({"vcore": 500}))
+    assert order(service, key, queue="root.other", resources={"vcore": 600}) == ""
+    assert service.job(key).queue == "root.other"

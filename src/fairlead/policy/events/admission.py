@@ -17,6 +17,7 @@ from dataclasses import replace
 from fairlead.core.books.admission import Admission
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
+from fairlead.core.books.class_quotas import ClassQuotas
 from fairlead.core.books.classes import NEVER
 from fairlead.core.model.reasons import PriorityMismatch, Reason, UnknownPriorityClass
 from fairlead.core.model.resources import Items
@@ -125,8 +126,25 @@ def as_reported(admission: Admission, spec: AskSpec) -> AskSpec:
     return spec if isinstance(resolved, Reason) else resolved
 
 
-def why_not_larger(admission: Admission, ask: Ask, new: Items) -> Reason | None:
-    """Why a waiting ask cannot become as large as `new`; None when its quotas have room, or it does not grow."""
+def why_not_larger(admission: Admission, ask: Ask, new: Items, path: str = "") -> Reason | None:
+    """Why a waiting ask cannot become as large as `new`; None when its quotas have room, or it does not grow.
+
+    `path`: once it is in that queue, and counts there; empty: in its own.
+    """
     old = dict(ask.items)
     more = tuple((name, amount - old.get(name, 0)) for name, amount in new if amount > old.get(name, 0))
-    return admission.quotas.obstacle(ask.app.queue.path, ask.spec.priority_class, more, limited=False) if more else None
+    if not more:
+        return None
+    path = path or ask.app.queue.path
+    return as_moved(admission, ask.app, path).obstacle(path, ask.spec.priority_class, more, limited=False)
+
+
+def as_moved(admission: Admission, app: Application, path: str) -> ClassQuotas:
+    """The quotas with their figures as they are once an application counts in this queue; to be looked at alone."""
+    if path == app.queue.path:
+        return admission.quotas
+    quotas = admission.quotas.copied()
+    for ask in app.asks.values():
+        quotas.count(ask, -1)
+        quotas.add(path, ask.spec.priority_class, ask.items, 1)
+    return quotas

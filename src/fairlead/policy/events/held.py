@@ -21,7 +21,7 @@ from fairlead.core.model.events import SetAtOnce, SetConditions
 from fairlead.core.model.lifecycle import State, Step
 from fairlead.core.model.reasons import Reason, Refused
 from fairlead.core.model.specs import AskSpec
-from fairlead.policy.events.admission import why_beyond_quota
+from fairlead.policy.events.admission import as_moved, why_beyond_quota
 
 
 def hold(partition: Partition, app: Application, spec: AskSpec, conditions: Conditions) -> None:
@@ -183,10 +183,8 @@ def why_not_so_many(partition: Partition, app: Application, at_once: int, path: 
 
     `path`: once it is in that queue, and counts there; empty: in its own.
     """
-    quotas, now_ms, path = partition.admission.quotas.copied(), partition.now_ms, path or app.queue.path
-    for ask in app.asks.values() if path != app.queue.path else ():
-        quotas.count(ask, -1)
-        quotas.add(path, ask.spec.priority_class, ask.items, 1)
+    now_ms, path = partition.now_ms, path or app.queue.path
+    quotas = as_moved(partition.admission, app, path).copied()
     waiting = sorted((h for h in partition.held_asks.of(app.id) if h.conditions.met(now_ms)), key=lambda h: h.turn)
     for held in waiting[: max(at_once - len(app.asks), 0)] if at_once else waiting:
         asked = (path, held.spec.priority_class, held.spec.resources.items)

@@ -183,8 +183,8 @@ def label_ask(partition: Partition, event: LabelAsk) -> None:
         partition.held_asks.version += 1
 
 
-def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
-    """Why an ask cannot be changed like this, or None."""
+def why_not_change(partition: Partition, event: ChangeAsk, path: str = "") -> Reason | None:
+    """Why an ask cannot be changed like this, or None. `path`: once it is in that queue; empty: in its own."""
     name = f"{event.application}/{event.key}"
     held = partition.held_asks.get(event.application, event.key)
     ask = partition.find_ask(event.application, event.key)
@@ -201,7 +201,7 @@ def why_not_change(partition: Partition, event: ChangeAsk) -> Reason | None:
         return Refused(f"{name} does not wait any more: only what waits can ask for another amount")
     if ask.spec.placeholder or (ask.spec.task_group and ask.pending):
         return Refused(f"{name} is part of a gang, whose members are as they were submitted")
-    return why_not_larger(partition.admission, ask, event.resources.items) if ask.pending else None
+    return why_not_larger(partition.admission, ask, event.resources.items, path) if ask.pending else None
 
 
 def reserve_ask(partition: Partition, event: ReserveAsk) -> None:
