@@ -25,7 +25,7 @@ from fairlead.kubernetes.gangs import RESERVES
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.volume_binder import AWAITED
-from fairlead.kubernetes.workloads import GROUP_WAITS
+from fairlead.kubernetes.workload_phase import GROUP_WAITS
 
 CONTROLLER = "fairlead"
 IMAGE = "busybox:stable"

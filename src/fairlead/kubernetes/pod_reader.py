@@ -123,15 +123,19 @@ class PodReader:
         """What is wrong with its volume claims, as a sentence; empty: nothing that keeps it out of the books."""
         return self._informer.storage.why_not(known.claims, known.own_claims, known.name.uid)
 
-    def has_claims(self, known: KnownPod) -> bool:
-        """Whether its volumes and claims are there; what is bound before that would wait on its node, in vain."""
-        known.obstacle = None
+    def lacks(self, known: KnownPod) -> tuple[str, str] | None:
+        """Which of its volumes and claims is not there; what is bound before that would wait on its node, in vain."""
         if known.not_understood:
-            known.obstacle = NOT_UNDERSTOOD, known.not_understood
-        elif known.claims and (why_not := self.why_no_volumes(known)):
-            known.obstacle = UNBOUND, why_not
-        elif known.device_claims and (why_not := self._informer.devices.why_not(known)):
-            known.obstacle = UNMET, why_not
+            return NOT_UNDERSTOOD, known.not_understood
+        if known.claims and (why_not := self.why_no_volumes(known)):
+            return UNBOUND, why_not
+        if known.device_claims and (why_not := self._informer.devices.why_not(known)):
+            return UNMET, why_not
+        return None
+
+    def has_claims(self, known: KnownPod) -> bool:
+        """Whether its volumes and claims are there; if not, it is told so."""
+        known.obstacle = self.lacks(known)
         if known.obstacle is not None:
             self._informer.tell(known.name, *known.obstacle)
         return known.obstacle is None

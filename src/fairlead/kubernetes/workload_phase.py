@@ -14,6 +14,8 @@ from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate.workloads import WorkloadSpec
 
+GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
+"""The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
 TOLD_EACH = 32
 """All pods of a small group are told of each that comes or goes; of a large one at twice or half as many."""
 
@@ -41,6 +43,8 @@ class Workload:
     """Its room was given back, and is tried for again after a while."""
     made: int = 0
     """Stand-ins so far."""
+    unready: int = 0
+    """Of a group that is complete: so many pods too few have what they need by themselves for it to start."""
     told: int = 0
     """Of a group that is not complete: how many pods it had when all of them were told so."""
 
@@ -58,6 +62,16 @@ class Workload:
         ask = replace(ask, application=spec.application, key=uid, placeholder=True)
         found = self.stand_ins[uid] = KnownPod(name, spec.application, ask)
         return found
+
+    def obstacle(self, group: str, there: int) -> tuple[str, str]:
+        """Why none of so many pods of a group may enter yet: a code and a sentence."""
+        size = self.spec.min_member
+        if there < size:
+            return GROUP_WAITS, f"{there} of the {size} pods are there with which pod group {group} starts"
+        if self.unready:
+            text = f"{size - self.unready} of the {size} pods with which pod group {group} starts are ready"
+            return GROUP_WAITS, f"{text}; each of the others says what it lacks"
+        return GROUP_RESERVES, f"pod group {group} waits for room for {size} pods"
 
     def is_told(self, there: int) -> bool:
         """Whether all pods of a large group were told that about as many are there."""

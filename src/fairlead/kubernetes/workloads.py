@@ -25,16 +25,13 @@ from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.workloads import JOB_SET_NAME, WorkloadSpec, limit_ms_of, part_of, workload_of
-from fairlead.kubernetes.workload_phase import Phase, Workload
+from fairlead.kubernetes.workload_phase import GROUP_WAITS, Phase, Workload
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
 
 KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 WATCHED = (*KINDS, *job_templates.WATCHED)
-GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
-"""The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
-
 NO_MEMBER = f"idle work starts with no pod group: leave out {identity.IDLE}, or the group"
 SHOWN = 5
 """So many nodes are named."""
@@ -164,7 +161,8 @@ class Workloads:
             # An earlier group of this name had begun: they waited as plain pods.
             if member.books is Books.WAITING:
                 yield from informer.withdraw(member)
-        ready = [m for m in members if not (m.leaving or m.flaw) and informer.reader.has_claims(m)]
+        ready = [m for m in members if not (m.leaving or m.flaw or informer.reader.lacks(m))]
+        known.unready = max(spec.min_member - len(ready), 0) if len(members) >= spec.min_member else 0
         if len(ready) >= spec.min_member:
             asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
             yield from self._reserve(known, asks, informer.specs[spec.application])
@@ -358,10 +356,9 @@ class Workloads:
             return GROUP_WAITS, f"there is no PodGroup {pod.group} in namespace {pod.name.namespace}"
         if known.begun:
             return None
-        size, there = known.spec.min_member, self._informer.pod_store.size(pod.application) - len(known.stand_ins)
-        if there < size:
-            return GROUP_WAITS, f"{there} of the {size} pods are there with which pod group {pod.group} starts"
-        return GROUP_RESERVES, f"pod group {pod.group} waits for room for {size} pods"
+        own = self._informer.reader.lacks(pod) if known.unready else None
+        there = self._informer.pod_store.size(pod.application) - len(known.stand_ins)
+        return own or known.obstacle(pod.group, there)
 
     def came(self, pod: KnownPod) -> Iterator[Event]:
         """A pod of a group is there, or another one than before."""

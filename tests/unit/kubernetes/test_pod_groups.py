@@ -12,6 +12,7 @@ from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUME
 from fairlead.kubernetes.pod_reader import PodReader
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.reflector import Deleted
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 
 def test_a_pod_group_starts_when_enough_of_its_pods_are_there_and_have_room() -> None:
@@ -97,6 +98,32 @@ def test_a_pod_group_starts_when_the_volume_claim_of_its_pod_is_there() -> None:
     assert binds(cluster.acts()) == {"a": "n1"}
 
 
+def test_a_member_without_its_volume_claim_is_told_of_that_alone() -> None:
+    """Two reasons in turn would be written for ever: each is a change of the pod, at which it is looked at again."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 3)
+    volumes = [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]
+
+    def told_when_a_changes() -> dict[str, Explain]:
+        cluster.acts()
+        cluster.in_group("a", "ring", spec={"volumes": volumes})
+        acts = [act for act in cluster.acts() if isinstance(act, Explain)]
+        assert len({act.message for act in acts if act.pod.name == "a"}) == 1
+        return {act.pod.name: act for act in acts}
+
+    cluster.in_group("a", "ring", spec={"volumes": volumes})
+    cluster.in_group("b", "ring")
+    assert told_when_a_changes()["a"].message.startswith("2 of the 3 pods are there")
+    cluster.in_group("c", "ring")
+    told = told_when_a_changes()
+    assert told["a"].message.startswith("its volume claim default/disk is not there")
+    assert told["b"].message.startswith("2 of the 3 pods with which pod group ring starts are ready")
+    assert unscheduled(told["b"], "")["status"]["conditions"][0]["reason"] == "SchedulingSkipped"
+    moment = ClusterMoment(cluster.driver)
+    assert [moment.why(name).sentence for name in "ab"] == [told[name].message for name in "ab"]
+
+
 def test_pods_that_wait_start_together_also_by_a_group_that_was_made_anew() -> None:
     """They had been in line by the group before, for which one of them was enough."""
     cluster = Jobs(QUEUES)
@@ -160,14 +187,14 @@ def test_a_large_group_that_gathers_is_told_so_a_few_times_only() -> None:
 def test_a_large_group_that_goes_is_told_so_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its pods was told of each that went before it, and looked at again whenever another came or went."""
     looked_at = 0
-    has_claims = PodReader.has_claims
+    lacks = PodReader.lacks
 
-    def counting(reader: PodReader, known: KnownPod) -> bool:
+    def counting(reader: PodReader, known: KnownPod) -> tuple[str, str] | None:
         nonlocal looked_at
         looked_at += 1
-        return has_claims(reader, known)
+        return lacks(reader, known)
 
-    monkeypatch.setattr(PodReader, "has_claims", counting)
+    monkeypatch.setattr(PodReader, "lacks", counting)
     cluster = Jobs(QUEUES)
     cluster.group("ring", 300)
     for number in range(200):
