@@ -218,11 +218,14 @@ class QueueFile:
     def _settle(self, control_loop: ControlLoop) -> None:
         """Put the newest file in force with the objects that there are; or, if it is wrong, these with the one before.
 
-        What is wrong with a file is said until there is a right one.
+        What is wrong with a file is said until there is a right one. Nothing is offered before it is known what runs.
         """
         for timer in filter(None, (self._due, self._again)):
             timer.cancel()
         self._due = self._again = None
+        if not control_loop.ready:
+            self._due = asyncio.get_running_loop().call_later(TOGETHER_S, self._settle, control_loop)
+            return
         flaw = self._unread
         try:
             spec, flaws = with_queues(self._newest, self.source, self.objects.values())

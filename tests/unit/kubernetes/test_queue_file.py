@@ -33,6 +33,8 @@ WRONG = FILE.replace("[{name: lab}]", "7")
 class Books:
     """What a control loop does with orders, at once."""
 
+    ready = True
+
     def __init__(self) -> None:
         self.driver = Driver(load_text(FILE))
 

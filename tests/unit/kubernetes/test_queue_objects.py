@@ -18,7 +18,7 @@ from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.client import Client
 from fairlead.kubernetes.control_loop import ControlLoop
 from fairlead.kubernetes.kinds import QUEUES
-from fairlead.kubernetes.queue_file import QueueFile
+from fairlead.kubernetes.queue_file import DEFAULT_QUEUES, QueueFile
 from fairlead.kubernetes.queue_status import status_of, write_statuses
 from fairlead.kubernetes.translate.queues import QueueObject, queues_of, with_queues
 
@@ -164,10 +164,10 @@ def test_a_queue_is_added_in_one_place_however_the_file_says_its_parent(
     assert (list(found), flaws) == (paths, {})
 
 
-async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], Any]) -> None:
+async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], Any], config_map: str = "") -> None:
     client = Client(server)
     loop = asyncio.get_running_loop()
-    file = QueueFile(client)
+    file = QueueFile(client, config_map)
     binder = Binder(client, lambda r: control_loop.report(r), stamp=lambda: "2026-01-01T00:00:00.0Z")
     control_loop = ControlLoop(
         client, binder, await file.first(), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2)
@@ -289,9 +289,15 @@ def test_hundreds_beside_an_object_that_what_runs_keeps_out_are_read_a_few_times
     run_virtually(_serve(server, during))
 
 
-def test_an_object_that_was_left_out_is_so_over_a_restart() -> None:
-    """A new process does not know yet what runs: the queue would be a parent, and its applications refused."""
+@pytest.mark.parametrize("config_map", ["", "system/queues"])
+def test_an_object_that_was_left_out_is_so_over_a_restart(config_map: str) -> None:
+    """A new process does not know yet what runs: the queue would be a parent, and its applications refused.
+
+    A file in a ConfigMap is told anew before that, too, when it begins to be watched.
+    """
     server = FakeServer()
+    meta = {"name": "queues", "namespace": "system"}
+    server.put("configmaps", {"metadata": meta, "data": {"queues.yaml": DEFAULT_QUEUES}})
     server.extensions.append(QUEUES.group_version)
     server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
     server.put("queues", queue("team"))
@@ -310,7 +316,7 @@ def test_an_object_that_was_left_out_is_so_over_a_restart() -> None:
         await asyncio.sleep(120)
         assert file.flaws == {}
 
-    run_virtually(_serve(server, during))
+    run_virtually(_serve(server, during, config_map))
 
 
 def test_an_object_that_is_made_anew_has_a_status_too() -> None:
