@@ -110,6 +110,7 @@ _USERS = ("yunikorn.apache.org/username", "yunikorn.apache.org/user.info", "user
 
 
 def _pod(each: Mapping[str, Any]) -> Iterator[Cells]:
+    phase = _text(_in(each, "status", "phase"))
     ended = [
         at
         for container in _in(each, "status", "containerStatuses") or ()
@@ -117,8 +118,9 @@ def _pod(each: Mapping[str, Any]) -> Iterator[Cells]:
     ]
     yield _of_cluster(each, each["spec"]) | {
         "started": _text(_in(each, "status", "startTime")),
-        "finished": max(ended, default=""),
-        "phase": _text(_in(each, "status", "phase")),
+        # One of its containers may have ended before the others.
+        "finished": max(ended, default="") if phase != "Running" else "",
+        "phase": phase,
     }
 
 

@@ -398,6 +398,27 @@ def test_a_pod_asks_for_what_runs_before_and_beside_its_containers_too(tmp_path:
     assert (row["resources.vcore"], row["resources.memory"]) == ("3150m", str(6 * 2**30))
 
 
+def test_a_pod_that_runs_has_not_ended_with_one_of_its_containers(tmp_path: Path) -> None:
+    """It is left out, as one of which none has ended; it would be as long a run as that of its shortest container."""
+
+    def pod(name: str, phase: str, *states: dict[str, object]) -> dict[str, object]:
+        times = {"creationTimestamp": "2026-05-01T08:00:00Z"}
+        status = {
+            "phase": phase,
+            "startTime": "2026-05-01T08:00:00Z",
+            "containerStatuses": [{"state": s} for s in states],
+        }
+        containers = [{"resources": {"requests": {"cpu": "1"}}}]
+        return {"metadata": {"name": name, **times}, "spec": {"containers": containers}, "status": status}
+
+    early, late = ({"terminated": {"finishedAt": f"2026-05-01T{hour}:00:00Z"}} for hour in ("09", "10"))
+    pods = [pod("runs", "Running", early, {"running": {}}), pod("is-over", "Succeeded", early, late)]
+    (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
+    rows, account, _, _ = imported(str(tmp_path / "pods.json"))
+    assert [(row["job"], row["run"]) for row in rows] == [("is-over", "7200")]
+    assert account.left_out.total() == 1
+
+
 @pytest.mark.parametrize(("columns", "submitted"), [("Start", ""), ("Submit,Start", "2026-05-01T07:00:00,")])
 def test_where_nothing_says_when_jobs_were_submitted_that_is_said(tmp_path: Path, columns: str, submitted: str) -> None:
     """Their starts count instead, and whatever they waited is gone from the work."""
