@@ -25,7 +25,7 @@ from fairlead.core.model.decisions import ConfigurationRejected, Configured, Dec
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
-from fairlead.library.arguments import check_amounts, ids
+from fairlead.library.arguments import check, check_amounts, ids
 from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for
 from fairlead.scheduler import Scheduler, allocations
 
@@ -152,9 +152,11 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Submit applications, and take others out by id with all they have (`partition` is for the ids). TypeError for
-        a gang of an amount that is no whole number, and for one id that stands in no list.
+        a field that has something else than it is for, such as an amount that is no whole number, and for one id that
+        stands in no list; then nothing is taken in.
         """
         submitted, removed = tuple(new), ids(remove)
+        check(submitted, ApplicationSpec)
         check_amounts(spec.placeholder_ask for spec in submitted)
         told: list[events.Event] = [events.AddApplication(spec) for spec in submitted]
         told += [events.RemoveApplication(app_id, partition) for app_id in removed]
@@ -170,12 +172,15 @@ class SchedulerService:
     ) -> None:
         """Ask for resources (or report what runs already, with its node), then say what ended.
 
-        `partition` is that of the asks; a `Release` names its own. TypeError for an amount that is no whole number.
+        `partition` is that of the asks; a `Release` names its own. TypeError for a field that has something else than
+        it is for, such as an amount that is no whole number; then nothing is taken in.
         """
-        asked = tuple(asks)
+        asked, ended = tuple(asks), tuple(releases)
+        check(asked, AskSpec)
+        check(ended, events.Release)
         check_amounts(ask.resources for ask in asked)
         told: list[events.Event] = [events.AddAsks(asked, partition)] if asked else []
-        told += releases
+        told += ended
         self._tell(rm_id, "AllocationRequest", told)
 
     def update_node(
@@ -191,15 +196,18 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
-        go: in this order, by id. A `LabelNode` names its own partition. TypeError for an amount that is no whole
-        number, and for one id that stands in no list.
+        go: in this order, by id. A `LabelNode` names its own partition. TypeError for a field that has something else
+        than it is for, such as an amount that is no whole number, and for one id that stands in no list; then nothing
+        is taken in.
         """
-        created, resized = tuple(create), update or {}
+        created, labelled, resized = tuple(create), tuple(label), update or {}
+        check(created, NodeSpec)
+        check(labelled, events.LabelNode)
         drained, taking, removed = ids(drain), ids(undrain), ids(remove)
         check_amounts((*(spec.capacity for spec in created), *resized.values()))
         told: list[events.Event] = [events.AddNode(spec) for spec in created]
         told += [events.UpdateNode(node, capacity, partition) for node, capacity in resized.items()]
-        told += label
+        told += labelled
         told += [events.DrainNode(node, partition) for node in drained]
         told += [events.UndrainNode(node, partition) for node in taking]
         told += [events.RemoveNode(node, partition) for node in removed]

@@ -1,0 +1,83 @@
+"""Arguments that are refused before anything is taken in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.core.model.events import LabelNode, Release
+
+ONE_QUEUE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: work}]}]}]"
+CORE = fairlead.Resources({"vcore": 1000})
+
+
+class Lab:
+    """A service by hand, and what it starts."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        told = self
+
+        class Callbacks(fairlead.SilentCallbacks):
+            def update_allocation(self, response: fairlead.AllocationResponse) -> None:
+                told.started += [new.key for new in response.new]
+
+        self.service = fairlead.SchedulerService(automatic=False)
+        self.service.register_resource_manager("rm", ONE_QUEUE, Callbacks())
+        self.service.update_node("rm", create=[fairlead.NodeSpec(id="n", capacity=fairlead.Resources({"vcore": 9000}))])
+        self.service.update_application("rm", new=[fairlead.ApplicationSpec(id="job", queue="root.work")])
+
+    def ask(self, key: str, **more: Any) -> fairlead.AskSpec:
+        return fairlead.AskSpec(application="job", key=key, resources=CORE, **more)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("priority", None, "AskSpec 'bad': priority is None, and must be int"),
+        ("priority", "5", "priority is '5', and must be int"),
+        ("priority", 1.5, "priority is 1.5, and must be int"),
+        ("time_limit_ms", "60s", "time_limit_ms is '60s', and must be int"),
+        ("tags", None, "tags is None, and must be Mapping"),
+        ("labels", None, "labels is None, and must be Mapping"),
+        ("where", None, "where is None, and must be Constraints"),
+        ("retry", 3, "retry is 3, and must be RetrySpec"),
+        ("idle", "no", "idle is 'no', and must be bool"),
+    ],
+)
+def test_a_field_with_something_else_than_it_is_for(field: str, value: Any, said: str) -> None:
+    """It is named; nothing of the request was taken in, and the next one is as ever."""
+    lab = Lab()
+    with pytest.raises(TypeError, match=said):
+        lab.service.update_allocation("rm", asks=[lab.ask("good"), lab.ask("bad", **{field: value})])
+    assert lab.service.step(9) == 0
+    lab.service.update_allocation("rm", asks=[lab.ask("good"), lab.ask("bad")])
+    assert lab.service.step(9) == 2
+    assert lab.started == ["good", "bad"]
+
+
+def test_what_does_as_well() -> None:
+    """Numbers of NumPy, and a list where a tuple is meant."""
+    lab = Lab()
+    more = {"priority": np.int64(3), "idle": np.bool_(False), "time_limit_ms": np.int32(60_000), "images": ["a"]}
+    lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", queue="root.work", groups=["g"])])  # type: ignore[arg-type]
+    lab.service.update_allocation("rm", asks=[lab.ask("one", **more)])
+    assert lab.service.step(9) == 1
+
+
+def test_what_is_no_such_thing_at_all() -> None:
+    """An event where a spec is meant, a cause as a text: it would have been taken for no end that is known."""
+    lab = Lab()
+    with pytest.raises(TypeError, match=r"is no AskSpec"):
+        lab.service.update_allocation("rm", asks=[Release("job", "one")])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"Release 'one': cause is 'FINISHED', and must be Cause"):
+        lab.service.update_allocation("rm", releases=[Release("job", "one", "FINISHED")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"NodeSpec 'm': attributes is None, and must be Mapping"):
+        lab.service.update_node("rm", create=[fairlead.NodeSpec(id="m", capacity=CORE, attributes=None)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"LabelNode 'n': taints is None, and must be tuple"):
+        lab.service.update_node("rm", label=[LabelNode("n", {}, None)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ApplicationSpec 'b': at_once is None, and must be int"):
+        lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", at_once=None)])  # type: ignore[arg-type]
