@@ -282,7 +282,8 @@ def _room(place: Place) -> NodeRoom:
     names = [name for name in place.node.total if name in place.missing] or list(place.node.total)
     return NodeRoom(
         place.node.id,
-        with_cpu({name: place.node.free.get(name, 0) for name in names}),
+        # Where more is used than there is, nothing is free.
+        with_cpu({name: max(place.node.free.get(name, 0), 0) for name in names}),
         with_cpu(place.missing),
         place.closed,
         _frees_ms(place),

@@ -180,8 +180,9 @@ def test_a_node_on_which_more_runs_than_it_has_is_said_to_have_nothing_free() ->
     lab.submit("late", "root.a")
     assert lab.changes("late")["node-room"] == "runs if gpu 1 were free on node-1 (now gpu 0)"
     found = explain(lab.scheduler, "late", "late")
-    assert (found.sentence, found.closest[0].missing) == (
+    assert (found.sentence, found.closest[0].free, found.closest[0].missing) == (
         "needs gpu 1; all nodes together have gpu 0 free of gpu 2",
+        {GPU: 0},
         {GPU: 3},
     )
 
