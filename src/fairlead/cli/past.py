@@ -149,8 +149,8 @@ def _overview(scheduler: Scheduler) -> tuple[Any, list[str]]:
 
 
 def _asks(scheduler: Scheduler, key: str) -> list[Name]:
-    """All asks of this key, or of the job of this key, also those that are held."""
-    return [name for name in _every(scheduler) if name[2].partition("#")[0] == key or name[1] == key]
+    """All asks of this key, of the job of this key, or of its parts, also those that are held."""
+    return [name for name in _every(scheduler) if key in (name[1], name[2], name[2].partition("#")[0])]
 
 
 def _every(scheduler: Scheduler) -> Iterator[Name]:
@@ -161,10 +161,17 @@ def _every(scheduler: Scheduler) -> Iterator[Name]:
 
 
 def _one(scheduler: Scheduler, key: str) -> Name:
+    """Of several parts the first that waits."""
     found = _asks(scheduler, key)
     if not found:
         raise Failure(f"there was no job {key!r} at that moment; `fairlead journal events` tells what happened when")
-    return found[0]
+    return next((name for name in found if scheduler.why(name[1], name[2], name[0]) is not None), found[0])
+
+
+def _all_of(scheduler: Scheduler, key: str) -> Name:
+    """As an order means it: the name of an application that is none of an ask stands for all it has."""
+    partition, application, ask = _one(scheduler, key)
+    return partition, application, ask if key in (ask, ask.partition("#")[0]) else ""
 
 
 def _why_all(scheduler: Scheduler) -> tuple[Any, list[str]]:
@@ -218,4 +225,4 @@ def _then(scheduler: Scheduler) -> Place:
         except (OSError, ConfigurationError) as error:
             raise Failure(f"{text}: {error}") from None
 
-    return Place(scheduler, lambda key: _one(scheduler, key), node, file)
+    return Place(scheduler, lambda key: _all_of(scheduler, key), node, file)

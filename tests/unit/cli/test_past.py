@@ -36,9 +36,12 @@ START_MS = 1_700_000_000_000
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs. Record 11: 3 is on hold."""
+    """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs. Record 11: 3 is on hold. Record
+    14: three of the five parts of 4 run.
+    """
     scheduler = Scheduler()
     one = Resources({"gpu": 1})
+    parts = tuple(AskSpec(application="4", key=f"4.{index}", resources=one) for index in range(5))
     events: list[Event | None] = [
         Configure(load_text(QUEUES)),
         AddNode(NodeSpec(id="n1", capacity=Resources({"gpu": 4}))),
@@ -51,6 +54,9 @@ def state(tmp_path: Path) -> Path:
         None,
         AddApplication(ApplicationSpec(id="3", queue="root.a", user="ann")),
         AddAsks((AskSpec(application="3", key="3", resources=one, conditions=Conditions(held_by="ann")),)),
+        AddApplication(ApplicationSpec(id="4", queue="root.b", user="bob")),
+        AddAsks(parts),
+        None,
     ]
     with Journal(tmp_path / "journal.db") as journal:
         for number, event in enumerate(events):
@@ -84,6 +90,18 @@ def test_what_was_on_hold_was_there(run: Callable[..., Any], state: Path) -> Non
     assert asked("why") == [f"3 in root.a: {said}"]
     assert asked("whatif", "cancel", "3")[0].startswith("If 3 is cancelled")
     assert asked() == ["2 applications, 1 running, 1 waiting, 1 node"]
+
+
+def test_an_array_is_all_its_parts(run: Callable[..., Any], state: Path) -> None:
+    """What is supposed of it is supposed of each, and why is asked for a part that waits."""
+
+    def asked(*question: str) -> list[str]:
+        return list(run("journal", "at", "@14", *question, "--path", str(state)).stdout.splitlines()[1:])
+
+    ends = ["If 4 is cancelled:", "  would be gone: 4.0 (bob, on n1), 4.1 (bob, on n1), 4.2 (bob, on n1)"]
+    assert asked("whatif", "cancel", "4")[:2] == ends
+    assert asked("whatif", "cancel", "4.1")[:2] == ["If 4.1 is cancelled:", "  would start: 4.3 (bob, on n1)"]
+    assert asked("why", "4")[0] == "4.3: waiting: needs gpu 1; all nodes together have gpu 0 free of gpu 4"
 
 
 def test_what_would_have_started_it(run: Callable[..., Any], state: Path) -> None:
