@@ -31,6 +31,7 @@ from fairlead.times import duration_exactly
 
 if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
+    from fairlead.core.books.queues import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +83,9 @@ def change(jobs: Jobs, turn: Turn, caller: Caller, key: str, wanted: Change, why
     conditions = _conditions(jobs, turn, rights, job, wanted)
     if conditions is not None:
         require_room(turn, job, conditions, spec.resources, path)
+    target = _target(partition, rights, job, wanted.queue) if wanted.queue is not None else None
     _require_bounds(partition, rights, job, spec, wanted)
-    if wanted.queue is not None and (moved := _move(jobs, turn, rights, job, wanted.queue)):
+    if target is not None and (moved := _move(jobs, turn, rights, job, target)):
         return moved
     if spec != job.spec:
         said = {name: getattr(spec, name) for name in CHANGEABLE}
@@ -281,17 +283,16 @@ def _require_count(jobs: Jobs, partition: Partition, job: Job, path: str) -> Non
             raise Refusal("too-many", bound.sentence(there, moves, "move"), field="queue")
 
 
-def _move(jobs: Jobs, turn: Turn, rights: Rights, job: Job, queue: str) -> str:
-    """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
+def _target(partition: Partition, rights: Rights, job: Job, queue: str) -> Queue | None:
+    """The queue that a job may be moved to; None: it is in that one. Raises `Refusal`."""
     if job.state not in (State.WAITING, *NOT_TOLD_TO_STOP):
         raise Refusal("conflict", f"job {job.key} is {job.state}; only waiting and running jobs can be moved")
-    partition = turn.scheduler.cluster.partitions[DEFAULT_PARTITION]
     path = placing.full_path(partition, queue)
     target = partition.root.find(path)
     if target is None:
         raise Refusal("invalid", placing.no_queue(partition, queue, job.spec.user, job.spec.groups), field="queue")
     if target.path == job.queue:
-        return ""
+        return None
     if not rights.may_move_to(job, target):
         raise Refusal(
             "forbidden",
@@ -299,7 +300,12 @@ def _move(jobs: Jobs, turn: Turn, rights: Rights, job: Job, queue: str) -> str:
             f"ask an administrator of that queue to move job {job.key}",
             field="queue",
         )
-    _require_count(jobs, partition, job, target.path)
+    return target
+
+
+def _move(jobs: Jobs, turn: Turn, rights: Rights, job: Job, target: Queue) -> str:
+    """Put a job into another queue; why the scheduler leaves it where it is, or nothing."""
+    _require_count(jobs, turn.scheduler.cluster.partitions[DEFAULT_PARTITION], job, target.path)
     for decision in turn.event(events.MoveApplication(job.application, target.path, rights.caller.user)):
         if isinstance(decision, MoveRejected):
             return f"job {job.key} stays in {job.queue}: {decision.reason.sentence()}"

@@ -284,6 +284,13 @@ def moved(served: Any, key: str, queue: str) -> Any:
     return served.call("PATCH", f"/api/v1/jobs/{key}", {"queue": queue}, "bob")
 
 
+def test_that_there_is_no_such_queue_is_said_before_what_it_would_bound(served: Any) -> None:
+    """So is that one may not use it: a smaller job would not get there either."""
+    refused = moved(served, key_of(submit(served, queue="root.back")), "root.bounded.nosuch").error
+    assert (refused["status"], refused["field"]) == (422, "queue")
+    assert "there is no queue" in refused["detail"]
+
+
 def test_what_could_not_be_moved_is_not_supposed_to_be(served: Any) -> None:
     """By the bounds of the other queue, and by how many jobs it takes."""
     key = key_of(submit(served, queue="root.back"))
