@@ -85,7 +85,7 @@ def _of(part: Part, asker: Asker, partition: Partition, ask: Ask) -> By:
     if what is What.PRIORITY:
         queue = ask.app.queue
         bounds = [q.properties.job_priority_max for q in queue.lineage]
-        most = min((bound for bound in bounds if bound is not None), default=None)
+        most = next((bound for bound in bounds if bound is not None), None)
         is_his = asker.may_act(ask.app.id) and (most is None or part.value <= most)
         return By.ASKER if is_his or asker.administers(queue.path) else By.QUEUE
     application = part.subject.rpartition("/")[0]

@@ -67,6 +67,18 @@ def test_what_stops_work_is_the_last_resort() -> None:
     assert stops == sorted(stops)
 
 
+@pytest.mark.parametrize(("of_root", "of_queue", "whose"), [("10", "100", By.ASKER), ("100", "10", By.QUEUE)])
+def test_the_nearest_bound_on_priorities_says_whose_a_higher_one_is(of_root: str, of_queue: str, whose: By) -> None:
+    """As where it is asked for: what a queue says counts there instead of what is said above it."""
+    a = leaf("a", properties={"job.priority.max": of_queue})
+    lab = Lab(spec(a, properties={"job.priority.max": of_root}), {GPU: 2})
+    lab.submit("low", "root.a", priority=70, amounts={GPU: 2}, user="bob")
+    lab.submit("late", "root.a", amounts={GPU: 2}, user="ann")
+    found = asked(lab, "late").changes
+    assert found is not None
+    assert [each.by for each in found if each.dimension == "priority"] == [whose]
+
+
 def test_ones_own_work_to_cancel_comes_before_what_nobody_can_do() -> None:
     """Of a full machine it said "only if somebody could have room", which is what it waits for."""
     lab = Lab(spec(leaf("a")), {GPU: 2})
