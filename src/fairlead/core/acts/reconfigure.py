@@ -22,6 +22,7 @@ from fairlead.core.acts import (
     waiting_asks,
     windows,
 )
+from fairlead.core.acts.application_steps import STAYS_MS
 from fairlead.core.acts.limit_groups import limits_changed
 from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import counts_as_gone
@@ -31,7 +32,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue, QueueState
 from fairlead.core.model.decisions import AskRejected, Configured, DeclarationChanged
 from fairlead.core.model.events import Cause
-from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, Step
+from fairlead.core.model.lifecycle import ENDED, TRANSITIONS, State, Step
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import fits_in
 from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
@@ -66,10 +67,14 @@ def in_the_way(cluster: Cluster, spec: ClusterSpec) -> Iterator[str]:
 
 def _occupied_parents(queue: Queue, spec: QueueSpec) -> Iterator[str]:
     if queue.applications and not says_leaf(spec):
-        yield (
-            f"queue {queue.path} would become a parent, and {len(queue.applications)} applications are in it; move "
-            f"them to other queues or wait for their end, or give the new queues another parent"
+        left = sum(app.state is not State.COMPLETING for app in queue.applications.values())
+        what = (
+            f"{left} applications are in it; move them to other queues or wait for their end, or give the new queues "
+            f"another parent"
+            if left
+            else f"what ended in it last keeps its place for {STAYS_MS[State.COMPLETING] // 1000} s; try again then"
         )
+        yield f"queue {queue.path} would become a parent, and {what}"
     for child in spec.queues:
         known = queue.children.get(child.name.lower())
         if known is not None:

@@ -20,7 +20,7 @@ from fairlead.core.model.decisions import (
     QueueChanged,
     Released,
 )
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, RemoveApplication
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, RemoveApplication
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
@@ -240,6 +240,19 @@ def test_a_leaf_with_applications_cannot_become_a_parent() -> None:
     assert isinstance(refused, ConfigurationRejected)
     assert "root.a would become a parent" in refused.reason.sentence()
     assert s.dump() == before
+
+
+def test_a_leaf_in_which_all_has_ended_becomes_a_parent_soon() -> None:
+    """Nobody sees what ended there, so it is said how long that keeps its place."""
+    s = start(leaf("a"))
+    submit(s, "x", "root.a")
+    assert running(s) == 1
+    s.handle(Release("x", "x0", Cause.FINISHED), 1_000)
+    (refused,) = configure(s, spec(leaf("a", queues=[leaf("sub")])))
+    assert isinstance(refused, ConfigurationRejected)
+    assert refused.reason.sentence().endswith("what ended in it last keeps its place for 30 s; try again then")
+    s.schedule(31_000)
+    assert isinstance(s.handle(Configure(spec(leaf("a", queues=[leaf("sub")]))), 31_000)[-1], Configured)
 
 
 def test_a_parent_of_empty_queues_becomes_a_leaf_at_once() -> None:
