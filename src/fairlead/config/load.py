@@ -276,7 +276,7 @@ def _for_a_machine(text: str, source: str, elsewhere: str) -> tuple[ClusterSpec 
     if spec is None:
         return None, found
     missing = homeless(spec, source, severity=elsewhere) if elsewhere else []
-    return spec, [*missing, *found, *not_yet(spec, source, knows_groups=True)]
+    return spec, [*missing, *found, *_without_nodes(spec, source), *not_yet(spec, source, knows_groups=True)]
 
 
 def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR) -> list[Problem]:
@@ -290,6 +290,21 @@ def homeless(spec: ClusterSpec, source: str = "<text>", *, severity: str = ERROR
         f"the file; rename one to {DEFAULT_PARTITION}, or add it",
         severity=severity,
     )
+    return found.problems
+
+
+def _without_nodes(spec: ClusterSpec, source: str) -> list[Problem]:
+    """A warning for each partition beside the one that a machine or cluster is in."""
+    found, partitions = places_of(spec, source)
+    if any(partition.spec.name == DEFAULT_PARTITION for partition in partitions):
+        for partition in partitions:
+            name = partition.spec.name
+            if name != DEFAULT_PARTITION:
+                found.warn(
+                    f"{partition.path}.name",
+                    f"a machine or cluster is in partition {DEFAULT_PARTITION}, so {name[:60]} has no nodes and takes "
+                    f"no work there; move its queues to {DEFAULT_PARTITION}",
+                )
     return found.problems
 
 

@@ -92,6 +92,16 @@ def test_a_file_for_no_machine_is_warned_of(run: Callable[..., Any], tmp_path: P
     assert "with 1 warning" in result.stderr
 
 
+def test_a_partition_in_which_no_machine_is_is_warned_of(run: Callable[..., Any], tmp_path: Path) -> None:
+    """It is shown beside the other, and nothing can go there."""
+    file = tmp_path / "q.yaml"
+    file.write_text("partitions:\n- {name: default, queues: [{name: a}]}\n- {name: gpu, queues: [{name: b}]}\n")
+    result = run("config", "check", str(file))
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{file}:3:10: partitions[1].name: warning: a machine or cluster is in partition ")
+    assert "gpu has no nodes and takes no work there" in result.stdout
+
+
 def test_apply_and_diff_tell_what_has_no_effect(service: Any, run: Callable[..., Any], tmp_path: Path) -> None:
     """A maximum of 0 is none: whoever wanted to stop a queue has to hear it. What is in force again says nothing."""
     service.on("PUT", "/config", {"checksum": "x"})
