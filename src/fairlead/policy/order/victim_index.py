@@ -33,6 +33,8 @@ Level = tuple[tuple[int, ...], Iterator["Node"]]
 """The rank of the highest work that has to go (nothing: none has to), and the nodes."""
 Most = Callable[["Queue", str], float]
 """How much of a resource all work of a leaf may give at most."""
+StandsBelow = Callable[["Queue", int], bool]
+"""Whether work of a leaf and a priority may go."""
 CROSSED_OUT = -1
 ROUNDING = 1e-9
 """Sums of floating-point numbers may be wrong by such a part: a node is rather looked at in vain."""
@@ -186,29 +188,30 @@ class Stoppable:
         """So much is missing under the maximum of a queue, whatever the node."""
         return Need(name, np.full(len(self._nodes), float(missing)), float(missing), queue)
 
-    def room_beyond(self, reach: Reach, given_up: Iterable[Ask]) -> dict[str, Numbers]:
-        """What is free on each node, by name, once all in reach is gone too, and what these hold or use there."""
+    def room_beyond(self, may_go: StandsBelow, given_up: Iterable[Ask]) -> dict[str, Numbers]:
+        """What is free on each node, by name, once all goes that may, and what these hold or use there."""
         room = {name: column.copy() for name, column in self._room.items()}
-        for _, entries in self._in_order().within(reach):
-            for name, column in self._amounts.items():
-                np.add.at(room[name], self._entry_row[entries], column[entries])
+        is_gone = np.array([*(may_go(*group) for group in self.groups), False])
+        rows = np.flatnonzero(is_gone[self._entry_group[: self._used]])  # The last one is of what is crossed out.
+        for name, column in self._amounts.items():
+            np.add.at(room[name], self._entry_row[rows], column[rows])
         for ask in given_up:
             if (node := ask.node or ask.held_on) is not None:
                 for name, amount in ask.items:
                     room[name][self._row[node]] += amount
         return room
 
-    def sums(self) -> Iterator[tuple[Queue, int, Items]]:
-        """How much all of each leaf and priority is that may be stopped."""
+    def sums(self, may_go: StandsBelow) -> Iterator[tuple[Queue, Items]]:
+        """How much all of each leaf and priority is that may go."""
         groups = self._entry_group[: self._used]
         live = groups != CROSSED_OUT
         totals = {
             name: np.bincount(groups[live], column[: self._used][live], len(self.groups))
             for name, column in self._amounts.items()
         }
-        for i, (leaf, priority) in enumerate(self.groups):
-            if self._counts[i]:
-                yield leaf, priority, tuple((name, int(total[i])) for name, total in totals.items())
+        for i, group in enumerate(self.groups):
+            if self._counts[i] and may_go(*group):
+                yield group[0], tuple((name, int(total[i])) for name, total in totals.items())
 
     def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
@@ -225,7 +228,9 @@ class Stoppable:
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
         bounds = [self._at_most(need, most) if most is not None else None for need in needs]
-        for place, entries in self._in_order().within(reach):
+        if self._sorted is None:
+            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
+        for place, entries in self._sorted.within(reach):
             rows = self._entry_row[entries]
             for need, rest, helping, bound in zip(needs, left, helps, bounds, strict=True):
                 column = self._amounts.get(need.name)
@@ -240,11 +245,6 @@ class Stoppable:
                 else:
                     np.subtract.at(rest, rows, given)
             yield place, self._met(open_still, left, slack, shortage)
-
-    def _in_order(self) -> Sorted:
-        if self._sorted is None:
-            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
-        return self._sorted
 
     def _met(
         self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers

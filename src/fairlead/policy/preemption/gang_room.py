@@ -5,12 +5,13 @@ wait could have room too, it would be stopped for nothing. `eligibility.gang_siz
 nothing is ever enough. Never finds the room, and keeps no placeholder from what is free. Invariant: it says no only
 where nothing that may be stopped makes the gang whole as things are, or where the limit of its user or group leaves too
 little (for that nothing is stopped by any ask). Members that differ are counted shape by shape, and together by their
-sum alone.
+sum alone; that it is within a guarantee once work of its own queue has gone is not foreseen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -64,59 +65,62 @@ class GangRoom:
 
     def _could_be_whole(self, app: Application) -> bool:
         """Shape by shape on the nodes, and all of it there, in the queues above, and within the limits."""
-        partition, waiting = self._partition, _waiting_by_shape(app)
-        reaches: list[Reach] = []
-        most: dict[str, Numbers] = {}
-        in_line: Book = {}
+        waiting, needed = _waiting_by_shape(app), dict[str, int]()
+        strongest = {shape: max(asks, key=attrgetter("priority")) for shape, asks in waiting.items()}
+        # What one of them has stopped may leave room for others, too.
+        may_go = MayGo(self._partition, list(strongest.values()))
+        free, most = self._free(may_go), dict[str, Numbers]()
         for shape, asks in waiting.items():
-            strongest = max(asks, key=attrgetter("priority"))
-            reaches.append(Reach(partition, strongest))
-            room = self._room_for(shape, strongest, reaches[-1])
-            if _copies(shape, room, 1 if keeps_apart(strongest) else len(asks)) < len(asks):
+            room = self._of_free(free, shape, strongest[shape])
+            if _copies(shape, room, 1 if keeps_apart(strongest[shape]) else len(asks)) < len(asks):
                 return False
             for name, column in room.items():
                 most[name] = np.maximum(most.get(name, 0.0), column)
-            add_to(in_line, tuple((name, amount * len(asks)) for name, amount in shape.items))
-        if any(amount > most[name].sum() for name, amount in in_line.items() if amount):
+            add_to(needed, tuple((name, amount * len(asks)) for name, amount in shape.items))
+        if any(amount > most[name].sum() for name, amount in needed.items() if amount):
             return False
-        needed = dict(in_line)
-        for ask in partition.nominations:
+        for ask in self._partition.nominations:
             if ask.app is app:
                 add_to(needed, ask.items)
         items = tuple(needed.items())
         if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
             return False
         above = [queue for queue in app.queue.lineage[:-1] if queue.max is not None]
-        given = list(self._given(reaches)) if above else []
+        given = [*self._table.sums(may_go.stands_below), *((payer(a), a.items) for a in may_go.idle)] if above else []
         return not any(lacks(queue.max, _stays_in(queue, given), items) for queue in above)
 
-    def _room_for(self, shape: Shape, ask: Ask, reach: Reach) -> dict[str, Numbers]:
-        """What each node could have free for this ask; nothing where it does not suit."""
-        partition, table = self._partition, self._table
-        table.keep_up(partition)
-        room = table.room_beyond(reach, [*self._idle_beyond(reach), *weaker_than(partition, ask)])
+    def _free(self, may_go: MayGo) -> dict[str, Numbers]:
+        """What is free on each node once all has gone that may."""
+        self._table.keep_up(self._partition)
+        return self._table.room_beyond(may_go.stands_below, [*may_go.idle, *may_go.nominated])
+
+    def _of_free(self, free: dict[str, Numbers], shape: Shape, ask: Ask) -> dict[str, Numbers]:
+        """The same for this ask: nothing where the node does not suit."""
+        nodes = self._partition.nodes
         if shape.required_node:
-            return room
-        partition.nodes.columns.sync()
-        ground = partition.nodes.terrain.ground(shape.where)
-        among = ground.named & ground.tolerated & table.open
+            return free
+        nodes.columns.sync()
+        ground = nodes.terrain.ground(shape.where)
+        among = ground.named & ground.tolerated & self._table.open
         if keeps_apart(ask):
             among[[place.row for place in _places_of(ask)]] = False
-        return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in room.items()}
+        return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in free.items()}
 
-    def _given(self, reaches: list[Reach]) -> Iterator[tuple[Queue, Items]]:
-        """What may be stopped for any of these, by the queue in whose books it counts."""
-        for leaf, priority, items in self._table.sums():
-            if any(priority < reach.below(leaf) for reach in reaches):
-                yield leaf, items
-        for idle in self._partition.idle.running:
-            if idle.evict_cause is None and all(idle.priority >= reach.below(idle.app.queue) for reach in reaches):
-                yield payer(idle), idle.items
 
-    def _idle_beyond(self, reach: Reach) -> list[Ask]:
+class MayGo:
+    """What may be stopped for some asks, each of them or another."""
+
+    def __init__(self, partition: Partition, asks: list[Ask]) -> None:
+        self._reaches = [Reach(partition, ask) for ask in asks]
+        running = (a for a in partition.idle.running if a.evict_cause is None)
+        self.idle = [a for a in running if not self.stands_below(a.app.queue, a.priority)]
         """Idle work that only gives way because it is idle."""
-        running = self._partition.idle.running
-        return [a for a in running if a.evict_cause is None and a.priority >= reach.below(a.app.queue)]
+        self.nominated = list(dict.fromkeys(chain.from_iterable(weaker_than(partition, ask) for ask in asks)))
+        """What has room kept for it, and gives that up."""
+
+    def stands_below(self, leaf: Queue, priority: int) -> bool:
+        """Whether work of this priority there may be stopped for one of them."""
+        return any(priority < reach.below(leaf) for reach in self._reaches)
 
 
 def _stays_in(queue: Queue, given: list[tuple[Queue, Items]]) -> Book:
