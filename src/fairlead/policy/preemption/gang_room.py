@@ -77,7 +77,7 @@ class GangRoom:
             for name, column in room.items():
                 most[name] = np.maximum(most.get(name, 0.0), column)
             add_to(needed, tuple((name, amount * len(asks)) for name, amount in shape.items))
-        if any(amount > most[name].sum() for name, amount in needed.items() if amount):
+        if any(name not in most or amount > most[name].sum() for name, amount in needed.items()):
             return False
         for ask in self._partition.nominations:
             if ask.app is app:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from priority_clusters import PriorityCluster, cores
+from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.model.constraints import ANYWHERE, Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
@@ -135,6 +135,17 @@ def test_idle_work_counts_as_what_gives_way(rule: str) -> None:
     fill(c, 9, 9, 5, 5, idle=True)
     gang(c, 3)
     assert len(stopped(c)) == 3
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_member_that_asks_for_what_no_node_has_keeps_the_others_from_it(rule: str) -> None:
+    """On its own node, too."""
+    c = cluster(rule)
+    fill(c, 0, 0, 0, 0)
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=amount(6))))
+    odd = replace(members("odd", 1, 2)[0], resources=Resources({"vcore": 2_000, "gpu": 1}), tags=on("n1"))
+    c.handle(AddAsks((odd, *members("workers", 2, 2))))
+    assert stopped(c) == []
 
 
 def members(group: str, count: int, each: int) -> list[AskSpec]:
