@@ -13,10 +13,18 @@ from dataclasses import dataclass, field
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
 from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, USER_NAME
-from fairlead.core.model.properties import KNOWN, PREEMPTION_DELAY, RESOURCE_GROUP, SORT_PRIORITY, unreadable
+from fairlead.core.model.properties import (
+    KNOWN,
+    PREEMPTION_DELAY,
+    QUOTA_PREEMPTION_DELAY,
+    QUOTA_PREEMPTION_DELAY_1_8,
+    RESOURCE_GROUP,
+    SORT_PRIORITY,
+    unreadable,
+)
 from fairlead.core.model.quantities import format_quantity
 from fairlead.core.model.resources import UNLIMITED, Limits
-from fairlead.core.model.specs import LimitSpec, QueueSpec
+from fairlead.core.model.specs import LimitSpec, PreemptionSpec, QueueSpec
 
 
 def check_names(found: Findings, queue: PlacedQueue) -> None:
@@ -90,20 +98,28 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                 )
 
 
-def warn_ignored(found: Findings, queue: PlacedQueue) -> None:
-    """Warns of what a queue says that means nothing where rank decides (`preemption.rule` is `priority` or `both`)."""
-    if KNOWN[SORT_PRIORITY].read(queue.spec.properties.get(SORT_PRIORITY, "")) is False:
-        found.warn(
-            child_path(f"{queue.path}.properties", SORT_PRIORITY),
-            f"{SORT_PRIORITY}: disabled means something with preemption.rule guarantee only: by the other rules the "
-            "higher priority goes first, or it would have what went before it stopped",
+def warn_ignored(found: Findings, queue: PlacedQueue, switches: PreemptionSpec) -> None:
+    """Warns of what a queue says that means nothing with these switches of its partition."""
+    own, by_guarantee = queue.spec.properties, "means something with preemption.rule guarantee only: by the other rules"
+    ignored: dict[str, str] = {}
+    if switches.rule in ("priority", "both"):
+        if KNOWN[SORT_PRIORITY].read(own.get(SORT_PRIORITY, "")) is False:
+            says = "the higher priority goes first, or it would have what went before it stopped"
+            ignored[f"{SORT_PRIORITY}: disabled"] = f"{by_guarantee} {says}"
+        ignored[PREEMPTION_DELAY] = (
+            f"{by_guarantee} work is stopped at once; preemption.min.runtime spares what is young"
         )
-    if PREEMPTION_DELAY in queue.spec.properties:
-        found.warn(
-            child_path(f"{queue.path}.properties", PREEMPTION_DELAY),
-            f"{PREEMPTION_DELAY} means something with preemption.rule guarantee only: by the other rules work is "
-            "stopped at once; preemption.min.runtime spares what is young",
+    if not switches.quota_enabled:
+        only = (
+            "means something with preemption.quotapreemptionenabled: true in the partition only: without it what runs"
         )
+        ignored |= dict.fromkeys(
+            (QUOTA_PREEMPTION_DELAY, QUOTA_PREEMPTION_DELAY_1_8), f"{only} above a lowered maximum goes on"
+        )
+    for what, why in ignored.items():
+        key = what.partition(":")[0]
+        if key in own:
+            found.warn(child_path(f"{queue.path}.properties", key), f"{what} {why}")
 
 
 _DEFAULTS = {f"job.{what}.default": f"job.{what}.max" for what in ("time", "memory", "retry")}

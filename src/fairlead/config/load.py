@@ -167,8 +167,8 @@ def _partition(found: Findings, declaration: declare.PartitionDeclaration, name:
     else:
         _check_double_limits(found, declaration, root)
         _check_queues(found, root)
-        for queue in root.walk() if declaration.preemption.rule in ("priority", "both") else ():
-            check_queues.warn_ignored(found, queue)
+        for queue in root.walk():
+            check_queues.warn_ignored(found, queue, declaration.preemption)
         check_rules.check_rules(found, declaration.rules, f"{declaration.path}.placementrules", root, broken)
     _check_switches(found, declaration)
     return PartitionSpec(

@@ -81,6 +81,20 @@ partitions:
         assert "preemption.delay means something with preemption.rule guarantee only" in problem.message
 
 
+@pytest.mark.parametrize("key", ["quota.preemption.delay", "preemption.quota.delay"])
+def test_a_delay_of_lowered_maxima_is_said_to_mean_nothing_where_these_are_not_enforced(key: str) -> None:
+    text = """
+partitions:
+  - name: default
+    preemption: {{quotapreemptionenabled: {switch}}}
+    queues: [{{name: root, queues: [{{name: a, properties: {{{key}: 10m}}}}]}}]
+"""
+    assert not check_text(text.format(switch="true", key=key))
+    (problem,) = check_text(text.format(switch="false", key=key))
+    assert (problem.line, problem.severity) == (5, WARNING)
+    assert f"{key} means something with preemption.quotapreemptionenabled: true" in problem.message
+
+
 def test_budgets_where_all_preemption_is_by_guarantee_are_said_to_mean_nothing() -> None:
     text = """
 budgets: [{{name: db, selector: {{app: db}}, minAvailable: 1}}]
