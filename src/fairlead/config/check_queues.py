@@ -7,21 +7,13 @@ YuniKorn's rules. Never stops at the first failure, and never applies a limit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
 from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, USER_NAME
-from fairlead.core.model.properties import (
-    KNOWN,
-    PREEMPTION_DELAY,
-    QUOTA_PREEMPTION_DELAY,
-    QUOTA_PREEMPTION_DELAY_1_8,
-    RESOURCE_GROUP,
-    SORT_PRIORITY,
-    unreadable,
-)
+from fairlead.core.model.properties import KNOWN, PREEMPTION_DELAY, RESOURCE_GROUP, SORT_PRIORITY, unreadable
 from fairlead.core.model.quantities import format_quantity
 from fairlead.core.model.resources import UNLIMITED, Limits
 from fairlead.core.model.specs import LimitSpec, PreemptionSpec, QueueSpec
@@ -71,10 +63,7 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
 
     What cannot be read of the bounds on jobs is an error.
     """
-    sources = [(f"{queue.path}.properties", queue.spec.properties)]
-    if queue.spec.child_template:
-        sources.append((f"{queue.path}.childtemplate.properties", queue.spec.child_template.properties))
-    for path, properties in sources:
+    for path, properties in _property_maps(queue):
         for rule in unreadable(properties):
             at, needs = child_path(path, rule.key), f"{rule.key} needs {rule.allowed}"
             if rule.key.startswith("job."):
@@ -98,28 +87,31 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                 )
 
 
+def _property_maps(queue: PlacedQueue) -> Iterator[tuple[str, Mapping[str, str]]]:
+    yield f"{queue.path}.properties", queue.spec.properties
+    if queue.spec.child_template:
+        yield f"{queue.path}.childtemplate.properties", queue.spec.child_template.properties
+
+
 def warn_ignored(found: Findings, queue: PlacedQueue, switches: PreemptionSpec) -> None:
     """Warns of what a queue says that means nothing with these switches of its partition."""
-    own, by_guarantee = queue.spec.properties, "means something with preemption.rule guarantee only: by the other rules"
+    by_guarantee = "means something with preemption.rule guarantee only: by the other rules"
     ignored: dict[str, str] = {}
     if switches.rule in ("priority", "both"):
-        if KNOWN[SORT_PRIORITY].read(own.get(SORT_PRIORITY, "")) is False:
-            says = "the higher priority goes first, or it would have what went before it stopped"
-            ignored[f"{SORT_PRIORITY}: disabled"] = f"{by_guarantee} {says}"
-        ignored[PREEMPTION_DELAY] = (
-            f"{by_guarantee} work is stopped at once; preemption.min.runtime spares what is young"
-        )
+        says = "the higher priority goes first, or it would have what went before it stopped"
+        ignored[SORT_PRIORITY] = f": disabled {by_guarantee} {says}"
+        says = "work is stopped at once; preemption.min.runtime spares what is young"
+        ignored[PREEMPTION_DELAY] = f" {by_guarantee} {says}"
     if not switches.quota_enabled:
         only = (
             "means something with preemption.quotapreemptionenabled: true in the partition only: without it what runs"
         )
-        ignored |= dict.fromkeys(
-            (QUOTA_PREEMPTION_DELAY, QUOTA_PREEMPTION_DELAY_1_8), f"{only} above a lowered maximum goes on"
-        )
-    for what, why in ignored.items():
-        key = what.partition(":")[0]
-        if key in own:
-            found.warn(child_path(f"{queue.path}.properties", key), f"{what} {why}")
+        says = f" {only} above a lowered maximum goes on"
+        ignored |= {key: says for key, rule in KNOWN.items() if rule.field == "quota_preemption_delay_ms"}
+    for path, properties in _property_maps(queue):
+        for key, why in ignored.items():
+            if key in properties and (key != SORT_PRIORITY or KNOWN[key].read(properties[key]) is False):
+                found.warn(child_path(path, key), f"{key}{why}")
 
 
 _DEFAULTS = {f"job.{what}.default": f"job.{what}.max" for what in ("time", "memory", "retry")}

@@ -81,6 +81,19 @@ partitions:
         assert "preemption.delay means something with preemption.rule guarantee only" in problem.message
 
 
+def test_what_a_child_template_says_in_vain_is_warned_about_as_well() -> None:
+    text = """
+partitions:
+  - name: default
+    preemption: {rule: both}
+    queues: [{name: root, childtemplate: {properties: {preemption.delay: 10m, application.sort.priority: disabled}}}]
+"""
+    assert [problem.path for problem in check_text(text)] == [
+        'partitions[0].queues[0].childtemplate.properties["preemption.delay"]',
+        'partitions[0].queues[0].childtemplate.properties["application.sort.priority"]',
+    ]
+
+
 @pytest.mark.parametrize("key", ["quota.preemption.delay", "preemption.quota.delay"])
 def test_a_delay_of_lowered_maxima_is_said_to_mean_nothing_where_these_are_not_enforced(key: str) -> None:
     text = """
