@@ -140,9 +140,9 @@ class Workloads:
         members = list(self._members(known))
         if spec.suspended is None:
             yield from self._consider_group(known, members)
-        elif spec.flaw:
+        elif spec.flaw and not spec.is_theirs:
             informer.acts.append(Record(spec.name, "NotAdmitted", spec.flaw, warning=True))
-        elif spec.pod_sets and not members:
+        elif spec.pod_sets and not (members or spec.flaw):
             try:
                 application = self._templates.application(spec)
                 asks = [ask for ask, count in self._templates.asks(spec) for _ in range(count)]

@@ -269,16 +269,17 @@ def test_a_job_that_was_let_go_and_never_went_on_is_tried_again() -> None:
 
 
 def test_what_is_wrong_with_a_job_is_said_at_the_job() -> None:
-    """Another scheduler's pods, a bad number, a queue that is not there."""
+    """Pods that name no scheduler, a bad number, a queue that is not there. Whose pods name another one is not ours."""
     cluster = Jobs(QUEUES.replace("{name: default}, {", "{").replace(", {name: fixed, value: root.default}", ""))
     cluster.node("n1", "16")
-    cluster.job("theirs", template={"scheduler": "somebody"})
+    cluster.job("nobody's", template={"scheduler": "default-scheduler"})
+    cluster.job("theirs", template={"scheduler": "fairlead-batch"})
     cluster.job("number", notes={"fairlead.io/min-parallelism": "few"})
     cluster.job("lost", queue="root.nowhere")
     acts = cluster.acts()
     assert suspensions(acts) == {}
     wrong = records(acts, "NotAdmitted")
-    assert ["somebody" in said for said in wrong] == [True, False]
+    assert ["its pods name the scheduler default-scheduler" in said for said in wrong] == [True, False]
     assert "'few'" in wrong[1]
     assert "no placement rule matched" in " ".join(records(acts, "FailedScheduling"))
 

@@ -36,6 +36,7 @@ LEAST = "fairlead.io/min-parallelism"
 """On a job: with so many pods it may start; the others come when there is room."""
 JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+DEFAULT_SCHEDULER = "default-scheduler"
 OVER = frozenset({"Complete", "Completed", "Failed"})
 
 
@@ -69,6 +70,8 @@ class WorkloadSpec:
     """How long its room may be incomplete; 0: as long as for a gang."""
     flaw: str = ""
     """Why it cannot be admitted, as a sentence."""
+    is_theirs: bool = False
+    """All its pods name another scheduler, which may be a second one like this: it is for that one to speak."""
 
     @property
     def least(self) -> int:
@@ -115,6 +118,7 @@ def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str)
         pod_sets=tuple(pods for pods in pod_sets if pods.count),
         timeout_ms=identity.timeout_ms(identity.parameters(notes.get(identity.PARAMETERS, ""))),
         flaw=_flaw(notes, pod_sets, scheduler_name),
+        is_theirs=not {*map(_scheduler_of, pod_sets)} & {DEFAULT_SCHEDULER, scheduler_name} and bool(pod_sets),
     )
 
 
@@ -297,6 +301,10 @@ def with_limits(template: Pod, ranges: Iterable[LimitRange]) -> Pod:
     )
 
 
+def _scheduler_of(pods: PodSet) -> str:
+    return pods.template.spec.scheduler_name or DEFAULT_SCHEDULER
+
+
 def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name: str) -> str:
     least = notes.get(LEAST, "")
     if least and not identity.whole(least):
@@ -306,7 +314,7 @@ def _flaw(notes: Mapping[str, str], pod_sets: tuple[PodSet, ...], scheduler_name
         most = identity.MOST_TOGETHER
         return f"{size} pods are to start together; at most {most} can (of a Job {LEAST} can be fewer)"
     for pods in pod_sets:
-        named = pods.template.spec.scheduler_name or "default-scheduler"
+        named = _scheduler_of(pods)
         if named != scheduler_name:
             return f"its pods name the scheduler {named}: set schedulerName: {scheduler_name} in its pod template"
     return ""
