@@ -96,6 +96,11 @@ class Attempt:
         limit_ms, run_ms = self.ask.time_limit_ms, self.task.run_ms
         return run_ms if limit_ms is None or run_ms < limit_ms else limit_ms
 
+    @property
+    def stop_ms(self) -> int:
+        """How long it takes to stop when it is told to."""
+        return (self.ask.grace_ms or 0) if self.task.stop_ms is None else self.task.stop_ms
+
 
 def sized(job: Job) -> ApplicationSpec:
     """The application of a job; that of a gang says how much the whole gang is."""

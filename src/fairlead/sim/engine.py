@@ -322,9 +322,8 @@ class Engine(VirtualTime):
         if attempt.stopping is not None:
             return
         attempt.stopping = order.cause
-        grace_ms = attempt.ask.grace_ms or 0
-        if grace_ms:
-            attempt.due.append(self.later(self.now_ms + grace_ms, partial(self._stopped, attempt, order.cause)))
+        if stop_ms := attempt.stop_ms:
+            attempt.due.append(self.later(self.now_ms + stop_ms, partial(self._stopped, attempt, order.cause)))
         else:
             self._stopped(attempt, order.cause)
 

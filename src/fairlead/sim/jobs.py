@@ -33,6 +33,8 @@ class Task:
     """How long it runs when nothing stops it."""
     exit_code: int = 0
     """How each of its runs ends; other than 0 it is tried again if its ask has retries left."""
+    stop_ms: int | None = None
+    """How long it takes to stop when it is told to; None: all of its grace."""
 
 
 @dataclass(frozen=True, slots=True)

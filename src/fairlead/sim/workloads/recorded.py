@@ -6,9 +6,10 @@ Invariant: each ask that came by itself is one task; further attempts of it are 
 A task's run time is that of its last run. What ran when the record ends is taken to end then; what never ran is given
 the median of its user, else of all, and so is what was evicted for good, of the runs that lasted longer: under another
 queue file it may go on. Where it is evicted again nobody submits it once more: if its owner did, the record has that,
-too. What ran or waited already at the beginning comes at the beginning: what ran on its node and for the rest of its
-time. Asks that were changed come as they were in the end. Asks that came for placeholders are a gang. What
-administrators did meanwhile is not repeated. The notes count whatever was not taken as it was.
+too. What is told to stop takes as long as it did then, and what was never told to as long as others did. What ran or
+waited already at the beginning comes at the beginning: what ran on its node and for the rest of its time. Asks that
+were changed come as they were in the end. Asks that came for placeholders are a gang. What administrators did meanwhile
+is not repeated. The notes count whatever was not taken as it was.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Recorder:
                     run = self._come(ask.spec, self._begin_ms)
                     if ask.node is not None:
                         run.started_ms, run.node = ask.allocated_ms, ask.node.id
-                        run.evicted = ask.evict_cause is not None
+                        run.told_ms = self._begin_ms if ask.evict_cause is not None else None
             for _, held in partition.held_asks:
                 if not held.spec.placeholder:
                     self._come(replace(held.spec, conditions=held.conditions), self._begin_ms)
@@ -151,9 +152,9 @@ class Recorder:
                     if run is not None:
                         self._now[d.application, d.new_key] = run
                         run.started_ms = run.ended_ms = None
-                        run.stopped, run.evicted, run.exit_code, run.tried_again = False, False, 0, True
+                        run.stopped, run.told_ms, run.exit_code, run.tried_again = False, None, 0, True
                 case Evict() if (run := self._now.get((d.application, d.key))) is not None:
-                    run.evicted = True
+                    run.told_ms = at_ms
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)
@@ -238,6 +239,7 @@ class Recorder:
         run = self._now.get((application, key))
         if run is not None and run.ended_ms is None:
             run.ended_ms, run.stopped, run.exit_code = at_ms, stopped, exit_code
+            run.stop_ms = run.stop_ms if run.told_ms is None else at_ms - run.told_ms
 
     # -- giving out -----------------------------------------------------------------------------------------------
 
@@ -325,7 +327,7 @@ class Recorder:
         elif run.cut_short:
             run_ms = usual.longer(run.app.user, run_ms) or max(run_ms, ask.time_limit_ms or 0)
             ask = replace(ask, retry=ask.retry or specs.RetrySpec(limit=0))
-        return Task(ask, run_ms, run.exit_code)
+        return Task(ask, run_ms, run.exit_code, usual.stop_ms if run.stop_ms is None else run.stop_ms)
 
     def _gangs(self, runs: list[Run]) -> dict[str, list[Run]]:
         """By application, the asks that came for its placeholders: as many as it had of them."""

@@ -1,4 +1,4 @@
-"""Runs of a record: what is known of each task, and which run times are usual.
+"""Runs of a record: what is known of each task, and which times are usual.
 
 Decides what a run time is and which one is taken where it is not known. Never reads a record. Invariant: of what was
 evicted for good nobody knows how long it would have run, so it counts for no usual time.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 from fairlead.core.model import specs
 
@@ -29,8 +30,10 @@ class Run:
     exit_code: int = 0
     stopped: bool = False
     """It ended because it was told to, or with its node."""
-    evicted: bool = False
-    """The scheduler told it to stop."""
+    told_ms: int | None = None
+    """When the scheduler told its last run to stop."""
+    stop_ms: int | None = None
+    """How long it took to stop when it was told last; None: it never was."""
     tried_again: bool = False
     awaited: bool = False
     """It waited for other work."""
@@ -45,13 +48,16 @@ class Run:
     @property
     def cut_short(self) -> bool:
         """Whether it would have run on, had the scheduler let it."""
-        return self.stopped and self.evicted
+        return self.stopped and self.told_ms is not None
 
 
 class Usual:
-    """Run times of each user and of all, in order."""
+    """Run times of each user and of all, in order; and how long stops took."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
+        stops = [run.stop_ms for run in runs if run.stop_ms is not None]
+        self.stop_ms = median_low(stops) if stops else None
+        """How long it took to stop; None: nobody was told to."""
         self._by_user: dict[str, list[int]] = {}
         self._all = sorted(run.run_ms for run in runs if run.run_ms is not None and not run.cut_short)
         for run in sorted(runs, key=lambda run: run.run_ms or 0):

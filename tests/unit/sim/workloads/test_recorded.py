@@ -154,6 +154,26 @@ def test_by_the_same_queue_file_it_is_evicted_again_and_does_not_come_back() -> 
     assert list(engine.columns.run_how) == [End.FINISHED, End.EVICTED, End.FINISHED]
 
 
+def test_what_is_told_to_stop_takes_as_long_as_then() -> None:
+    """Hardly any work takes all of its grace; what was never told to takes as long as others did."""
+    past = Past()
+    past.say(0, Configure(replace(load_text(BY_PRIORITY), text=BY_PRIORITY)))
+    past.come(0, "low", grace_ms=30_000, retry=RetrySpec(limit=1)).come(10, "high", priority=1, grace_ms=30_000)
+    past.end(12, "low", Cause.PREEMPTED_BY_SCHEDULER).end(40, "high").end(70, "low#2")
+    jobs = list(recorded(past.moments, "past").jobs)
+    assert [(task.ask.key, task.stop_ms) for job in jobs for task in job.tasks] == [("low", 2_000), ("high", 2_000)]
+    engine = Engine(load_text(BY_PRIORITY), [NodeSpec(id="n", capacity=Resources({"vcore": 1000}))], jobs)
+    engine.run()
+    assert list(engine.columns.run_start_ms) == [0, 12_000, 40_000]
+    assert list(engine.columns.run_end_ms) == [12_000, 40_000, 70_000]
+
+
+def test_where_nothing_was_told_to_stop_it_takes_its_grace() -> None:
+    """Nobody knows better."""
+    (job,) = recorded(Past().come(0, "one", grace_ms=30_000).end(10, "one").moments, "past").jobs
+    assert job.tasks[0].stop_ms is None
+
+
 def test_a_stretch_of_time_can_be_chosen() -> None:
     """By submission; what is known from before is used."""
     past = Past().come(0, "one").end(5, "one").come(10, "two").end(15, "two").come(20, "three").end(25, "three")
