@@ -103,8 +103,7 @@ class Informer:
         name = ObjectName(meta.namespace or "default", meta.name, meta.uid or "", arrival=identity.arrival_of(pod))
         known = self.pod_store.by_uid.get(name.uid)
         stands = standing(pod, self.scheduler_name)
-        if known is not None and known.bound and not pod.spec.node_name and stands is not Standing.OVER:
-            # The server was set back to before it had a node: it begins anew.
+        if known is not None and stands is not Standing.OVER and self.reader.begins_anew(known, pod):
             yield from self.remove(known)
             known = None
         if known is None:

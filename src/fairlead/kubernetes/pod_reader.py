@@ -52,6 +52,15 @@ class PodReader:
             return workloads.joined(pod, spec)
         return replace(spec, application=known.application, task_group=known.spec.task_group, idle=known.spec.idle)
 
+    def begins_anew(self, known: KnownPod, pod: Pod) -> bool:
+        """Whether what is known of a pod without a node is of no use: the server was set back to before it had one; or
+        it came before its job was known, jobs and pods being watched apart, and waits as if it had none.
+        """
+        if pod.spec.node_name or known.bound:
+            return not pod.spec.node_name
+        job = self._informer.workloads.owner(pod) if known.books is not Books.PLACED and not known.group else None
+        return job is not None and job.spec.application != known.application
+
     def ask(self, known: KnownPod) -> AskSpec:
         """What is asked for with its volumes and devices: where these can be used counts only while it has no node."""
         where = self._with_volumes(known) if known.claims else known.spec.where

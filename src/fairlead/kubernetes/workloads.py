@@ -321,20 +321,21 @@ class Workloads:
                 # As a member it would be waited for, and refused when its room is reserved.
                 raise identity.IdentityError(NO_MEMBER)
             return replace(spec, application=application, task_group=pod.metadata.uid or "")
-        known = self._owner(pod)
+        known = self.owner(pod)
         if known is None:
             return spec
         return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
 
     def limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
         """The ask of a pod, which ends with its job."""
-        known = self._owner(pod)
+        known = self.owner(pod)
         limit_ms = limit_ms_of(pod, known.spec) if known is not None else None
         if limit_ms is None or (spec.time_limit_ms is not None and spec.time_limit_ms <= limit_ms):
             return spec
         return replace(spec, time_limit_ms=limit_ms)
 
-    def _owner(self, pod: Pod) -> Workload | None:
+    def owner(self, pod: Pod) -> Workload | None:
+        """The job or set of jobs that a pod is part of, where it is one that starts as a whole."""
         for owner in pod.metadata.owner_references or ():
             if owner.controller and owner.uid in self.by_uid:
                 return self.by_uid[owner.uid]
