@@ -38,7 +38,36 @@ class Room(Line):
         if not self._is_allowed(work, weaker):
             return None
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
-        return min(found, key=self._harm, default=None)
+        best = min(found, key=self._harm, default=None)
+        if best is not None and best.victims and work.is_holder and not work.kept_on:
+            return best if self._could_be_whole(work, weaker) else None
+        return best
+
+    def _could_be_whole(self, work: Work, weaker: list[Work]) -> bool:
+        """Whether all members of its gang that wait, which are alike, could have room without what stands below it."""
+        gang, amount = work.gang, dict(work.task.amount)
+        rest = [w for w in self.waiting if w.gang is gang and w.is_holder]
+        below = [w for w in self.running if w.leaving or w.task.priority < work.task.priority]
+        times = 0
+        for node in self.nodes:
+            free = self._free(node, lambda w: w not in weaker)
+            for gone in below:
+                for name, value in gone.task.amount if gone.node == node else ():
+                    free[name] += value
+            times += max(min(free.get(name, 0) // value for name, value in amount.items()), 0)
+        if times < sum(not w.kept_on for w in rest):
+            return False
+        for path in [path for path in self._lineage(gang.job.queue) if path != "root"]:
+            users = self.queues[path].users or {}
+            stays = [w for w in self.running if w not in below and self._within(path, w.gang)]
+            for name, value in amount.items():
+                needed = value * len(rest)
+                if name in users and self._used(path, name, gang.job.user) + needed > users[name]:
+                    return False
+                used = sum(dict(w.task.amount).get(name, 0) for w in stays)
+                if name in self._most(path) and used + needed > self._most(path)[name]:
+                    return False
+        return True
 
     def _harm(self, plan: Plan) -> tuple[object, ...]:
         victims = plan.victims
