@@ -132,7 +132,9 @@ class PlainSimulator(Room):
                 passed.setdefault(work.gang.job.queue, (work, node))
                 continue
             if node:
-                self._placed(work, node)
+                # Nothing weaker passes what let another gang go on.
+                first = min(passed.values(), key=lambda each: self._place_among_gangs(each[0]), default=(work, node))
+                self._placed(*(first if first[0].task.priority > work.task.priority else (work, node)))
                 return True
             plan = None if work.kept_on else self._plan(work)
             if plan is not None:
@@ -143,19 +145,18 @@ class PlainSimulator(Room):
                 work.kept_on, work.kept_since = plan.node, next(self.numbers)
                 work.awaits = (*plan.victims, *plan.leaving)
                 return True
-        for work, node in passed.values():
-            self._placed(work, node)
-            return True
-        return False
+        if passed:
+            self._placed(*min(passed.values(), key=lambda each: self._place_among_gangs(each[0])))
+        return bool(passed)
+
+    def _place_among_gangs(self, each: Work) -> tuple[int, bool, int, int]:
+        gang = each.gang
+        has_begun = any(w.is_holder and w.gang is gang for w in self.running)
+        return (-each.task.priority, not has_begun, gang.job.at_ms, gang.number)
 
     def _lets_another_go_on(self, work: Work) -> bool:
         """Whether it is a placeholder, and a gang of another queue has begun, is not below it and can have more now."""
-        begun = {w.gang for w in self.running if w.is_holder}
-
-        def place(each: Work) -> tuple[int, bool, int, int]:
-            gang = each.gang
-            return (-each.task.priority, gang not in begun, gang.job.at_ms, gang.number)
-
+        begun, place = {w.gang for w in self.running if w.is_holder}, self._place_among_gangs
         others = (
             w for w in self.waiting if w.is_holder and w.gang in begun and w.gang.job.queue != work.gang.job.queue
         )
@@ -197,7 +198,9 @@ class PlainSimulator(Room):
             if awaiting and not self._fits_alone(first):
                 self._let_go(first)
                 freed = True
-        waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None]
+        # One for whose last members room is kept is whole as soon as that is free.
+        lacking = {w.gang for w in self.waiting if w.is_holder and not w.kept_on}
+        waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None and gang in lacking]
         if len(waiting) < 2 or any(w.is_holder and w.gang.waits_for in waiting for w in self.running):
             return freed
         for first in waiting:

@@ -26,12 +26,12 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of
+from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of, strength
 from fairlead.policy.order.keys import child_entry
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import MOVED, Outcome
 from fairlead.policy.place.fitting import node_for
-from fairlead.policy.place.gang_turns import GangTurns
+from fairlead.policy.place.gang_turns import GangTurns, place_of
 from fairlead.policy.place.nominated import Places, start_over, yield_room
 from fairlead.policy.place.reserved import clear_for
 from fairlead.policy.preemption.by_priority import make_room_before
@@ -66,28 +66,30 @@ class Turns:
             known = self._drop_futile()
             batch = self._first()
             nominee = self._first_nominee(batch, known)
-            node = None
-            if nominee is None and batch is not None and (node := node_for(partition, batch)) is None:
-                self.lines.settle()
-                continue
-            if nominee is None and batch is not None and node is not None and self._lets_go_on(batch.head, node):
-                continue
-            first = nominee[0] if nominee is not None else batch.head if batch is not None else None
-            if make_room_before(partition, self.lines, first):
+            turn = nominee
+            if nominee is None and batch is not None:
+                if (node := node_for(partition, batch)) is None:
+                    self.lines.settle()
+                    continue
+                if self._lets_go_on(batch.head, node):
+                    continue
+                turn = self._stronger_that_let_go_on(batch.head) or (batch.head, node)
+            if make_room_before(partition, self.lines, turn[0] if turn is not None else None):
                 return MOVED
             if nominee is not None:
                 self._place(*nominee)
                 yield_room(partition, nominee[1])
                 return nominee[0]
-            if batch is None or node is None:
-                return self._place_first_of_those_that_let_go_on()
-            if batch.app.queue.properties.backoff_threshold and self._rests_before(batch):
+            turn = turn or self._first_that_let_go_on()  # Nothing else was placed after all.
+            if turn is None:
+                return None
+            if batch is not None and turn[0] is batch.head and self._rests_before(batch):
                 self.lines.settle()
                 continue
-            batch.head.attempted = True
-            clear_for(partition, node)
-            self._place(batch.head, node)
-            return first
+            turn[0].attempted = True
+            clear_for(partition, turn[1])
+            self._place(*turn)
+            return turn[0]
 
     def _lets_go_on(self, ask: Ask, node: Node) -> bool:
         """Whether a placeholder lets another gang go on; its leaf has no other turn before that."""
@@ -96,16 +98,17 @@ class Turns:
         self._let_go_on[ask.app.queue] = ask, node
         return True
 
-    def _place_first_of_those_that_let_go_on(self) -> Ask | None:
-        """Nothing else was placed after all."""
-        first = next(iter(self._let_go_on.values()), None)
-        if first is None:
-            return None
-        clear_for(self.partition, first[1])
-        self._place(*first)
-        return first[0]
+    def _stronger_that_let_go_on(self, ask: Ask) -> tuple[Ask, Node] | None:
+        """What let another gang go on is not passed by what is weaker: that other one may have let go on itself."""
+        first = self._first_that_let_go_on()
+        return first if first is not None and strength(first[0]) < strength(ask) else None
+
+    def _first_that_let_go_on(self) -> tuple[Ask, Node] | None:
+        return min(self._let_go_on.values(), key=lambda each: place_of(each[0]), default=None)
 
     def _rests_before(self, batch: Batch) -> bool:
+        if not batch.app.queue.properties.backoff_threshold:
+            return False
         return rests_before(self.partition, batch, lambda items: owed_by(batch.app.queue, items))
 
     def _place(self, ask: Ask, node: Node) -> None:

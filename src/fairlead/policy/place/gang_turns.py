@@ -34,12 +34,12 @@ class GangTurns:
             return False
         if self.is_known_to_wait(ask):
             return True
-        mine = _place(ask)
+        mine = place_of(ask)
         for name in self.partition.root.allocating_accepted:
             app = self.partition.applications[name]
             # What it had may have been stopped.
             for batch in _in_line(app) if app.placeholder_count and app.queue is not ask.app.queue else ():
-                if _place(batch.head) < mine and self._can_be_placed(batch):
+                if place_of(batch.head) < mine and self._can_be_placed(batch):
                     self._going_on = batch
                     return True
         return False
@@ -49,7 +49,7 @@ class GangTurns:
         first = self._going_on
         if first is None or not ask.spec.placeholder or ask.app.queue is first.app.queue:
             return False
-        return _place(first.head) < _place(ask)
+        return place_of(first.head) < place_of(ask)
 
     def _can_be_placed(self, batch: Batch) -> bool:
         if not (may_fit_still(batch) and self.lines.is_eligible(batch)):
@@ -63,7 +63,7 @@ def _in_line(app: Application) -> list[Batch]:
     return [batch for batch in app.batches.values() if batch.stamp and batch.head.spec.placeholder]
 
 
-def _place(ask: Ask) -> tuple[int, int, bool, int, int]:
+def place_of(ask: Ask) -> tuple[int, int, bool, int, int]:
     """Order among gangs: 1. within a guarantee, the nearest first (`both`), 2. the higher priority as seen at the root,
     3. what has a part of its room, 4. submitted earlier, 5. arrived earlier.
     """

@@ -8,7 +8,7 @@ import pytest
 from invariants.books import check_books
 from small_clusters import RULES, application, ask, cluster, cores, guaranteed, restarted, started, stopped, submit
 
-from fairlead.core.model.events import AddNode, Release
+from fairlead.core.model.events import AddNode, Cause, Release
 from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
@@ -133,4 +133,23 @@ def test_where_each_lets_the_other_go_on_the_first_in_order_is_placed(rule: str)
         s.handle(Release(name, f"{name}0"), 1)
     decided = s.schedule(1)
     assert (started(decided), stopped(decided)) == (["b1@n1", "e1@n1"], [])
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_nothing_weaker_passes_gangs_that_let_each_other_go_on(rule: str) -> None:
+    """One lets another go on that is behind a third in its queue, and that one lets the first go on."""
+    queues = QueueSpec(name="a"), QueueSpec(name="b"), QueueSpec(name="c")
+    s = cluster(*queues, nodes={"n1": 3}, rule=rule)
+    submit(s, "runs", 1, queue="root.c", priority=9)
+    application(s, "ahead", "root.a", 1, placeholder_ask=cores(2))
+    for name, queue in (("older", "root.a"), ("younger", "root.b")):
+        gang(s, name, 2, 2, queue=queue, priority=1)
+        s.handle(Release(name, f"{name}1", Cause.FINISHED), 2)
+    assert started(s.schedule(2)) == ["runs@n1", "older0@n1", "younger0@n1"]
+    submit(s, "weak", 1, 3, "root.c")
+    for name in ("ahead", "older", "younger"):
+        ask(s, name, f"{name}9", 1, 3, task_group="t", placeholder=True, priority=1)
+    s.handle(Release("runs", "runs", Cause.FINISHED), 4)
+    assert started(s.schedule(4)) == ["younger9@n1"]
     check_books(s)
