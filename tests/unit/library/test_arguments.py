@@ -59,8 +59,9 @@ def test_a_field_with_something_else_than_it_is_for(field: str, value: Any, said
     assert lab.started == ["good", "bad"]
 
 
+@pytest.mark.plain
 def test_what_does_as_well() -> None:
-    """Numbers of NumPy, and a list where a tuple is meant."""
+    """Numbers of NumPy, and a list where a tuple is meant. (Compiled, a spec with a list cannot be made.)"""
     lab = Lab()
     more = {"priority": np.int64(3), "idle": np.bool_(False), "time_limit_ms": np.int32(60_000), "images": ["a"]}
     lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", queue="root.work", groups=["g"])])  # type: ignore[arg-type]
