@@ -151,7 +151,7 @@ def test_room_is_looked_for_once_however_many_find_no_node(rule: str, monkeypatc
 
 @pytest.mark.plain
 def test_of_many_nominees_that_are_alike_the_weaker_ones_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn beside a thousand of them took 1.7 s."""
+    """A turn beside a thousand of them took half a second."""
     c = PriorityCluster(nodes={f"n{i}": 1 for i in range(20)})
     for i in range(20):
         c.submit(f"low{i}", 1, 0, "root.b")
