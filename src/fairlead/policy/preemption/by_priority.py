@@ -114,10 +114,10 @@ def _of_class(
     plan, is_common = _plan(partition, lines, one, firsts)
     if plan is None and is_common:
         return _of_nominees(partition, lines, demands, path)
-    for place, ask in _in_order(lines, demands):
+    for place, ask in _in_order(lines, demands, gangs):
         if path is not None and not place < path:
             return None
-        if gangs.is_hopeless(ask):
+        if gangs.are_too_large(ask):
             continue
         found, is_common = (plan, True) if ask is one and plan is not None else _plan(partition, lines, ask, firsts)
         if found is not None and not (found.victims and gangs.is_in_vain(ask, is_common)):
@@ -146,17 +146,19 @@ def _of_nominees(partition: Partition, lines: Lines, demands: list[Demand], path
     return None
 
 
-def _in_order(lines: Lines, demands: list[Demand]) -> Iterator[tuple[Path, Ask]]:
+def _in_order(lines: Lines, demands: list[Demand], gangs: GangRoom) -> Iterator[tuple[Path, Ask]]:
     """All asks of some demands that may start as far as their applications are concerned, with their places: mostly
     the first one is enough, so that only those of the first of each batch are worked out before.
     """
     batches = [entry[2] for demand in demands for entry in demand.entries() if lines.is_eligible(entry[2])]
-    return merge(*map(_places_in, batches))
+    return merge(*(_places_in(batch, gangs) for batch in batches))
 
 
-def _places_in(batch: Batch) -> Iterator[tuple[Path, Ask]]:
-    """The asks of a batch in order, with their places."""
+def _places_in(batch: Batch, gangs: GangRoom) -> Iterator[tuple[Path, Ask]]:
+    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain."""
     for ask in batch.asks:
+        if batch in gangs.in_vain:
+            return
         yield path_of(ask), ask
 
 

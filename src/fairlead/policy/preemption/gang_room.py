@@ -33,20 +33,18 @@ from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
 class GangRoom:
     """What was found of gangs in one look, in which nothing starts or is told to stop."""
 
-    __slots__ = ("_could_be", "_in_vain", "_partition", "_sizes", "_table")
+    __slots__ = ("_could_be", "_partition", "_sizes", "_table", "in_vain")
 
     def __init__(self, partition: Partition, table: Stoppable) -> None:
         self._partition, self._table = partition, table
         self._sizes = GangSizes(partition)
         self._could_be: dict[Application, bool] = {}
         """Whether a gang could be whole."""
-        self._in_vain: dict[Batch, None] = {}
+        self.in_vain: dict[Batch, None] = {}
         """Batches of which it is known that they would have work stopped for nothing."""
 
-    def is_hopeless(self, ask: Ask) -> bool:
-        """Whether it is known that nothing is stopped for this ask, without a search."""
-        if ask.batch in self._in_vain:
-            return True
+    def are_too_large(self, ask: Ask) -> bool:
+        """Whether nothing is ever enough for the gang of this ask, and no room is kept that it could have."""
         return self._sizes.are_too_large(ask) and not weaker_than(self._partition, ask)
 
     def is_in_vain(self, ask: Ask, is_common: bool) -> bool:
@@ -60,7 +58,7 @@ class GangRoom:
         if app not in self._could_be:
             self._could_be[app] = self._could_be_whole(app)
         if not self._could_be[app] and is_common and ask.batch is not None:
-            self._in_vain[ask.batch] = None
+            self.in_vain[ask.batch] = None
         return not self._could_be[app]
 
     def _could_be_whole(self, app: Application) -> bool:

@@ -14,6 +14,7 @@ from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
+from fairlead.policy.preemption import by_priority
 from fairlead.policy.preemption.gang_room import GangRoom
 
 RULES = ["priority", "both"]
@@ -152,6 +153,22 @@ def members(group: str, count: int, each: int) -> list[AskSpec]:
     """Placeholders of a group."""
     own = {"resources": amount(each), "placeholder": True, "task_group": group, "priority": 5}
     return [AskSpec(application="gang", key=f"{group}-{i}", **own) for i in range(count)]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("rule", RULES)
+def test_of_a_gang_that_cannot_be_whole_no_more_than_one_member_is_searched_for(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two thousand members each turn took 3 ms."""
+    c = cluster(rule, count=8)
+    fill(c, *[0] * 6, 9, 9)
+    gang(c, 7)
+    searched: list[object] = []
+    plan = by_priority._plan
+    monkeypatch.setattr(by_priority, "_plan", lambda *given: searched.append(given[2]) or plan(*given))
+    assert stopped(c) == []
+    assert len(searched) == 1
 
 
 # -- it never says no where the gang would become whole -----------------------------------------------------------
