@@ -35,7 +35,7 @@ from fairlead.insight.whatif import suppose
 from fairlead.scheduler import Scheduler
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.questions import Fates, MoreNodes, NewPriority, NewQueue, Supposed
-from fairlead.wire.questions import Part as AnsweredPart
+from fairlead.wire.verdicts import Part as AnsweredPart
 
 SOUND_STATES, EQUAL_STATES = 5_000, 1_000
 KINDS = ("plain", "mixed")

@@ -26,7 +26,7 @@ from fairlead.insight.changes import current_spec, edit_queue
 from fairlead.insight.explain import explain
 from fairlead.insight.trial import Name
 from fairlead.scheduler import Scheduler
-from fairlead.wire.questions import Verdict
+from fairlead.wire.verdicts import Verdict
 
 RULES = ("guarantee", "priority", "both")
 STATES = 1_000

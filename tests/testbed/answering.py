@@ -19,7 +19,7 @@ import msgspec.inspect
 import pytest
 
 from fairlead.client import Address, Client
-from fairlead.wire import cluster, configuration, declarations, jobs, questions
+from fairlead.wire import cluster, configuration, declarations, jobs, questions, verdicts
 
 
 @dataclass
@@ -51,7 +51,7 @@ Reply = Callable[[Request], Answer | Any]
 SHAPES: dict[tuple[str, str], Any] = {
     ("GET", "/jobs"): jobs.JobPage,
     ("POST", "/jobs"): jobs.JobList,
-    ("GET", "/jobs/*/why"): questions.Why,
+    ("GET", "/jobs/*/why"): verdicts.Why,
     ("GET", "/jobs/*/forecast"): questions.When,
     ("GET", "/jobs/*/script"): jobs.ScriptText,
     ("GET", "/jobs/*"): jobs.JobDetails,

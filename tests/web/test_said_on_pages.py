@@ -33,7 +33,8 @@ from fairlead.wire.arrays import Parts
 from fairlead.wire.cluster import Problem
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
-from fairlead.wire.questions import Begin, Otherwise, Verdict
+from fairlead.wire.questions import Begin, Otherwise
+from fairlead.wire.verdicts import Verdict
 
 NOBODY: dict[str, Any] = {"count": 0, "hidden": 0, "jobs": []}
 

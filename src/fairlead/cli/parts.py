@@ -13,7 +13,7 @@ from fairlead.wire.arrays import in_words, shown
 if TYPE_CHECKING:
     from fairlead.wire.arrays import Parts
     from fairlead.wire.jobs import Job
-    from fairlead.wire.questions import Why
+    from fairlead.wire.verdicts import Why
 
 
 def counted(parts: Parts) -> str:

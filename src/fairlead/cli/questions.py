@@ -33,7 +33,8 @@ from fairlead.wire.stopped import why_stopped
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job
-    from fairlead.wire.questions import Fate, Fates, Otherwise, Verdict, Why
+    from fairlead.wire.questions import Fate, Fates, Otherwise
+    from fairlead.wire.verdicts import Verdict, Why
 
 NAMED = 8
 _PARTS = (

@@ -20,7 +20,7 @@ from fairlead.client.pages import PageRoutes
 from fairlead.client.windows import WindowRoutes
 
 if TYPE_CHECKING:
-    from fairlead.wire import cluster, configuration, declarations, jobs, questions
+    from fairlead.wire import cluster, configuration, declarations, jobs, questions, verdicts
 
 Stream = Literal["stdout", "stderr"]
 
@@ -161,7 +161,7 @@ class Routes(WindowRoutes, OccupancyRoutes, PageRoutes):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     @route
-    def why(self, key: str, *, changes: bool = False, seconds: float | None = None) -> Call[questions.Why]:
+    def why(self, key: str, *, changes: bool = False, seconds: float | None = None) -> Call[verdicts.Why]:
         """Why a job is in its state; with `changes` also what would start it, and what to do.
 
         That takes up to `seconds` (10 if not given).

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
-    from fairlead.wire.questions import Way
+    from fairlead.wire.verdicts import Way
 
 
 class By(StrEnum):

@@ -23,13 +23,14 @@ from fairlead.insight.line import before, waiting
 from fairlead.insight.parts import What
 from fairlead.insight.places import Place, Survey, survey
 from fairlead.insight.search import Effort
+from fairlead.insight.stops import nothing_stops
 from fairlead.insight.unblock import Ways, ways
 from fairlead.insight.verdict import APPLICATIONS, Room, how_stopped, in_the_way, is_named, shown, told
 from fairlead.policy.eligibility.start_estimates import start_to_tell
 from fairlead.policy.events.held import why_no_room
 from fairlead.policy.order.effective_priority import weaker_than
 from fairlead.wire.fields import measured, with_cpu
-from fairlead.wire.questions import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
+from fairlead.wire.verdicts import Holder, Level, Never, NodeRoom, PassedOver, Stopped, Verdict, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
@@ -137,6 +138,7 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         closest=[_room(place) for place in around.closest],
         holders=[_holder(each) for each in seen[:HOLDERS]],
         hidden_holders=len(held) - len(seen),
+        stops=nothing_stops(part, ask, reason),
     )
 
 

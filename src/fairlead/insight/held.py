@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.core.books.partition import Partition
     from fairlead.insight.trial import Name
     from fairlead.scheduler import Scheduler
-    from fairlead.wire.questions import Way
+    from fairlead.wire.verdicts import Way
 
 
 class Held(Trials):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairlead.core.model.constraints import CORDONED
 from fairlead.core.model.quantities import format_exactly
 from fairlead.times import duration_exactly
-from fairlead.wire import questions
+from fairlead.wire import verdicts
 from fairlead.wire.fields import measured
 
 
@@ -96,10 +96,10 @@ class Part(Struct, frozen=True):
     who: str = ""
     text: str = ""
 
-    def shown(self) -> questions.Part:
+    def shown(self) -> verdicts.Part:
         """As it is answered."""
         resource, (now, value) = measured(self.resource, self.now, self.value)
-        return questions.Part(self.what, self.subject, now, value, resource, self.who, self.text)
+        return verdicts.Part(self.what, self.subject, now, value, resource, self.who, self.text)
 
     @property
     def step(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.books.kept_constraints import filter_on
 from fairlead.core.model.matching import AFFINITY, ANTI_AFFINITY, PORTS, PROMISED, REPELLED, SPREAD, VOLUMES, WINDOW
-from fairlead.wire.questions import NodeCount
+from fairlead.wire.verdicts import NodeCount
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask

@@ -28,7 +28,7 @@ from fairlead.insight.parts import IN_THE_FILE, Part, What, acts, clauses
 from fairlead.insight.places import places
 from fairlead.insight.queue_file import difference, is_refused
 from fairlead.insight.trial import Name, Start, on_a_copy, start_of
-from fairlead.wire.questions import Named, Way
+from fairlead.wire.verdicts import Named, Way
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fairlead.core.model.reasons import Reason
     from fairlead.insight.trial import Name, Start
     from fairlead.scheduler import Scheduler
-    from fairlead.wire.questions import Way
+    from fairlead.wire.verdicts import Way
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Verdicts: why an ask is where it is, in words.
 
 Decides the sentences that an answer is told in. Never looks anything up: `explain` does. Invariant: what the words say
-is in the values (`wire.questions`).
+is in the values (`wire.verdicts`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairlead.insight.advice import By
 from fairlead.times import duration
 from fairlead.wire import jobs
 from fairlead.wire.fields import with_vcore
-from fairlead.wire.questions import Stopped, Verdict
 from fairlead.wire.stopped import in_brackets
+from fairlead.wire.verdicts import Stopped, Verdict
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
-    from fairlead.wire.questions import Level, Way
+    from fairlead.wire.verdicts import Level, Way
 
 OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was", "is", "can")
 """First words of reasons that say something of the ask itself."""
@@ -93,6 +93,8 @@ def _details(verdict: Verdict, found: Ways | None) -> Iterator[str]:
         yield f"Held by {named}{f' and {count - 3} more' if count > 3 else ''}."
     elif verdict.hidden_holders:
         yield f"Held by work of others ({verdict.hidden_holders})."
+    if verdict.stops is not None:
+        yield verdict.stops.sentence
     if found is not None:
         yield from _about_ways(found)
 

@@ -21,8 +21,8 @@ from fairlead.local.jobs import Jobs
 from fairlead.service import views
 from fairlead.wire import jobs as wire
 from fairlead.wire.arrays import Parts, in_short, in_words
-from fairlead.wire.questions import PartsWhy, Why
 from fairlead.wire.statuses import exit_status
+from fairlead.wire.verdicts import PartsWhy, Why
 
 if TYPE_CHECKING:
     from fairlead.scheduler import Scheduler

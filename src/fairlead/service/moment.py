@@ -30,7 +30,8 @@ from fairlead.service.place import JobFilter, ask_of
 from fairlead.wire.arrays import order
 from fairlead.wire.jobs import Job as JobRow
 from fairlead.wire.jobs import JobDetails, JobDraft, Reason
-from fairlead.wire.questions import DRAFT, Why
+from fairlead.wire.questions import DRAFT
+from fairlead.wire.verdicts import Why
 
 
 class _Listed(NamedTuple):

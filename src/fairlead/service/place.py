@@ -47,7 +47,8 @@ from fairlead.service.yunikorn.history import HistoryRecords, HistorySamples, St
 from fairlead.wire.cluster import Service
 from fairlead.wire.fields import with_vcore
 from fairlead.wire.jobs import Job, JobDetails, JobDraft, Reason
-from fairlead.wire.questions import DRAFT, Why
+from fairlead.wire.questions import DRAFT
+from fairlead.wire.verdicts import Why
 
 T = TypeVar("T")
 AT_ONCE = 2

@@ -30,8 +30,8 @@ from fairlead.wire import jobs as wire
 from fairlead.wire.fields import Amounts, with_cpu
 from fairlead.wire.notices import Notice
 from fairlead.wire.notices import shown as shown_to
-from fairlead.wire.questions import Why
 from fairlead.wire.stopped import in_brackets
+from fairlead.wire.verdicts import Why
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from fairlead.web.frame import act_button
 from fairlead.web.html import Html, button, div, element, joined, p, span
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import counted
-from fairlead.wire.questions import Way, Why
+from fairlead.wire.verdicts import Way, Why
 
 
 def ways(told: Why, viewer: Viewer) -> Html:

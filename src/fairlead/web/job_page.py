@@ -30,7 +30,8 @@ from fairlead.web.words import amount, amounts, counted, duration, job_link, sta
 from fairlead.web.words import time as moment
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
-from fairlead.wire.questions import When, Why
+from fairlead.wire.questions import When
+from fairlead.wire.verdicts import Why
 
 NOT_FOUND = 404
 FORECAST_S = 2.0

@@ -10,7 +10,7 @@ from fairlead.web.html import EMPTY, Html, element, h3, joined, p
 from fairlead.web.stairs import meter
 from fairlead.web.words import amount, amounts, counted, job_link
 from fairlead.web.words import time as moment
-from fairlead.wire.questions import Level, Verdict
+from fairlead.wire.verdicts import Level, Verdict
 
 LEVELS = (("Limit of", ""), ("Of what", ""), ("", "bar"), ("Used + asked for", "num"), ("", ""))
 HOLDERS = (("Job", ""), ("User", ""), ("Has", ""), ("Priority", "num"), ("For", "num"), ("Ends at the latest", "num"))

@@ -75,7 +75,7 @@ def test_why_then_is_not_why_now(run: Callable[..., Any], state: Path) -> None:
     then = run("journal", "at", "@7", "why", "2", "--path", str(state)).stdout.splitlines()
     assert then[0].startswith("As it was after record 7, ")
     assert then[1] == "2: waiting: needs gpu 1; queue root.a has gpu 0 left of its maximum gpu 1"
-    assert "Held by 1 of ann (gpu 1)." in then[-1]
+    assert "Held by 1 of ann (gpu 1)." in "".join(then)
     assert run("journal", "at", "@9", "why", "2", "--path", str(state)).stdout.splitlines()[1] == (
         "2: running: runs on n1"
     )

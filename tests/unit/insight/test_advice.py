@@ -19,7 +19,7 @@ from fairlead.insight.explain import explain
 from fairlead.insight.search import Effort
 from fairlead.insight.unblock import ways
 from fairlead.scheduler import Scheduler
-from fairlead.wire.questions import Verdict
+from fairlead.wire.verdicts import Verdict
 
 ADMIN = Asker(lambda app: True, lambda queue: True, lambda queue: True, is_admin=True)
 

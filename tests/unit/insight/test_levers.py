@@ -47,7 +47,7 @@ from fairlead.insight.suppositions import submitted
 from fairlead.insight.trial import leaving, settle
 from fairlead.insight.unblock import ways
 from fairlead.insight.whatif import suppose
-from fairlead.wire.questions import Stopped
+from fairlead.wire.verdicts import Stopped
 
 HOUR_MS = 3_600_000
 APP = (Requirement("app", "In", ("x",)),)

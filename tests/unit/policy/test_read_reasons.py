@@ -14,7 +14,7 @@ from fairlead.core.model.resources import Limits
 from fairlead.core.model.specs import TAG_REQUIRED_NODE, AskSpec, NodeSpec, QueueSpec
 from fairlead.insight.explain import explain
 from fairlead.scheduler import Scheduler
-from fairlead.wire.questions import NodeCount
+from fairlead.wire.verdicts import NodeCount
 
 WEB = {"app": "web"}
 EASY = QueueSpec(name="a", properties={"backfill": "easy"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead.service.by_job import by_job
-from fairlead.wire.questions import Part, Way
+from fairlead.wire.verdicts import Part, Way
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ class Disruption:
     def _note_time(self, path: str, now_ms: int) -> None:
         """One more is lost to a queue. Queues that lost nothing for an hour, and may not be there any more, go."""
         times = self._times.pop(path, None) or deque()
+        while times and times[0] + HOUR_MS <= now_ms:
+            times.popleft()
         times.append(now_ms)
         self._times[path] = times  # In order of the last time.
         while self._times[oldest := next(iter(self._times))][-1] + HOUR_MS <= now_ms:
@@ -142,13 +144,8 @@ class Disruption:
         """How many more works of a queue with a budget may be stopped now, and when there will be one more."""
         most = queue.properties.preemption_evictions_max
         assert most is not None
-        times = self._times.get(queue.path)
-        while times and times[0] + HOUR_MS <= now_ms:
-            times.popleft()
-        if not times:
-            self._times.pop(queue.path, None)
-            return most, now_ms + HOUR_MS
-        return max(most - len(times), 0), times[0] + HOUR_MS
+        times = [at_ms for at_ms in self._times.get(queue.path, ()) if at_ms + HOUR_MS > now_ms]
+        return max(most - len(times), 0), min(times, default=now_ms) + HOUR_MS
 
     # -- written down ---------------------------------------------------------------------------------------------
 

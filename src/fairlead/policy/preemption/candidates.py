@@ -117,6 +117,15 @@ class Candidates:
         found = within(overdrawn(self.partition, found), found)
         return found if found[:1] == [victim] else []
 
+    def is_young(self, running: Ask) -> bool:
+        """Whether it started in its turn while the ask waited; within a guarantee it was before it in order."""
+        is_before = running.started_owed and running.started_seq > self.ask.seq
+        return is_before or self.partition.is_young(running, self.ask)
+
+    def lets_go(self, running: Ask) -> bool:
+        """Whether guarantees let this work go, by itself."""
+        return any(self._within_guarantees([running], among_own) for among_own in (False, True))
+
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""
         if running.evict_cause is not None or running.priority >= self.reach.below(running.app.queue):
@@ -124,9 +133,7 @@ class Candidates:
         if running.app is self.ask.app and self.ask.spec.placeholder:
             self.is_of_gang = True  # They start together or not at all.
             return False
-        is_young = self.partition.is_young(running, self.ask)
-        if is_young or (running.started_owed and running.started_seq > self.ask.seq):
-            # What started within a guarantee while the ask waited was before it in order.
+        if self.is_young(running):
             self.later_seq = min(self.later_seq, running.started_seq)
             return False
         return not is_spared(self.partition, self.ask, running)

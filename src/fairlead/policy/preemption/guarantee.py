@@ -55,13 +55,13 @@ class Plan:
 
 def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     """What to stop so that `ask` can run, or None."""
-    partition, snapshots = survey.partition, _seen_ahead(survey, ask)
+    partition, snapshots = survey.partition, seen_ahead(survey, ask)
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
     known = (*idle_candidates(partition, ask), *candidates(survey, ask, snapshots))
     found = [victim for victim in known if not is_spared(partition, ask, victim)]
-    if not found or not _guarantee_leaves_room(snapshots, ask, found):
+    if not found or not guarantee_leaves_room(snapshots, ask, found):
         return None
     most = overdrawn(partition, found)
     choice = _choose_node(partition, ask, found, most, snapshots)
@@ -86,7 +86,7 @@ def is_guaranteed(partition: Partition, ask: Ask) -> bool:
     return any(name in left for name, _ in ask.items) and not lacks(left, {}, ask.items)
 
 
-def _seen_ahead(survey: Survey, ask: Ask) -> QueueSnapshots:
+def seen_ahead(survey: Survey, ask: Ask) -> QueueSnapshots:
     """The queues without what was told to go, whoever told it to and be it late: it does not stay for those that could
     lose work; and with others of the ask's queues for which work was stopped: those use the guarantee when that left.
     """
@@ -110,7 +110,7 @@ def _is_short(left: Book, ask: Ask) -> bool:
     return any(left.get(name, 0) < 0 for name, _ in ask.items)
 
 
-def _guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
+def guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
     """Whether the ask would be within the guarantee if every candidate were gone. Without a guarantee: no."""
     mine = snapshots.ask_queue
     left = mine.remaining()

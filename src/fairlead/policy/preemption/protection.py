@@ -33,11 +33,18 @@ def may_stop_others(partition: Partition, ask: Ask) -> bool:
     return is_on and not is_of_gang_too_large(partition, ask)
 
 
+def spared_until_ms(partition: Partition, victim: Ask) -> int | None:
+    """Until when it has not run for as long as it may at least, by its queue or its priority class, whichever is
+    longer; None: it has.
+    """
+    least_ms = max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
+    until_ms = (victim.allocated_ms or 0) + least_ms
+    return until_ms if least_ms and until_ms > partition.now_ms else None
+
+
 def is_spared(partition: Partition, preemptor: Ask, victim: Ask) -> bool:
     """Whether `victim` may not be stopped for `preemptor` now; a loop that this breaks is reported once."""
-    # By its queue or by its priority class, whichever is longer.
-    least_ms = max(victim.app.queue.properties.preemption_min_runtime_ms, victim.spec.min_runtime_ms)
-    if least_ms and (until_ms := (victim.allocated_ms or 0) + least_ms) > partition.now_ms:
+    if (until_ms := spared_until_ms(partition, victim)) is not None:
         look_again(partition, until_ms)
         return True
     if not partition.disruption.was_stopped_for(preemptor, victim):

@@ -34,6 +34,7 @@ from fairlead.service.http.errors import documented
 from fairlead.service.http.shaped import Pages, api, pages
 from fairlead.service.place import CallerOf, JobFilter, Moment, Place, PlaceOf
 from fairlead.wire import questions as wire
+from fairlead.wire import verdicts
 from fairlead.wire.jobs import JobDetails, JobPage, JobState
 
 router = api("jobs")
@@ -104,10 +105,10 @@ async def explain_job(
     seconds: Annotated[
         float, Query(gt=0, le=wire.SPEND_MAX_S, description="With `changes`: look for so long.")
     ] = CHANGES_S,
-) -> wire.Why | bytes:
+) -> verdicts.Why | bytes:
     """Why a job waits, runs or stopped, with the numbers; what holds what it needs; and what would start it."""
 
-    def question(moment: Moment) -> wire.Why:
+    def question(moment: Moment) -> verdicts.Why:
         shown = moment.why(key)
         if not moment.knows(key):
             return shown

@@ -28,7 +28,7 @@ from fairlead.service import views
 from fairlead.service.place import JobFilter, drafted
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_cpu
-from fairlead.wire.questions import Why
+from fairlead.wire.verdicts import Why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,8 +20,8 @@ from fairlead.service import views
 from fairlead.service.place import JobFilter, drafted
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import with_cpu
-from fairlead.wire.questions import Why
 from fairlead.wire.stopped import in_brackets
+from fairlead.wire.verdicts import Why
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application

@@ -135,5 +135,5 @@ def test_nothing_is_remembered_of_queues_that_lost_nothing_for_an_hour() -> None
     memory.note(high, other, 10)
     memory.note(high, low, 20)
     memory.note(high, low, HOUR_MS + 10)
-    assert memory.dump()["times"] == [["root.b", [0, 20, HOUR_MS + 10]]]
+    assert memory.dump()["times"] == [["root.b", [20, HOUR_MS + 10]]]
     assert left_in(memory, low.app.queue, HOUR_MS + 10) == (0, HOUR_MS + 20)
