@@ -2,8 +2,9 @@
 
     python tests/reference/compared_simulators.py 40
 
-Random workloads with gangs, maximums, limits of users and preemption by priority: every run of every task has to be on
-the same node, from the same time to the same time, and end by itself or stopped in both.
+Random workloads with gangs, maximums, limits of users and preemption by priority, every second one with offsets, fences
+and work that stops nothing: every run of every task has to be on the same node, from the same time to the same time,
+and end by itself or stopped in both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 from reference.plain_line import Amount, Job, Queue, Task
@@ -50,10 +51,14 @@ def world(seed: int) -> World:
     queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
     queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
     queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
+    if is_shifted := seed % 2 == 1:
+        queues = {path: _shifted(chance, path, queue) for path, queue in queues.items()}
     jobs, at_ms = [], 0
     for number in range(chance.randint(10, 60)):
         at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
-        jobs.append(_job(chance, f"j{number}", at_ms, nodes, queues))
+        job = _job(chance, f"j{number}", at_ms, nodes, queues)
+        is_meek = is_shifted and chance.random() < 0.15
+        jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek) for task in job.tasks)))
     return World(nodes, queues, jobs, pack=chance.random() < 0.5)
 
 
@@ -61,6 +66,17 @@ def _queue(chance: random.Random, above: int) -> Queue:
     most = chance.randint(3, above) if chance.random() < 0.4 else 0
     users = {"vcore": 1000 * chance.randint(3, most or above)} if chance.random() < 0.3 else None
     return Queue({"vcore": 1000 * most} if most else None, users)
+
+
+def _shifted(chance: random.Random, path: str, queue: Queue) -> Queue:
+    """The same with an offset, or a fence, or one who keeps preemption in or out."""
+    some = chance.random
+    return replace(
+        queue,
+        offset=chance.choice([-2, -1, 1, 2]) if some() < 0.4 else 0,
+        is_fence=some() < 0.15,
+        stays=chance.choice(["fence", "disabled"]) if some() < 0.2 else "",
+    )
 
 
 def _job(chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue]) -> Job:
@@ -99,6 +115,13 @@ def file_of(made: World) -> str:
         if queue.users:
             most = {"vcore": f"{queue.users['vcore']}m"}
             more["limits"] = [{"limit": "each", "users": ["*"], "maxresources": most}]
+        properties = {
+            "priority.offset": str(queue.offset) if queue.offset else "",
+            "priority.policy": "fence" if queue.is_fence else "",
+            "preemption.policy": queue.stays,
+        }
+        if kept := {name: value for name, value in properties.items() if value}:
+            more["properties"] = kept
         if below := [entry(each) for each in made.queues if each.rpartition(".")[0] == path]:
             more["queues"] = below
         return more
@@ -125,7 +148,13 @@ def production(made: World) -> list[Ran]:
         patience_ms = FOR_EVER_MS if job.gang else 0
         spec = ApplicationSpec(id=job.name, queue=job.queue, user=job.user, placeholder_timeout_ms=patience_ms)
         asks = [
-            AskSpec(application=job.name, key=task.key, resources=Resources(dict(task.amount)), priority=task.priority)
+            AskSpec(
+                application=job.name,
+                key=task.key,
+                resources=Resources(dict(task.amount)),
+                priority=task.priority,
+                allow_preempt_other=not task.meek,
+            )
             for task in job.tasks
         ]
         tasks = tuple(ours.Task(ask, task.run_ms) for ask, task in zip(asks, job.tasks, strict=True))

@@ -22,6 +22,8 @@ class Task:
     amount: tuple[tuple[str, int], ...]
     priority: int
     run_ms: int
+    meek: bool = False
+    """It stops nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Queue:
     most: Amount | None = None
     users: Amount | None = None
     """What each user may have here at most."""
+    offset: int = 0
+    is_fence: bool = False
+    """Outside, its work counts for the offset alone."""
+    stays: str = ""
+    """`fence`: its work stops nothing outside; `disabled`: nothing stops its work."""
 
 
 @dataclass(eq=False)
@@ -60,6 +67,8 @@ class Work:
     started: int = 0
     end_ms: int = NEVER
     leaving: bool = False
+    takes_over: bool = False
+    """Its placeholder has not left yet: it is no victim before it has."""
     kept_on: str = ""
     """Room is kept for it there, since so many others got room kept."""
     kept_since: int = 0
@@ -128,6 +137,32 @@ class Line:
                 free[name] -= value
         return free
 
+    # -- rank ---------------------------------------------------------------------------------------------------------
+
+    def _seen(self, work: Work, place: str) -> int:
+        """The priority as it counts in a queue on its way to the root."""
+        seen = work.task.priority
+        for path in self._lineage(work.gang.job.queue):
+            if path == place:
+                break
+            seen = self.queues[path].offset + (0 if self.queues[path].is_fence else seen)
+        return seen
+
+    def _rank(self, work: Work) -> tuple[int, int]:
+        return self._seen(work, "root"), work.task.priority
+
+    def _is_above(self, work: Work, other: Work) -> bool:
+        """By priority, where their queues meet."""
+        meet = next(path for path in self._lineage(work.gang.job.queue) if self._within(path, other.gang))
+        return self._seen(work, meet) > self._seen(other, meet)
+
+    def _may_take_from(self, work: Work, other: Work) -> bool:
+        """Whether queues let the one have the other stopped, whatever the priorities."""
+        own, its = self._lineage(work.gang.job.queue), self._lineage(other.gang.job.queue)
+        fence = next(path for path in own if path == "root" or self.queues[path].stays == "fence")
+        is_kept = any(path != "root" and self.queues[path].stays == "disabled" for path in its)
+        return self._within(fence, other.gang) and not is_kept
+
     # -- order --------------------------------------------------------------------------------------------------------
 
     def _share(self, path: str) -> float:
@@ -143,10 +178,11 @@ class Line:
         """Two are compared where their queues meet; in one queue by priority, job and age."""
         level = []
         for path in list(self._lineage(work.gang.job.queue))[:-1]:
+            adjusted = self._seen(work, path.rpartition(".")[0])
             waits = sum(v for w in self.waiting if self._within(path, w.gang) for _, v in w.task.amount)
-            level.append((-work.task.priority, self._share(path), -waits, list(self.queues).index(path)))
+            level.append((-adjusted, self._share(path), -waits, list(self.queues).index(path)))
         own = (-work.task.priority, (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number))
-        return (-work.task.priority, *reversed(level), own)
+        return (-self._seen(work, "root"), *reversed(level), own)
 
     def _fullness(self, node: str) -> float:
         total, used = self.nodes[node], 0.0
@@ -204,8 +240,8 @@ class Line:
 
     def _goes_before(self, other: Work, work: Work) -> bool:
         """Of two for which room is kept on a node."""
-        mine, its = work.task.priority, other.task.priority
-        return other is not work and (its > mine or (its == mine and other.kept_since < work.kept_since))
+        is_earlier = other.kept_since < work.kept_since and not self._is_above(work, other)
+        return other is not work and (is_earlier or self._is_above(other, work))
 
     def _room_for(self, work: Work) -> str:
         """The first node in order with room for it, where no queue or limit is in the way."""

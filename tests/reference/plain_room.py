@@ -27,14 +27,18 @@ class Room(Line):
     def _may_go(self, victim: Work, work: Work) -> bool:
         """Lower work, but none that got its turn after `work` had its own in vain and nothing changed since."""
         is_young = victim.started > self.changed and victim.started > work.number
-        return not victim.leaving and victim.task.priority < work.task.priority and not is_young
+        return not victim.leaving and self._stands_below(victim, work) and not is_young
+
+    def _stands_below(self, other: Work, work: Work) -> bool:
+        return self._is_above(work, other) and self._may_take_from(work, other) and not other.takes_over
 
     def _importance(self, work: Work) -> tuple[int, ...]:
-        return (-work.task.priority, work.start_ms, work.number)
+        at_root, own = self._rank(work)
+        return (-at_root, -own, work.start_ms, work.number)
 
     def _plan(self, work: Work) -> Plan | None:
         """On which node, and what has to stop: of all nodes the one with the least harm."""
-        weaker = [w for w in self.waiting if w.kept_on and w.task.priority < work.task.priority]
+        weaker = [w for w in self.waiting if w.kept_on and self._is_above(work, w)]
         if not self._is_allowed(work, weaker):
             return None
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
@@ -47,7 +51,7 @@ class Room(Line):
         """Whether all members of its gang that wait, which are alike, could have room without what stands below it."""
         gang, amount = work.gang, dict(work.task.amount)
         rest = [w for w in self.waiting if w.gang is gang and w.is_holder]
-        below = [w for w in self.running if w.leaving or w.task.priority < work.task.priority]
+        below = [w for w in self.running if w.leaving or self._stands_below(w, work)]
         times = 0
         for node in self.nodes:
             free = self._free(node, lambda w: w not in weaker)
@@ -71,9 +75,9 @@ class Room(Line):
 
     def _harm(self, plan: Plan) -> tuple[object, ...]:
         victims = plan.victims
-        top = max((w.task.priority for w in victims), default=-1)
-        start = min((w.start_ms for w in victims if w.task.priority == top), default=0)
-        total = sum(max(w.task.priority, 0) for w in victims)
+        top: tuple[int, ...] = max((self._rank(w) for w in victims), default=())
+        start = min((w.start_ms for w in victims if self._rank(w) == top), default=0)
+        total = sum(max(self._seen(w, "root"), 0) for w in victims)
         return (top, total, len(victims), len(plan.cleared), -start, plan.node)
 
     def _plan_on(self, work: Work, node: str, weaker: list[Work]) -> Plan | None:
@@ -93,6 +97,8 @@ class Room(Line):
             leaving = []
         victims: list[Work] = []
         if not fits(leaving, weaker):
+            if work.task.meek:
+                return None
             victims = [w for w in self.running if w.node == node and self._may_go(w, work)]
             above = [path for path in short if path != "root"]
             victims += [w for w in self._elsewhere(work, above, weaker) if w not in victims]
@@ -104,12 +110,13 @@ class Room(Line):
                 if fits([*leaving, *fewer], weaker):
                     victims = fewer
         cleared = [w for w in weaker if w.kept_on == node or short or self._is_limited(work)]
-        for spared in sorted(cleared, key=lambda w: (-w.task.priority, w.number)):
+        for spared in sorted(cleared, key=lambda w: (*(-seen for seen in self._rank(w)), w.number)):
             fewer = [w for w in cleared if w is not spared]
             rest = [w for w in weaker if w in fewer]
             if fits([*leaving, *victims], rest) and self._is_allowed(work, rest):
                 cleared = fewer
-        if not victims and not (cleared or leaving or self._waits_above(work)):
+        waits = not work.task.meek and (leaving or self._waits_above(work))
+        if not victims and not (cleared or waits):
             return None
         return Plan(node, victims[::-1], leaving, cleared)
 

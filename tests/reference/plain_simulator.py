@@ -3,8 +3,8 @@
 It keeps no order, no heap and no memory of what it looked at: all that waits is sorted anew for each placement, sums
 are added up whenever they are needed, and every node is tried. So it is slow and easy to believe. It shares no code
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
-times. It knows queues with maximums and limits of users, gangs by placeholders, and `preemption.rule: priority` without
-grace; no guarantees, offsets, fences, protections, budgets, constraints, retries or lost nodes.
+times. It knows queues with maximums and limits of users, offsets and fences, gangs by placeholders, and
+`preemption.rule: priority` without grace; no guarantees, protections, budgets, constraints, retries or lost nodes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class PlainSimulator(Room):
         while True:
             while self._turn() or self._give_way():
                 pass
-            followed = bool(self.told or self.whole)
+            followed = bool(self.told or self.whole or any(work.takes_over for work in self.running))
+            for work in self.running:
+                work.takes_over = False
             for gang in self.whole:
                 self._open(gang)
             self.whole = []
@@ -97,7 +99,7 @@ class PlainSimulator(Room):
             holder = places.pop(0)
             gang.standing.remove(holder)
             self.running.remove(holder)
-            work.node = holder.node
+            work.node, work.takes_over = holder.node, True
             self._runs(work)
 
     def _runs(self, work: Work) -> None:
@@ -134,7 +136,8 @@ class PlainSimulator(Room):
             if node:
                 # Nothing weaker passes what let another gang go on.
                 first = min(passed.values(), key=lambda each: self._place_among_gangs(each[0]), default=(work, node))
-                self._placed(*(first if first[0].task.priority > work.task.priority else (work, node)))
+                is_stronger = self._seen(first[0], "root") > self._seen(work, "root")
+                self._placed(*(first if is_stronger else (work, node)))
                 return True
             plan = None if work.kept_on else self._plan(work)
             if plan is not None:
@@ -152,7 +155,7 @@ class PlainSimulator(Room):
     def _place_among_gangs(self, each: Work) -> tuple[int, bool, int, int]:
         gang = each.gang
         has_begun = any(w.is_holder and w.gang is gang for w in self.running)
-        return (-each.task.priority, not has_begun, gang.job.at_ms, gang.number)
+        return (-self._seen(each, "root"), not has_begun, gang.job.at_ms, gang.number)
 
     def _lets_another_go_on(self, work: Work) -> bool:
         """Whether it is a placeholder, and a gang of another queue has begun, is not below it and can have more now."""
@@ -178,9 +181,11 @@ class PlainSimulator(Room):
         work.node = node
         self.waiting.remove(work)
         self._runs(work)
-        nominees = [w for w in self.waiting if w.kept_on == node]
+        nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
         while nominees and min(self._free(node, lambda w: True).values()) < 0:
-            weakest = max(nominees, key=lambda w: (-w.task.priority, w.kept_since))
+            weakest = nominees[0]
+            for other in nominees[1:]:
+                weakest = weakest if self._is_above(other, weakest) else other
             weakest.kept_on = ""
             nominees.remove(weakest)
         if work.is_holder:
@@ -191,7 +196,7 @@ class PlainSimulator(Room):
 
     def _give_way(self) -> bool:
         """The first that can be whole with what later ones hold takes it from as few of them as it needs."""
-        gangs = sorted({w.gang for w in self.waiting if w.is_holder}, key=_place_of_gang)
+        gangs = sorted({w.gang for w in self.waiting if w.is_holder}, key=self._place_of_gang)
         freed = False
         for first in gangs:
             awaiting = [g for g in gangs if g.waits_for is first]
@@ -227,6 +232,6 @@ class PlainSimulator(Room):
             return True
         return freed
 
-
-def _place_of_gang(gang: Gang) -> tuple[int, int, int]:
-    return (-max(task.priority for task in gang.job.tasks), gang.job.at_ms, gang.number)
+    def _place_of_gang(self, gang: Gang) -> tuple[int, int, int]:
+        lacking = [w for w in self.waiting if w.gang is gang and w.is_holder]
+        return (-max(self._seen(w, "root") for w in lacking), gang.job.at_ms, gang.number)
