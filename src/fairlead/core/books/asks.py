@@ -170,6 +170,7 @@ class Batch:
         "head",
         "key",
         "line_key",
+        "newest_seq",
         "oldest_ms",
         "stamp",
         "task_group",
@@ -189,6 +190,8 @@ class Batch:
         """That of its first ask."""
         self.oldest_ms = NEVER_MS
         """No ask of it was created before this time."""
+        self.newest_seq = 0
+        """None of its asks came after this one."""
         self.stamp = 0
         """The number of its entry in the line of its demand; 0: it is not in line."""
         self.attempt_ms = NEVER_MS
@@ -213,6 +216,8 @@ class Batch:
         self.demand.asks += 1
         if ask.created_ms < self.oldest_ms:
             self.oldest_ms = ask.created_ms
+        if ask.seq > self.newest_seq:
+            self.newest_seq = ask.seq
         if len(waiting) == self._start or waiting[-1].line_key < ask.line_key:
             waiting.append(ask)
         else:

@@ -5,9 +5,10 @@ kept for the ask until they are gone. Never takes work of equal or higher standi
 placement it pays for. For partitions with `preemption.rule: priority` or `both`.
 
 Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
-strongest is looked at, and when nothing can be stopped for it, nothing can for the others. That is remembered until
-room is made somewhere, so that many asks that cannot be helped cost little. Where all fits nothing is
-looked at, and what is not worth a search says `floors`.
+strongest is looked at, and when nothing can be stopped for it, nothing can for the others, but for those that came
+after work that is spared because the one waited when it started. That is remembered until room is made somewhere, so
+that many asks that cannot be helped cost little. Where all fits nothing is looked at, and what is not worth a search
+says `floors`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,29 @@ from fairlead.policy.preemption.victims import stop_for
 
 Found = tuple[Path, Plan | reclaim_idle.Plan]
 """The place of an ask among all, and how room is made for it."""
+
+
+class Tried:
+    """Of the asks of one class, for which it is known that a search finds nothing."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: list[tuple[int, int]] = []
+
+    def note(self, ask: Ask, before_seq: int) -> None:
+        """Nothing was found for it, nor would be for those that are no stronger and came before that (0: for none)."""
+        if before_seq:
+            self._known.append((ask.priority, before_seq))
+
+    def covers(self, ask: Ask) -> bool:
+        """Whether it is one of them. What is kept for it is in the way of all others, not in its own."""
+        if ask.nomination is not None:
+            return False
+        for upto, before_seq in self._known:
+            if ask.priority <= upto and ask.seq < before_seq:
+                return True
+        return False
 
 
 def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
@@ -111,23 +135,24 @@ def _of_class(
     if path is not None and strength(strongest[0]) > path[0]:
         return None
     one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
-    plan, is_common = _plan(partition, lines, one, firsts)
-    if plan is None and is_common:
-        return _of_nominees(partition, lines, demands, path)
-    for place, ask in _in_order(lines, demands, gangs):
+    tried = Tried()
+    plan, of_one = _plan(partition, lines, one)
+    if plan is None:
+        if not _came_since(demands, of_one):
+            return _of_nominees(partition, lines, demands, path)
+        tried.note(one, of_one)
+    for place, ask in _in_order(lines, demands, gangs, tried):
         if path is not None and not place < path:
             return None
-        if gangs.are_too_large(ask):
+        if gangs.are_too_large(ask) or tried.covers(ask):
             continue
-        found, is_common = (plan, True) if ask is one and plan is not None else _plan(partition, lines, ask, firsts)
-        if found is not None and not (found.victims and gangs.is_in_vain(ask, is_common)):
-            return place, found
-        if found is not None:
-            continue
-        if is_common and ask.priority <= top and ask.spec.allow_preempt_other:
-            top = ask.priority - 1
-            if all(other.priority <= ask.priority for other in firsts):
+        found, before_seq = (plan, of_one) if ask is one else _plan(partition, lines, ask)
+        if found is None:
+            tried.note(ask, before_seq)
+            if ask.priority == top and not _came_since(demands, before_seq):
                 break
+        elif not (found.victims and gangs.is_in_vain(ask, before_seq)):
+            return place, found
     if not any(demand.enters for demand in demands):
         note_tried(partition, demands)
     return None
@@ -140,37 +165,48 @@ def _of_nominees(partition: Partition, lines: Lines, demands: list[Demand], path
     for place, ask in sorted((path_of(ask), ask) for ask in nominees):
         if path is not None and not place < path:
             return None
-        if (plan := _plan(partition, lines, ask, [])[0]) is not None:
+        if (plan := _plan(partition, lines, ask)[0]) is not None:
             return place, plan
     note_tried(partition, demands)
     return None
 
 
-def _in_order(lines: Lines, demands: list[Demand], gangs: GangRoom) -> Iterator[tuple[Path, Ask]]:
+def _came_since(demands: list[Demand], before_seq: int) -> bool:
+    """Whether something that waits in line with these demands did not come before that."""
+    if before_seq == NONE_LATER:
+        return False
+    entries = chain.from_iterable(demand.line for demand in demands)
+    return any(batch.stamp == stamp and batch.newest_seq >= before_seq for _, stamp, batch in entries)
+
+
+def _in_order(lines: Lines, demands: list[Demand], gangs: GangRoom, tried: Tried) -> Iterator[tuple[Path, Ask]]:
     """All asks of some demands that may start as far as their applications are concerned, with their places: mostly
     the first one is enough, so that only those of the first of each batch are worked out before.
     """
     batches = [entry[2] for demand in demands for entry in demand.entries() if lines.is_eligible(entry[2])]
-    return merge(*(_places_in(batch, gangs) for batch in batches))
+    return merge(*(_places_in(batch, gangs, tried) for batch in batches))
 
 
-def _places_in(batch: Batch, gangs: GangRoom) -> Iterator[tuple[Path, Ask]]:
-    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain."""
+def _places_in(batch: Batch, gangs: GangRoom, tried: Tried) -> Iterator[tuple[Path, Ask]]:
+    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain; but
+    those that were tried.
+    """
     for ask in batch.asks:
         if batch in gangs.in_vain:
             return
-        yield path_of(ask), ask
+        if not tried.covers(ask):
+            yield path_of(ask), ask
 
 
-def _plan(
-    partition: Partition, lines: Lines, ask: Ask, equals: list[Ask]
-) -> tuple[Plan | reclaim_idle.Plan | None, bool]:
-    """The plan with the least harm for an ask, idle work first; and whether its equals would find the same."""
+def _plan(partition: Partition, lines: Lines, ask: Ask) -> tuple[Plan | reclaim_idle.Plan | None, int]:
+    """The plan with the least harm for an ask, idle work first; and before what those of its class have to have come
+    that would find the same (0: none would).
+    """
     weaker = weaker_than(partition, ask)
     if not may_run(ask.app, Counter(other.app for other in weaker)) or may_stop_ms(partition, ask) > partition.now_ms:
-        return None, False
+        return None, 0
     if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
-        return taken_back, True
+        return taken_back, NONE_LATER
     idle = list(partition.idle.running)
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))
     later_seq = min(young_idle, default=NONE_LATER)
@@ -183,7 +219,7 @@ def _plan(
         candidates = search.candidates
         is_common = is_common and not (candidates.has_history or candidates.is_late or candidates.is_of_gang)
         later_seq = min(later_seq, candidates.later_seq)
-    return plan, is_common and all(other.seq < later_seq for other in equals)
+    return plan, later_seq if is_common else 0
 
 
 def _carry_out(partition: Partition, plan: Plan) -> None:

@@ -47,9 +47,9 @@ class GangRoom:
         """Whether nothing is ever enough for the gang of this ask, and no room is kept that it could have."""
         return self._sizes.are_too_large(ask) and not weaker_than(self._partition, ask)
 
-    def is_in_vain(self, ask: Ask, is_common: bool) -> bool:
+    def is_in_vain(self, ask: Ask, before_seq: int) -> bool:
         """Whether what would be stopped for this ask would be stopped for nothing. Never for one for which something
-        was stopped already. `is_common`: the others of its batch would find the same.
+        was stopped already. `before_seq`: those of its batch that came before that would find the same.
         """
         app = ask.app
         is_gang = ask.spec.placeholder and app.state is State.ACCEPTED and bool(app.spec.placeholder_ask)
@@ -57,8 +57,9 @@ class GangRoom:
             return False
         if app not in self._could_be:
             self._could_be[app] = self._could_be_whole(app)
-        if not self._could_be[app] and is_common and ask.batch is not None:
-            self.in_vain[ask.batch] = None
+        batch = ask.batch
+        if not self._could_be[app] and batch is not None and batch.newest_seq < before_seq:
+            self.in_vain[batch] = None
         return not self._could_be[app]
 
     def _could_be_whole(self, app: Application) -> bool:

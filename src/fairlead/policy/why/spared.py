@@ -119,7 +119,7 @@ def why_nothing_stops(partition: Partition, ask: Ask) -> NothingStopped | None:
         return NothingStopped(because, until_ms=until_ms)
     spared = Counter(why for a in work if (why := looked.spares(a)) is not None)
     left = len(work) - spared.total()
-    if left and ask.app.queue.by_rank and GangRoom(partition, Stoppable()).is_in_vain(ask, False):
+    if left and ask.app.queue.by_rank and GangRoom(partition, Stoppable()).is_in_vain(ask, 0):
         return NothingStopped(Keeps.GANG)
     where = full.path if full is not None else ""
     return NothingStopped(None, where, len(work), {why: spared[why] for why in Spares if spared[why]}, looked.until_ms)

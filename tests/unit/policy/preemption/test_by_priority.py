@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
-from priority_clusters import PriorityCluster
+from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.model.decisions import Allocated, Evict, LoopBroken, Reserved
@@ -375,3 +375,25 @@ def test_a_stop_names_the_guarantee_where_the_priority_is_not_higher(priority: i
     (stop,) = c.evictions()
     assert (stop.key, stop.rule) == ("runs", named)
     assert ("within its guarantee" in stop.message) == (named == "guarantee")
+
+
+def test_what_came_after_work_that_started_within_a_guarantee_may_have_it_stopped_where_its_like_may_not() -> None:
+    """The older one waited when that work started, and is spared; nothing weaker takes the room meanwhile."""
+    c = PriorityCluster(
+        QueueSpec(name="a", guaranteed=cores(5)),
+        QueueSpec(name="b"),
+        QueueSpec(name="c", guaranteed=cores(2)),
+        rule="both",
+        nodes={"n1": 5},
+    )
+    c.fill("other", 2, 0, "root.c")
+    c.submit("older", 4, 9)
+    c.run()
+    c.fill("low", 2, 1)
+    c.finished("other")
+    c.submit("younger", 4, 9)
+    c.submit("lowest", 1, 0, "root.b")
+    assert c.run() == ([], ["low"])
+    assert c.nominated()["younger"] == "n1"
+    c.gone("low")
+    assert "younger@n1" in c.run()[0]
