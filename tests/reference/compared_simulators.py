@@ -2,8 +2,8 @@
 
     python tests/reference/compared_simulators.py 40
 
-Random workloads with gangs, maximums, limits of users and preemption by priority, every second one with offsets, fences
-and work that stops nothing: every run of every task has to be on the same node, from the same time to the same time,
+Random workloads with gangs, maximums and limits of users, some of them with guarantees (`both`), offsets, fences and
+work that stops nothing: every run of every task has to be on the same node, from the same time to the same time,
 and end by itself or stopped in both.
 """
 
@@ -41,6 +41,7 @@ class World:
     queues: dict[str, Queue]
     jobs: list[Job]
     pack: bool
+    rule: str = "priority"
 
 
 def world(seed: int) -> World:
@@ -51,6 +52,8 @@ def world(seed: int) -> World:
     queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
     queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
     queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
+    if is_owed := seed % 4 >= 2:
+        queues = _with_guarantees(chance, queues)
     if is_shifted := seed % 2 == 1:
         queues = {path: _shifted(chance, path, queue) for path, queue in queues.items()}
     jobs, at_ms = [], 0
@@ -59,13 +62,24 @@ def world(seed: int) -> World:
         job = _job(chance, f"j{number}", at_ms, nodes, queues)
         is_meek = is_shifted and chance.random() < 0.15
         jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek) for task in job.tasks)))
-    return World(nodes, queues, jobs, pack=chance.random() < 0.5)
+    return World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
 
 
 def _queue(chance: random.Random, above: int) -> Queue:
     most = chance.randint(3, above) if chance.random() < 0.4 else 0
     users = {"vcore": 1000 * chance.randint(3, most or above)} if chance.random() < 0.3 else None
     return Queue({"vcore": 1000 * most} if most else None, users)
+
+
+def _with_guarantees(chance: random.Random, queues: dict[str, Queue]) -> dict[str, Queue]:
+    """None above the maximum of its queue, nor those of children together above that of their parent or its maximum."""
+    due = {path: 1000 * chance.randint(1, 4) if chance.random() < 0.5 else 0 for path in queues}
+    due |= {path: min(amount, (queues[path].most or {"vcore": amount})["vcore"]) for path, amount in due.items()}
+    below = due["root.c.x"] + due["root.c.y"]
+    if below > (queues["root.c"].most or {"vcore": below})["vcore"]:
+        due["root.c.y"], below = 0, due["root.c.x"]
+    due["root.c"] = max(due["root.c"], below) if due["root.c"] else 0
+    return {path: replace(queue, due={"vcore": due[path]} if due[path] else None) for path, queue in queues.items()}
 
 
 def _shifted(chance: random.Random, path: str, queue: Queue) -> Queue:
@@ -110,8 +124,9 @@ def file_of(made: World) -> str:
     def entry(path: str) -> dict[str, object]:
         queue = made.queues[path]
         more: dict[str, object] = {"name": path.rpartition(".")[2]}
-        if queue.most:
-            more["resources"] = {"max": {"vcore": f"{queue.most['vcore']}m"}}
+        bounds = {"max": queue.most, "guaranteed": queue.due}
+        if amounts := {name: {"vcore": f"{bound['vcore']}m"} for name, bound in bounds.items() if bound}:
+            more["resources"] = amounts
         if queue.users:
             most = {"vcore": f"{queue.users['vcore']}m"}
             more["limits"] = [{"limit": "each", "users": ["*"], "maxresources": most}]
@@ -128,7 +143,7 @@ def file_of(made: World) -> str:
 
     root = {"name": "root", "submitacl": "*", "queues": [entry(p) for p in made.queues if p.count(".") == 1]}
     sort = {"type": "binpacking" if made.pack else "fair"}
-    rule = {"rule": "priority"}
+    rule = {"rule": made.rule}
     return json.dumps(
         {"partitions": [{"name": "default", "preemption": rule, "nodesortpolicy": sort, "queues": [root]}]}
     )

@@ -12,6 +12,8 @@ from itertools import count
 
 Amount = dict[str, int]
 NEVER = 1 << 62
+NOT_DUE = 99
+"""As the distance to the guarantee that an ask is within: it is within none."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Queue:
     most: Amount | None = None
     users: Amount | None = None
     """What each user may have here at most."""
+    due: Amount | None = None
+    """What it is guaranteed."""
     offset: int = 0
     is_fence: bool = False
     """Outside, its work counts for the offset alone."""
@@ -65,6 +69,10 @@ class Work:
     node: str = ""
     start_ms: int = 0
     started: int = 0
+    began: int = 0
+    """When what has its room since got it: itself, or its placeholder."""
+    began_due: bool = False
+    """Within a guarantee."""
     end_ms: int = NEVER
     leaving: bool = False
     takes_over: bool = False
@@ -151,6 +159,30 @@ class Line:
     def _rank(self, work: Work) -> tuple[int, int]:
         return self._seen(work, "root"), work.task.priority
 
+    def _distance(self, work: Work, *, beside_kept: bool = False) -> int:
+        """How far up the nearest guarantee is that it is within, as it is within all on its way; a guarantee of nothing
+        that it needs is none.
+        """
+        found = NOT_DUE
+        for distance, path in enumerate(self._lineage(work.gang.job.queue)):
+            due = (path in self.queues and self.queues[path].due) or {}
+            for name, value in work.task.amount:
+                if name in due:
+                    found = min(found, distance)
+                    kept = self._kept(path, name, work) if beside_kept else 0
+                    if self._used(path, name, leaving=False) + kept + value > due[name]:
+                        return NOT_DUE
+        return found
+
+    def _strength(self, work: Work) -> tuple[int, int]:
+        """Of what waits, against all else that does: the smaller is the stronger."""
+        return self._distance(work), -self._seen(work, "root")
+
+    def _is_stronger(self, work: Work, other: Work) -> bool:
+        """Of two that wait."""
+        mine, its = self._distance(work), self._distance(other)
+        return mine < its if mine != its else self._is_above(work, other)
+
     def _is_above(self, work: Work, other: Work) -> bool:
         """By priority, where their queues meet."""
         meet = next(path for path in self._lineage(work.gang.job.queue) if self._within(path, other.gang))
@@ -160,8 +192,9 @@ class Line:
         """Whether queues let the one have the other stopped, whatever the priorities."""
         own, its = self._lineage(work.gang.job.queue), self._lineage(other.gang.job.queue)
         fence = next(path for path in own if path == "root" or self.queues[path].stays == "fence")
-        is_kept = any(path != "root" and self.queues[path].stays == "disabled" for path in its)
-        return self._within(fence, other.gang) and not is_kept
+        # A queue that says nothing itself has it from the one above.
+        nearest = next((said for path in its if path != "root" and (said := self.queues[path].stays)), "")
+        return self._within(fence, other.gang) and nearest != "disabled"
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -169,6 +202,7 @@ class Line:
         due = self._most("root")
         for above in reversed(list(self._lineage(path))):
             due |= self._most(above)
+        due |= (path in self.queues and self.queues[path].due) or {}
         parts = [
             self._used(path, name) / most if most else float(self._used(path, name) > 0) for name, most in due.items()
         ]
@@ -182,7 +216,7 @@ class Line:
             waits = sum(v for w in self.waiting if self._within(path, w.gang) for _, v in w.task.amount)
             level.append((-adjusted, self._share(path), -waits, list(self.queues).index(path)))
         own = (-work.task.priority, (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number))
-        return (-self._seen(work, "root"), *reversed(level), own)
+        return (*self._strength(work), *reversed(level), own)
 
     def _fullness(self, node: str) -> float:
         total, used = self.nodes[node], 0.0
@@ -240,8 +274,8 @@ class Line:
 
     def _goes_before(self, other: Work, work: Work) -> bool:
         """Of two for which room is kept on a node."""
-        is_earlier = other.kept_since < work.kept_since and not self._is_above(work, other)
-        return other is not work and (is_earlier or self._is_above(other, work))
+        is_earlier = other.kept_since < work.kept_since and not self._is_stronger(work, other)
+        return other is not work and (is_earlier or self._is_stronger(other, work))
 
     def _room_for(self, work: Work) -> str:
         """The first node in order with room for it, where no queue or limit is in the way."""

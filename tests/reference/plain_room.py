@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from reference.plain_line import Gang, Line, Work
+from reference.plain_line import NOT_DUE, Gang, Line, Work
+
+TOGETHER = 16
+"""So many of those that were passed over are tried together with higher work."""
 
 
 @dataclass
@@ -24,13 +27,21 @@ class Plan:
 class Room(Line):
     """Who has to go for what waits."""
 
+    reach = NOT_DUE
+    """How far up the guarantee is that the ask is within, beside what is kept, for which room is looked for now."""
+
     def _may_go(self, victim: Work, work: Work) -> bool:
         """Lower work, but none that got its turn after `work` had its own in vain and nothing changed since."""
-        is_young = victim.started > self.changed and victim.started > work.number
+        is_young = victim.began > work.number and (victim.began > self.changed or victim.began_due)
         return not victim.leaving and self._stands_below(victim, work) and not is_young
 
     def _stands_below(self, other: Work, work: Work) -> bool:
-        return self._is_above(work, other) and self._may_take_from(work, other) and not other.takes_over
+        if other.takes_over or not self._may_take_from(work, other):
+            return False
+        meet = next(path for path in self._lineage(work.gang.job.queue) if self._within(path, other.gang))
+        # Above the guarantee that it is within, it takes back what others have above theirs.
+        level = list(self._lineage(work.gang.job.queue)).index(meet)
+        return level > self.reach or self._is_above(work, other)
 
     def _importance(self, work: Work) -> tuple[int, ...]:
         at_root, own = self._rank(work)
@@ -38,9 +49,10 @@ class Room(Line):
 
     def _plan(self, work: Work) -> Plan | None:
         """On which node, and what has to stop: of all nodes the one with the least harm."""
-        weaker = [w for w in self.waiting if w.kept_on and self._is_above(work, w)]
+        weaker = [w for w in self.waiting if w.kept_on and self._is_stronger(work, w)]
         if not self._is_allowed(work, weaker):
             return None
+        self.reach = self._distance(work, beside_kept=True)
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
         best = min(found, key=self._harm, default=None)
         if best is not None and best.victims and work.is_holder and not work.kept_on:
@@ -97,18 +109,12 @@ class Room(Line):
             leaving = []
         victims: list[Work] = []
         if not fits(leaving, weaker):
-            if work.task.meek:
+            found = None if work.task.meek else self._victims(work, node, short, leaving, weaker, among_own=False)
+            if found is None and not work.task.meek and any(self._beyond_own(work).values()):
+                found = self._victims(work, node, short, leaving, weaker, among_own=True)
+            if found is None:
                 return None
-            victims = [w for w in self.running if w.node == node and self._may_go(w, work)]
-            above = [path for path in short if path != "root"]
-            victims += [w for w in self._elsewhere(work, above, weaker) if w not in victims]
-            victims.sort(key=self._importance)
-            if not fits([*leaving, *victims], weaker):
-                return None
-            for spared in list(victims):
-                fewer = [w for w in victims if w is not spared]
-                if fits([*leaving, *fewer], weaker):
-                    victims = fewer
+            victims = found
         cleared = [w for w in weaker if w.kept_on == node or short or self._is_limited(work)]
         for spared in sorted(cleared, key=lambda w: (*(-seen for seen in self._rank(w)), w.number)):
             fewer = [w for w in cleared if w is not spared]
@@ -120,10 +126,96 @@ class Room(Line):
             return None
         return Plan(node, victims[::-1], leaving, cleared)
 
-    def _elsewhere(self, work: Work, short: list[str], weaker: list[Work]) -> list[Work]:
+    def _victims(
+        self, work: Work, node: str, short: list[str], leaving: list[Work], weaker: list[Work], *, among_own: bool
+    ) -> list[Work] | None:
+        """What has to go on the node, the lowest last; None where that is not enough. `among_own`: also work that is
+        within a guarantee of the ask's own queues, if the ask is within it once that has gone.
+        """
+        own = {path: left for path, left in self._beyond_own(work).items() if among_own}
+
+        def fits(gone: list[Work]) -> bool:
+            free = self._free(node, lambda w: w is not work and w not in weaker)
+            for each in (*leaving, *gone):
+                for name, value in each.task.amount if each.node == node else ():
+                    free[name] += value
+            if not self._fits(work, free):
+                return False
+            if any(self._lacks(path, work, [*leaving, *gone, *weaker]) for path in short):
+                return False
+            return all(left + self._given(path, name, gone) >= 0 for path in own for name, left in own[path].items())
+
+        def fewest(found: list[Work]) -> list[Work] | None:
+            if not fits(found):
+                return None
+            for spared in list(found):
+                fewer = [w for w in found if w is not spared]
+                found = fewer if fits(fewer) else found
+            return found
+
+        found = [w for w in self.running if w.node == node and self._may_go(w, work)]
+        above = [path for path in short if path != "root"]
+        found += [w for w in self._elsewhere(work, above, weaker, among_own=among_own) if w not in found]
+        found.sort(key=self._importance, reverse=True)
+        kept = self._let_go(found, work, among_own=among_own)
+        chosen = fewest(kept[::-1])
+        if chosen is not None or len(kept) == len(found) or not fits(found):
+            return chosen
+        # All of the lower work together uses up what its queue may lose: one that was passed over goes first.
+        for with_higher in (False, True):
+            tried: list[tuple[object, ...]] = []
+            for place, victim in enumerate(found):
+                alike = (victim.gang.job.queue, victim.task.amount)
+                if victim in kept or alike in tried or (with_higher and len(tried) == TOGETHER):
+                    continue
+                tried.append(alike)
+                others = found[:place] if len(tried) <= TOGETHER else []
+                others = [*others, *(found[place + 1 :] if with_higher else [])]
+                beside = self._let_go([victim, *others], work, among_own=among_own)
+                if beside[:1] == [victim] and (chosen := fewest([victim, *beside[:0:-1]])):
+                    return chosen
+        return None
+
+    def _given(self, path: str, name: str, gone: list[Work]) -> int:
+        return sum(dict(w.task.amount).get(name, 0) for w in gone if self._within(path, w.gang))
+
+    def _own_dues(self, work: Work) -> dict[str, dict[str, int]]:
+        """For each guarantee on its way what it leaves beside the ask, of what that needs."""
+        found = {}
+        for path in self._lineage(work.gang.job.queue):
+            if due := path in self.queues and self.queues[path].due:
+                needs = [(name, value) for name, value in work.task.amount if name in due]
+                found[path] = {n: due[n] - self._used(path, n, leaving=False) - value for n, value in needs}
+        return found
+
+    def _beyond_own(self, work: Work) -> dict[str, dict[str, int]]:
+        """Those within which it is not, where they are about something that it needs."""
+        return {path: left for path, left in self._own_dues(work).items() if left and min(left.values()) < 0}
+
+    def _let_go(self, found: list[Work], work: Work, *, among_own: bool) -> list[Work]:
+        """As many of the first of these as may go without leaving a queue below its guarantee."""
+        is_within = {p for p, left in self._own_dues(work).items() if left and (among_own or min(left.values()) >= 0)}
+        kept: list[Work] = []
+        for victim in found:
+            dues = {
+                path: due
+                for path in self._lineage(victim.gang.job.queue)
+                if path not in is_within and (due := path in self.queues and self.queues[path].due)
+            }
+            if all(
+                value <= self._used(path, name, leaving=False) - due[name] - self._given(path, name, kept)
+                for path, due in dues.items()
+                for name, value in victim.task.amount
+                if name in due
+            ):
+                kept.append(victim)
+        return kept
+
+    def _elsewhere(self, work: Work, short: list[str], weaker: list[Work], *, among_own: bool) -> list[Work]:
         """Work on any node that makes room under these maximums: the least important, and no more than it takes."""
         chosen: list[Work] = []
-        for victim in sorted((w for w in self.running if self._may_go(w, work)), key=self._importance, reverse=True):
+        holds = [w for w in self.running if any(self._within(path, w.gang) for path in short) and self._may_go(w, work)]
+        for victim in self._let_go(sorted(holds, key=self._importance, reverse=True), work, among_own=among_own):
             lacking = [path for path in short if self._lacks(path, work, [*chosen, *weaker])]
             if not lacking:
                 break
@@ -133,7 +225,7 @@ class Room(Line):
 
     # -- gangs that hold each other -----------------------------------------------------------------------------------
 
-    def _let_go(self, older: Gang) -> None:
+    def _part_ways(self, older: Gang) -> None:
         for work in self.waiting:
             if work.gang.waits_for is older:
                 work.gang.waits_for = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reference.plain_line import NEVER, Amount, Gang, Job, Queue, Task, Work
+from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Job, Queue, Task, Work
 from reference.plain_room import Room
 
 
@@ -100,10 +100,12 @@ class PlainSimulator(Room):
             gang.standing.remove(holder)
             self.running.remove(holder)
             work.node, work.takes_over = holder.node, True
+            work.began, work.began_due = holder.began, holder.began_due
             self._runs(work)
 
     def _runs(self, work: Work) -> None:
         work.start_ms, work.started = self.now_ms, next(self.numbers)
+        work.began = work.began or work.started
         work.end_ms = NEVER if work.is_holder else self.now_ms + work.task.run_ms
         work.kept_on = ""
         self.running.append(work)
@@ -136,7 +138,7 @@ class PlainSimulator(Room):
             if node:
                 # Nothing weaker passes what let another gang go on.
                 first = min(passed.values(), key=lambda each: self._place_among_gangs(each[0]), default=(work, node))
-                is_stronger = self._seen(first[0], "root") > self._seen(work, "root")
+                is_stronger = self._strength(first[0]) < self._strength(work)
                 self._placed(*(first if is_stronger else (work, node)))
                 return True
             plan = None if work.kept_on else self._plan(work)
@@ -152,10 +154,10 @@ class PlainSimulator(Room):
             self._placed(*min(passed.values(), key=lambda each: self._place_among_gangs(each[0])))
         return bool(passed)
 
-    def _place_among_gangs(self, each: Work) -> tuple[int, bool, int, int]:
+    def _place_among_gangs(self, each: Work) -> tuple[int, int, bool, int, int]:
         gang = each.gang
         has_begun = any(w.is_holder and w.gang is gang for w in self.running)
-        return (-self._seen(each, "root"), not has_begun, gang.job.at_ms, gang.number)
+        return (*self._strength(each), not has_begun, gang.job.at_ms, gang.number)
 
     def _lets_another_go_on(self, work: Work) -> bool:
         """Whether it is a placeholder, and a gang of another queue has begun, is not below it and can have more now."""
@@ -178,21 +180,21 @@ class PlainSimulator(Room):
             self.evicted.append((self.now_ms, victim.task.key, for_whom.partition("~")[0].partition("#")[0]))
 
     def _placed(self, work: Work, node: str) -> None:
-        work.node = node
+        work.node, work.began_due = node, self._distance(work) < NOT_DUE
         self.waiting.remove(work)
         self._runs(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
         while nominees and min(self._free(node, lambda w: True).values()) < 0:
             weakest = nominees[0]
             for other in nominees[1:]:
-                weakest = weakest if self._is_above(other, weakest) else other
+                weakest = weakest if self._is_stronger(other, weakest) else other
             weakest.kept_on = ""
             nominees.remove(weakest)
         if work.is_holder:
             work.gang.standing.append(work)
             if len(work.gang.standing) == len(work.gang.job.tasks):
                 self.whole.append(work.gang)
-                self._let_go(work.gang)
+                self._part_ways(work.gang)
 
     def _give_way(self) -> bool:
         """The first that can be whole with what later ones hold takes it from as few of them as it needs."""
@@ -201,7 +203,7 @@ class PlainSimulator(Room):
         for first in gangs:
             awaiting = [g for g in gangs if g.waits_for is first]
             if awaiting and not self._fits_alone(first):
-                self._let_go(first)
+                self._part_ways(first)
                 freed = True
         # One for whose last members room is kept is whole as soon as that is free.
         lacking = {w.gang for w in self.waiting if w.is_holder and not w.kept_on}

@@ -11,8 +11,8 @@ from reference.compared_simulators import compared
 
 @pytest.mark.thorough
 def test_both_start_and_stop_the_same_work() -> None:
-    """With gangs, maximums, limits of users and preemption by priority."""
-    tally = compared(range(100, 103))
+    """With gangs, maximums, limits of users and preemption, by `priority` and `both`, with offsets and without."""
+    tally = compared(range(100, 104))
     assert not tally.different, "\n".join(tally.different)
     assert tally.runs > 150
     assert tally.gangs > 8

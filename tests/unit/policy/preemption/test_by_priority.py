@@ -32,8 +32,8 @@ def cluster(*queues: QueueSpec, nodes: dict[str, int] | None = None, rule: str =
     leaves = queues or (QueueSpec(name="a"), QueueSpec(name="b"))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule)),)))
-    for name, cores in (nodes or {"n1": 4}).items():
-        s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": cores * 1000}))), 0)
+    for name, count in (nodes or {"n1": 4}).items():
+        s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": count * 1000}))), 0)
     return s
 
 
