@@ -65,6 +65,10 @@ class Orders:
         """Its supervisor was there and could not begin: as if the start had failed. Nothing for a run not ordered."""
         self._due.put(lambda: self._could_not_begin(key, failure))
 
+    def tell_again(self, report: RunReport) -> None:
+        """What was told of this run could not be entered: it is told once more, when whatever was wrong may be over."""
+        self._due.put(lambda: self._after(LONGEST_PAUSE_S, lambda: self._on_report(report)))
+
     def has_begun(self, key: str) -> None:
         """It is executed, or over: it will not have to be started again."""
         self._on_their_way.pop(key, None)

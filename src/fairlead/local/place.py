@@ -27,7 +27,7 @@ from fairlead.local.jobs import Jobs
 from fairlead.local.notices import is_notice
 from fairlead.local.runs import RunReport, RunSpec, is_forgotten, removed, spec_of
 from fairlead.local.unknown_runs import UnknownRuns
-from fairlead.runtime import Entry, Runtime, Turn
+from fairlead.runtime import Entry, InternalFault, Runtime, Turn
 
 if TYPE_CHECKING:
     from fairlead.local.machine import Machine
@@ -215,7 +215,14 @@ class LocalPlace:
         else:
             if report.is_over or report.pid is not None:
                 self._orders.has_begun(report.key)
-            self._do(lambda turn, _: self.enter_report(turn, report))
+            entering = self._do(lambda turn, _: self.enter_report(turn, report))
+            if entering is not None:
+                entering.add_done_callback(lambda future: self._entered(report, future))
+
+    def _entered(self, report: RunReport, future: Future[Any]) -> None:
+        """The machine tells of an end once: what a fault in the program kept out of the books is told again, later."""
+        if isinstance(future.exception(), InternalFault):
+            self._orders.tell_again(report)
 
     def _do(self, act: Callable[[Turn, Jobs], None]) -> Future[Any] | None:
         if (runtime := self._runtime) is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
 from fairlead.core.model.events import Cause, Configure, DrainNode, SetWindow
 from fairlead.core.model.specs import RetrySpec, WindowSpec
-from fairlead.local import requests
+from fairlead.local import attempt_ends, orders, requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
 from fairlead.local.dependencies import outcome_of
@@ -456,3 +457,25 @@ def test_the_output_of_every_attempt_goes_with_the_job(tmp_path: Path) -> None:
             jobs.apply(AttemptEnded(key="1", attempt=1, state="failed", exit_code=1), 3)
     jobs.apply(JobEnded(key="1", attempt=2, state="succeeded", exit_code=0), 4)
     assert jobs.dropped == ["1-1", "1-2"]
+
+
+def wait_for(what: Callable[[], Any]) -> None:
+    end = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def test_an_end_that_a_fault_kept_out_of_the_books_is_entered_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine tells of it once: the room would be held, and the job run, until the next start of the service."""
+    key = service.submit()
+    wait_for(lambda: service.job(key).pid)
+    monkeypatch.setattr(orders, "LONGEST_PAUSE_S", 0.01)
+    with monkeypatch.context() as faulty:
+        faulty.setattr(attempt_ends, "enter_end", lambda *_: 1 // 0)
+        service.place._told(RunReport(key=f"{key}-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=0))
+        wait_for(lambda: service.runtime.measures.faults > 1)
+        assert service.job(key).state is State.RUNNING
+    wait_for(lambda: service.job(key).state is State.SUCCEEDED)
