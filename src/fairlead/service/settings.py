@@ -6,6 +6,7 @@ the answer that made it and nowhere else.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,10 +19,12 @@ from fairlead.local.placing import full_path
 from fairlead.runtime import Refusal
 from fairlead.scheduler import Scheduler
 from fairlead.service.http.errors import documented
+from fairlead.service.http.pages import TokenOf
 from fairlead.service.http.shaped import PagesOf, api
 from fairlead.service.identity import Token, TokensError
 from fairlead.service.machine import MachineOf, MachinePlace
 from fairlead.service.place import CallerOf
+from fairlead.times import duration_exactly
 from fairlead.wire import declarations as wire
 from fairlead.wire.jobs import Done
 
@@ -35,8 +38,11 @@ def _shown(place: MachinePlace, token: Token) -> dict[str, Any]:
 
 
 @router.post("/tokens", status_code=201, responses=documented(404, 429))
-async def create_token(body: wire.TokenRequest, place: MachineOf, caller: CallerOf) -> wire.NewToken:
-    """Make a token for access over TCP. Its text is in this answer and nowhere else."""
+async def create_token(body: wire.TokenRequest, place: MachineOf, caller: CallerOf, shown: TokenOf) -> wire.NewToken:
+    """Make a token for access over TCP. Its text is in this answer and nowhere else. None lives longer than the one
+    that it was made with.
+    """
+    _require_no_longer(body.lifetime_ms, place.tokens.find(shown))
     user, uid = caller.user, caller.uid
     if body.user and body.user != caller.user:
         caller.require_admin("make tokens for others")
@@ -54,6 +60,21 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
     except (OSError, TokensError) as error:
         raise Refusal("unavailable", f"the token could not be stored: {error}") from error
     return wire.NewToken(token=text, **_shown(place, token))
+
+
+def _require_no_longer(lifetime_ms: int | None, shown: Token | None) -> None:
+    """Raises `Refusal` for a token that would be accepted when the one that was shown for it is over."""
+    if shown is None or shown.expires_at_ms is None:
+        return
+    left_ms = shown.expires_at_ms - time.time_ns() // 1_000_000
+    if lifetime_ms is None or lifetime_ms > left_ms:
+        left = duration_exactly(max(left_ms // 1000, 1) * 1000)
+        raise Refusal(
+            "forbidden",
+            f"the token that you show is accepted for {left} more, and what is made with it for no longer: "
+            "say how long (--expires), or make it over the Unix socket",
+            field="lifetime_ms",
+        )
 
 
 def _queue(scheduler: Scheduler, name: str) -> str:

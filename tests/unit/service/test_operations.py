@@ -240,6 +240,20 @@ def test_a_token_is_over_when_it_was_said(served: Any) -> None:
     )
 
 
+def test_a_token_makes_none_that_outlives_it(served: Any) -> None:
+    """Also by way of a session: who finds one that is for a day would have one for ever."""
+    brief = {"name": "brief", "lifetime_ms": 60_000}
+    served.tokens["brief"] = served.call("POST", "/api/v1/tokens", brief).json["token"]
+    served.tokens["session"] = served.call("POST", "/api/v1/sessions", who="brief").json["session"]
+    for who in ("brief", "session"):
+        for lifetime in ({}, {"lifetime_ms": 61_000}):
+            refused = served.call("POST", "/api/v1/tokens", {"name": "longer", **lifetime}, who=who)
+            assert (refused.status, refused.error["field"]) == (403, "lifetime_ms")
+            assert " more, and what is made with it for no longer" in refused.error["detail"]
+        made = served.call("POST", "/api/v1/tokens", {"name": "briefer", "lifetime_ms": 1000}, who=who)
+        assert made.status == 201
+
+
 def test_a_token_ends_with_its_account(served: Any) -> None:
     """Another user may get the number of one that was removed: the old token is not his (F9)."""
     before = os.getuid() + 77_777
