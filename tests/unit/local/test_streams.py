@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,24 @@ def test_a_pipe_that_nobody_reads_can_be_left(bench: Bench, tmp_path: Path) -> N
     bench.start("a", "/bin/echo", "never", streams=Streams(stdout=str(tmp_path / "pipe")), grace_ms=60_000)
     bench.machine.stop(bench.key("a"))
     assert bench.end("a").stopped
+
+
+@pytest.mark.thorough
+def test_a_pipe_whose_run_is_gone_is_not_waited_for(bench: Bench, tmp_path: Path) -> None:
+    """`fairlead run` was killed before its job began: that held its room for ever. The pipe goes with it."""
+    left, there = (tmp_path / f"fairlead-input-{name}" for name in ("left", "there"))
+    for each in (left, there):
+        each.mkdir()
+        os.mkfifo(each / "stdin")
+    writer = threading.Thread(target=(there / "stdin").write_text, args=("given\n",))
+    writer.start()
+    bench.shell("a", "cat", streams=Streams(stdin=str(there / "stdin")))
+    writer.join()
+    assert bench.output("a") == "given\n"
+    report = bench.run("b", "touch", str(tmp_path / "began"), streams=Streams(stdin=str(left / "stdin")))
+    assert (report.exit_code, report.error) == (126, "the `fairlead run` whose input it was to read is gone")
+    assert sorted(each.name for each in tmp_path.glob("fairlead-input-*")) == [there.name]
+    assert not (tmp_path / "began").exists()
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, "644"), (0o077, "600"), (0, "666")])

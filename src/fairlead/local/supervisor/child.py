@@ -7,6 +7,7 @@ user has.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -27,6 +28,10 @@ LONGEST_SENTENCE = 900
 LONGEST_NAME = 300
 KILL_ME_FIRST = "500"
 """Between a job and the service, the kernel shall choose the job when memory runs out."""
+
+
+PIPE_S = 10
+"""So long a job waits for who pipes to it."""
 
 
 class Refusal(Exception):
@@ -96,7 +101,7 @@ def _prepare(ends: Sequence[int | None], spec: Record, supervisor: int) -> None:
         signal.signal(each, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # Last, and as easily ended as the command itself: a pipe that nobody reads may keep it here for ever.
-    _open_files(run["streams"])
+    _open_files(run["streams"], piped=run.get("piped", False))
 
 
 def _take_ends(ends: Sequence[int | None]) -> None:
@@ -116,8 +121,14 @@ def _take_terminal(ends: Sequence[int | None]) -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _open_files(streams: Record) -> None:
-    """Open what goes to and comes from files of the user, with the rights of the user alone."""
+def _open_files(streams: Record, *, piped: bool) -> None:
+    """Open what goes to and comes from files of the user, with the rights of the user alone.
+
+    `piped`: its input comes from a `fairlead run`, which waits to write it, or is gone.
+    """
+    if piped:
+        signal.signal(signal.SIGALRM, lambda *_: _nobody_writes(streams["stdin"]))
+        signal.alarm(PIPE_S)
     how = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if streams["append"] else os.O_TRUNC)
     opened: dict[str, int] = {}
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -126,7 +137,15 @@ def _open_files(streams: Record) -> None:
             os.dup2(opened[path], number)  # One file has one end, or one output would write over the other.
         elif path:
             _open_as(number, path, how if number else os.O_RDONLY)
+            signal.alarm(0)
             opened |= {path: number} if number else {}
+
+
+def _nobody_writes(pipe: str) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.unlink(pipe)
+        os.rmdir(os.path.dirname(pipe))
+    raise Refusal(NOT_EXECUTABLE, "the `fairlead run` whose input it was to read is gone")
 
 
 def _open_as(number: int, path: str, how: int) -> None:
