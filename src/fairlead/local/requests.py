@@ -336,6 +336,9 @@ def rerun(
     if not caller.owns(spec):
         user = spec.user
         raise Refusal("forbidden", f"job {key} is {user}'s and would run as {user}; ask {user} to submit it again")
+    if spec.streams is not None and PIPED in spec.streams.stdin:
+        said = f"job {key} read what was piped into `fairlead run`, and nobody kept that; pipe it into a new one"
+        raise Refusal("conflict", said)
     if apart := unlike(chosen):
         said = f"parts of {key} were changed, and they are not alike; submit these again by themselves"
         raise Refusal("conflict", f"{said}: {spec.application}.{apart}")

@@ -16,6 +16,7 @@ from fairlead.local import holding, requests
 from fairlead.local.callers import Caller
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
+from fairlead.local.streams import Streams
 from fairlead.runtime import Refusal
 
 BOB = Caller(user="bob", uid=1001, groups=("bob",), is_admin=True)
@@ -145,6 +146,14 @@ def test_a_rerun_is_a_new_job_that_waits_for_room_alone(service: Service) -> Non
     assert (again, job.state, job.spec.env, job.spec.name) == ("3", State.RUNNING, {"SEED": "1"}, "x")
     assert (job.spec.after, job.spec.rerun_of) == ((), key)
     assert job.history[0].detail == "by ann, as job 2 was"
+
+
+def test_what_read_a_pipe_is_not_submitted_again(service: Service) -> None:
+    """What came through it was kept by nobody: the new job would find no pipe, and fail."""
+    key = service.submit(streams=Streams(stdin="/tmp/fairlead-input-abc/stdin"))
+    service.end("1-1", exit_code=3)
+    with pytest.raises(Refusal, match="job 1 read what was piped into `fairlead run`, and nobody kept that"):
+        rerun(service, key)
 
 
 def test_what_its_environment_held_is_given_again(service: Service) -> None:
