@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 PREFIX = "fl_"
 MOST_TOKENS = 10_000
+SHOWN_MS = 30 * 86_400_000
+"""So long a token stays in the list after its time; whoever shows it is told that it is over."""
 CONFIG = "/api/v1/config"
 """Its text has comments, and its history who changed it and where it lies; `/ws/v1/config` has none of that."""
 
@@ -55,9 +57,9 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     queue: str = ""
     """The queue that it is for, with those below it; empty: all."""
 
-    def is_over(self) -> bool:
-        """Whether its time is."""
-        return self.expires_at_ms is not None and time.time_ns() // 1_000_000 >= self.expires_at_ms
+    def is_over(self, since_ms: int = 0) -> bool:
+        """Whether its time is, and has been for so long."""
+        return self.expires_at_ms is not None and time.time_ns() // 1_000_000 >= self.expires_at_ms + since_ms
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,10 +102,11 @@ class Tokens:
         text, now_ms = PREFIX + secrets.token_urlsafe(32), time.time_ns() // 1_000_000
         until_ms = None if lifetime_ms is None else now_ms + lifetime_ms
         with self._lock:
-            if len(self._file.tokens) >= MOST_TOKENS:
+            kept = [each for each in self._file.tokens if not each.is_over(SHOWN_MS)]
+            if len(kept) >= MOST_TOKENS:
                 raise TokensError(f"there are {MOST_TOKENS} tokens already; revoke some")
             token = Token(str(self._file.next_id), name, user, uid, _digest(text), now_ms, scope, until_ms, queue)
-            self._store(_File(self._file.next_id + 1, [*self._file.tokens, token]))
+            self._store(_File(self._file.next_id + 1, [*kept, token]))
         return text, token
 
     def revoke(self, identifier: str) -> bool:

@@ -53,7 +53,7 @@ async def create_token(body: wire.TokenRequest, place: MachineOf, caller: Caller
             raise Refusal("forbidden", f"this service serves {place.gate.own_name} alone", field="user")
         user, uid = account.name, account.uid
     queue = await place.look(lambda scheduler, _: _queue(scheduler, body.queue)) if body.queue else ""
-    place.users.tokens(caller, sum(each.uid == uid for each in place.tokens.all()))
+    place.users.tokens(caller, sum(each.uid == uid and not each.is_over() for each in place.tokens.all()))
     try:
         create = partial(place.tokens.create, scope=body.scope, lifetime_ms=body.lifetime_ms, queue=queue)
         text, token = await run_in_threadpool(create, name=body.name, user=user, uid=uid)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from fairlead.local.accounts import Account
 from fairlead.runtime import Refusal
+from fairlead.service import identity
 from fairlead.service.identity import PEER, Gate, Peer, Tokens, TokensError
 from fairlead.service.sessions import Sessions
 
@@ -129,6 +131,19 @@ def test_ids_of_tokens_are_not_used_again(tmp_path: Path) -> None:
     tokens.revoke(first.id)
     _, second = Tokens(tmp_path / "tokens.json").create(name="", user="ada", uid=OWN)
     assert second.id != first.id
+
+
+def test_tokens_whose_time_is_long_over_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or there would be too many some day where each night one is made for a day. For a month they are shown."""
+    day_ms = 86_400_000
+    tokens = Tokens(tmp_path / "tokens.json")
+    made = [tokens.create(name="", user="ada", uid=OWN, lifetime_ms=ms)[1].id for ms in (None, 1, 2 * day_ms)]
+    assert made == [token.id for token in tokens.all()]
+    now_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns + 31 * day_ms * 1_000_000)
+    monkeypatch.setattr(identity, "MOST_TOKENS", 3)
+    _, last = tokens.create(name="", user="ada", uid=OWN)
+    assert [token.id for token in Tokens(tmp_path / "tokens.json").all()] == [made[0], made[2], last.id]
 
 
 def test_a_damaged_file_of_tokens_is_refused(tmp_path: Path) -> None:
