@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from fairlead import times
 from fairlead.web.courses import Course, Run, at_moment, courses
 from fairlead.web.gantt import _lanes, gantt
@@ -52,6 +54,20 @@ def test_what_was_evicted_for_good_waits_no_more() -> None:
     assert (one.runs[0].how, at_moment([one], 50)) == ("evicted", ([], []))
     again = courses([*STORY[:2], *STORY[3:6]])["1"]
     assert at_moment([again], 50) == ([], [again])
+
+
+@pytest.mark.parametrize("end", ["job.cancelled", "job.rejected", "job.refused"])
+def test_what_ended_while_it_waited_waits_no_more(end: str) -> None:
+    """No other event tells that it is over. What runs goes on until it has stopped, and so do other parts."""
+    one = courses([STORY[0], (30, end, "1", {})])["1"]
+    assert [at_moment([one], at_ms) for at_ms in (29, 30)] == [([], [one]), ([], [])]
+    again = [STORY[0], STORY[1], (40, "job.attempt-ended", "1", {"state": "failed"}), (50, end, "1", {})]
+    assert at_moment(courses(again).values(), 60) == ([], [])
+    runs = courses([*STORY[:2], (30, end, "1", {})])["1"]
+    assert at_moment([runs], 60) == ([(runs, runs.runs[0])], [])
+    array = [(0, "job.submitted", "2", {"parts": "1-2"}), (5, end, "2.1", {}), (9, "job.waits", "2.2", {})]
+    waits = at_moment(courses(array).values(), 60)[1]
+    assert [each.key for each in waits] == ["2.2"]
 
 
 def test_what_was_changed_while_it_waited_counts() -> None:

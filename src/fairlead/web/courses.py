@@ -38,6 +38,8 @@ class Course:
     resources: Mapping[str, Any] = field(default_factory=dict)
     submitted_ms: int | None = None
     waits_since_ms: int | None = None
+    waits_until_ms: int | None = None
+    """When it ended while it waited."""
     runs: list[Run] = field(default_factory=list)
     waited_ms: int = 0
     is_over: bool = False
@@ -63,9 +65,7 @@ def courses(events: Iterable[Told]) -> dict[str, Course]:
     """The jobs of events."""
     found: dict[str, Course] = {}
     arrays: dict[str, Course] = {}
-    for at_ms, what, key, values in events:
-        if not key:
-            continue
+    for at_ms, what, key, values in (told for told in events if told[2]):
         course = arrays.get(key) or found.get(key)
         if course is None:
             course = found[key] = _part(key, arrays.get(key.rpartition(".")[0]))
@@ -87,6 +87,8 @@ def courses(events: Iterable[Told]) -> dict[str, Course]:
                 _evict(course, values)
             case "job.released" | "job.attempt-ended" | "job.ended" | "job.requeued":
                 _end(course, at_ms, what, values)
+            case "job.cancelled" | "job.rejected" | "job.refused":
+                _give_up(course, at_ms)
             case _:
                 pass
     return found
@@ -104,7 +106,7 @@ def began_before(jobs: Iterable[Job | Occupant], since_ms: int) -> list[Told]:
 
 def _part(key: str, array: Course | None) -> Course:
     """A job of which nothing was told; a part of an array was submitted with it."""
-    return replace(array, key=key, runs=[]) if array is not None else Course(key)
+    return replace(array, key=key, runs=[], waits_until_ms=None, is_over=False) if array is not None else Course(key)
 
 
 def _submit(course: Course, whole: Course, at_ms: int, values: Mapping[str, Any]) -> None:
@@ -122,6 +124,7 @@ def _change(course: Course, values: Mapping[str, Any]) -> None:
 
 def _begin(course: Course, node: str, at_ms: int) -> None:
     if course.open_run is None:
+        course.waits_until_ms, course.is_over = None, False
         course.runs.append(Run(course.key, node, at_ms))
         if course.waits_since_ms is not None:
             course.waited_ms += at_ms - course.waits_since_ms
@@ -132,6 +135,12 @@ def _evict(course: Course, values: Mapping[str, Any]) -> None:
     if (run := course.open_run) is not None:
         run.stopped_for = str(values.get("on_behalf_of", "")).rpartition("/")[2].partition("#")[0]
         run.rule = str(values.get("rule", ""))
+
+
+def _give_up(course: Course, at_ms: int) -> None:
+    """Of what waited nothing else tells the end; what runs has still to stop."""
+    if course.open_run is None:
+        course.waits_until_ms, course.is_over = at_ms, True
 
 
 def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> None:
@@ -164,4 +173,5 @@ def _waited(course: Course, at_ms: int) -> bool:
         return False
     if any(run.begin_ms > at_ms for run in course.runs):
         return True
-    return course.waits_since_ms is not None and course.waits_since_ms <= at_ms
+    since_ms, until_ms = course.waits_since_ms, course.waits_until_ms
+    return since_ms is not None and since_ms <= at_ms and (until_ms is None or at_ms < until_ms)

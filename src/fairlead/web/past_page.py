@@ -114,9 +114,8 @@ class _Past:
     def _within(self, course: Course) -> bool:
         if any(run.begin_ms < self.end_ms and (run.end_ms or self.end_ms) > self.begin_ms for run in course.runs):
             return True
-        return course.waits_since_ms is not None or (
-            course.submitted_ms is not None and course.submitted_ms >= self.begin_ms
-        )
+        waits = course.waits_since_ms is not None and (course.waits_until_ms or self.end_ms) >= self.begin_ms
+        return waits or (course.submitted_ms is not None and course.submitted_ms >= self.begin_ms)
 
     async def read(self) -> None:
         """Read what happened, and draw it as it comes; where that cannot be done, it is said."""
