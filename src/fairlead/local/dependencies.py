@@ -173,7 +173,7 @@ def cancel_if_never(jobs: Jobs, turn: Turn, key: str) -> None:
     if held is None or not any(each.never for each in held.conditions.after):
         return
     why = held.conditions.reason().sentence()
-    turn.note(JobCancelRequested(key=key, who=BY_ITSELF, why=why))
+    turn.note(JobCancelRequested(key=key, who=BY_ITSELF, why=why, waited=True))
     turn.event(events.Release(application=job.application, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 
 

@@ -196,24 +196,24 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelRequested:
-    """Somebody who may do so wants it to end."""
+    """Somebody who may do so wants it to end; `why`: what can never come about, where that is the service itself."""
 
     key: str
     who: str
     why: str = ""
-    """What can never come about any more, where the service cancels it by itself."""
     now: bool = False
     """It is killed at once, without its grace."""
+    waited: bool = False
+    """It is over with that; what runs ends when it has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequeued:
-    """Somebody who may do so wants a running job to stop and to wait again."""
+    """Somebody who may do so wants a running job to stop and to wait again (`hold`: on hold)."""
 
     key: str
     who: str
     hold: bool = False
-    """It waits on hold then."""
     why: str = ""
 
 

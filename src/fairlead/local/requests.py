@@ -286,7 +286,7 @@ def cancel(jobs: Jobs, turn: Turn, caller: Caller, key: str, states: Sequence[st
     if job.cancelled_by and (not now or job.stop_grace_ms == 0):
         return
     waited = job.state is State.WAITING
-    turn.note(JobCancelRequested(key=key, who=caller.user, now=now))
+    turn.note(JobCancelRequested(key=key, who=caller.user, now=now, waited=waited))
     if waited:
         turn.event(events.Release(application=job.application, key=job.ask_key, cause=events.Cause.STOPPED_BY_RM))
 

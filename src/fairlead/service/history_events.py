@@ -109,6 +109,12 @@ def _pressed(note: history_records.JobPressed) -> Told:
     return "job.evicting", note.key, told
 
 
+def _cancelled(note: history_records.JobCancelRequested) -> Told:
+    """What waited has no other end; of what runs `job.ended` tells that it has stopped."""
+    over = {"state": "cancelled"} if note.waited else {}
+    return "job.cancelled", note.key, _of(note, "who", "now", "why") | over
+
+
 def _memory(note: history_records.MemoryShort) -> Told:
     told = {"node": note.closed_node, "sentence": note.sentence}
     return "machine.memory-short" if note.short else "machine.memory-enough", "", told
@@ -135,7 +141,7 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobSubmitted: _submitted,
     history_records.JobRefused: lambda x: ("job.refused", x.key, {"reason": _of(x, "code", "sentence", "queue")}),
     history_records.JobWaits: lambda x: ("job.waits", x.key, {"reason": _of(x, "code", "sentence")}),
-    history_records.JobCancelRequested: lambda x: ("job.cancelled", x.key, _of(x, "who", "now", "why")),
+    history_records.JobCancelRequested: _cancelled,
     history_records.JobChanged: lambda x: ("job.changed", x.key, _of(x, "name", "time_limit_ms", "who")),
     history_records.JobSignalled: lambda x: ("job.signalled", x.key, _of(x, "who", "number")),
     history_records.JobRequeued: lambda x: ("job.requeued", x.key, _of(x, "who", "hold", "why")),

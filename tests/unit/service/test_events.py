@@ -84,6 +84,17 @@ def test_what_happens_is_told_as_it_happens(served: Any) -> None:
     assert all(e["data"]["seq"] == int(e["id"].split(".")[0]) for e in told)
 
 
+def test_a_cancellation_says_whether_the_job_is_over_with_it(served: Any) -> None:
+    """Of what waited nothing else tells the end; of what runs `job.ended` does, once it has stopped."""
+    with listening(served) as events:
+        waits, runs = served.submit("/bin/true", hold=True), served.submit("/bin/sleep", "60")
+        served.wait(runs, "running")
+        for key in (waits, runs):
+            served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True})
+        told = [each["data"] for each in events.until("job.ended", runs) if each["event"] == "job.cancelled"]
+    assert [(each["key"], each["values"].get("state")) for each in told] == [(waits, "cancelled"), (runs, None)]
+
+
 def test_what_happens_to_a_part_names_it(served: Any) -> None:
     """What is about all parts names the array."""
     with listening(served) as events:
