@@ -114,6 +114,15 @@ def test_of_an_array_each_part_is_one_that_waited_since_it_was_submitted() -> No
     assert [[each.key for each in at_moment(found.values(), at)[1]] for at in (3, 20)] == [["8.1", "8.2"], ["8.2"]]
 
 
+def test_an_array_is_moved_with_its_parts_that_run() -> None:
+    """What is over was in the other queue; other jobs stay."""
+    array = [(0, "job.submitted", "1", {"queue": "root.a", "parts": "1-2"}), (5, "job.allocated", "1.1", {"node": "n"})]
+    other = (5, "job.submitted", "11", {"queue": "root.a"})
+    moved = [(7, "job.moved", "1", {"old": "root.a", "new": "root.b"}), (9, "job.allocated", "1.2", {"node": "n"})]
+    found = courses([*array, other, *moved])
+    assert {key: each.queue for key, each in found.items()} == {"1.1": "root.b", "1.2": "root.b", "11": "root.a"}
+
+
 def test_a_job_whose_submission_was_not_seen_waited_until_it_first_ran() -> None:
     """It counted as one that had not waited."""
     one = courses(STORY[1:])["1"]

@@ -78,7 +78,7 @@ def courses(events: Iterable[Told]) -> dict[str, Course]:
                     arrays[key] = course
                     found.pop(key, None)
             case "job.placed" | "job.moved":
-                course.queue = str(values.get("new", values.get("queue", course.queue)))
+                _put(course, found, values)
             case "job.changed":
                 _change(course, values)
             case "job.allocated":
@@ -115,6 +115,15 @@ def _submit(course: Course, whole: Course, at_ms: int, values: Mapping[str, Any]
     course.queue, course.resources = str(values.get("queue", whole.queue)), values.get("resources") or {}
     course.submitted_ms = at_ms if course.submitted_ms is None else course.submitted_ms
     course.waits_since_ms = at_ms
+
+
+def _put(course: Course, found: Mapping[str, Course], values: Mapping[str, Any]) -> None:
+    """It is in a queue, an array with those of its parts that are not over."""
+    course.queue = str(values.get("new", values.get("queue", course.queue)))
+    if course.key not in found:
+        for key, part in found.items():
+            if key.startswith(f"{course.key}.") and not part.is_over:
+                part.queue = course.queue
 
 
 def _change(course: Course, values: Mapping[str, Any]) -> None:
