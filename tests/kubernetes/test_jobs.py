@@ -140,7 +140,7 @@ def test_what_the_server_adds_to_pods_is_room_that_is_kept(jobs: Cluster) -> Non
     jobs.apply(usual, box, made)
     try:
         running = jobs.schedule()
-        jobs.until(lambda: "needs cpu 3" in jobs.fairlead(running, "why", "job/train"), "why it waits")
+        jobs.until(lambda: "need cpu 6 together" in jobs.fairlead(running, "why", "job/train"), "why it waits")
         jobs.nodes(4, cpu="3")
         jobs.until(lambda: len(pods_of(jobs, "train")) == 2, "both of its pods")
     finally:

@@ -32,6 +32,7 @@ from fairlead.kubernetes.informer import Informer
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.refused_pods import RefusedPods
+from fairlead.kubernetes.workload_sizes import Parts, why_too_large
 from fairlead.scheduler import Scheduler
 from fairlead.wire.stopped import in_brackets
 
@@ -231,6 +232,7 @@ class Driver:
         """`images`: nodes that have what a pod runs are better for it."""
         self.scheduler = Scheduler(spec, now_ms)
         self.informer = Informer(scheduler_name, images=images)
+        self.informer.workloads.why_too_large = self._why_too_large
         self._refused_pods = RefusedPods(self.informer)
         self._orders = Orders(self.informer, self._refused_pods)
         self.decided: list[Decision] = []
@@ -259,6 +261,7 @@ class Driver:
         self._feed(self.informer.volume_binder.overdue(now_ms), now_ms)
         self._feed(self.informer.volume_binder.settle(), now_ms)
         self._feed(self.informer.devices.settle(now_ms), now_ms)
+        self._feed(self.informer.workloads.settle(), now_ms)
         self._feed(self._refused_pods.overdue(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)
         self._hear(decisions, now_ms)
@@ -303,6 +306,9 @@ class Driver:
         acts = self.informer.acts
         self.informer.acts = []
         return acts
+
+    def _why_too_large(self, parts: Parts) -> str:
+        return why_too_large(self.scheduler.cluster.partitions[self.informer.partition], parts)
 
     def _feed(self, events: Iterable[Event], now_ms: int) -> None:
         for event in events:

@@ -19,8 +19,9 @@ from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
 from fairlead.kubernetes.translate.cluster import tags_of
 from fairlead.kubernetes.translate.constraints import ConstraintError
-from fairlead.kubernetes.translate.identity import QUEUE, IdentityError
+from fairlead.kubernetes.translate.identity import IDLE, QUEUE, IdentityError, application_of_group
 from fairlead.kubernetes.translate.pods import TAG_NAMESPACE, ask_of, foreign_ask, protection
+from fairlead.kubernetes.translate.workloads import limit_ms_of, part_of
 
 if TYPE_CHECKING:
     from fairlead.core.model.constraints import Constraints
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
 """What is raised for a pod that makes no sense."""
+NO_MEMBER = f"idle work starts with no pod group: leave out {IDLE}, or the group"
 
 
 class PodReader:
@@ -46,11 +48,31 @@ class PodReader:
         around = self._informer.around
         if foreign or (known is not None and known.foreign):
             return foreign_ask(pod, around.namespaces_of)
-        workloads = self._informer.workloads
-        spec = workloads.limited(pod, ask_of(pod, around.namespaces_of, around.classes, self._informer.images))
+        spec = self._limited(pod, ask_of(pod, around.namespaces_of, around.classes, self._informer.images))
         if known is None:
-            return workloads.joined(pod, spec)
+            return self._joined(pod, spec)
         return replace(spec, application=known.application, task_group=known.spec.task_group, idle=known.spec.idle)
+
+    def _joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
+        """The ask of a pod as that of its workload, if it has one. Raises `IdentityError`."""
+        application = application_of_group(pod)
+        if application:
+            if spec.idle and not spec.node:
+                # As a member it would be waited for, and refused when its room is reserved.
+                raise IdentityError(NO_MEMBER)
+            return replace(spec, application=application, task_group=pod.metadata.uid or "")
+        known = self._informer.workloads.owner(pod)
+        if known is None:
+            return spec
+        return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
+
+    def _limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
+        """The ask of a pod, which ends with its job."""
+        known = self._informer.workloads.owner(pod)
+        limit_ms = limit_ms_of(pod, known.spec) if known is not None else None
+        if limit_ms is None or (spec.time_limit_ms is not None and spec.time_limit_ms <= limit_ms):
+            return spec
+        return replace(spec, time_limit_ms=limit_ms)
 
     def begins_anew(self, known: KnownPod, pod: Pod) -> bool:
         """Whether what is known of a pod without a node is of no use: the server was set back to before it had one; or

@@ -13,9 +13,12 @@ from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate.workloads import WorkloadSpec
+from fairlead.kubernetes.workload_sizes import Parts
 
 GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
 """The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
+TOO_LARGE = "job-too-large"
+"""The code of what would keep the room of a job that all nodes together could not hold."""
 TOLD_EACH = 32
 """All pods of a small group are told of each that comes or goes; of a large one at twice or half as many."""
 
@@ -41,6 +44,10 @@ class Workload:
     """What keeps its room, by identity."""
     pausing: bool = False
     """Its room was given back, and is tried for again after a while."""
+    parts: Parts = ()
+    """The pods with which it starts."""
+    too_large: str = ""
+    """Why all nodes together could not hold these, as a sentence: it takes no room then."""
     made: int = 0
     """Stand-ins so far."""
     unready: int = 0
@@ -52,6 +59,11 @@ class Workload:
     def begun(self) -> bool:
         """Whether its pods may be placed."""
         return self.phase is not Phase.WAITING
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it waits for nodes, and takes no room meanwhile."""
+        return bool(self.too_large and self.stand_ins) and not self.begun
 
     def stand_in(self, ask: AskSpec) -> KnownPod:
         """One more that keeps room for a pod which asks for this."""
@@ -71,7 +83,8 @@ class Workload:
         if self.unready:
             text = f"{size - self.unready} of the {size} pods with which pod group {group} starts are ready"
             return GROUP_WAITS, f"{text}; each of the others says what it lacks"
-        return GROUP_RESERVES, f"pod group {group} waits for room for {size} pods"
+        text = f"pod group {group} waits for room for {size} pods"
+        return GROUP_RESERVES, f"{text}: {self.too_large}" if self.is_too_large else text
 
     def is_told(self, there: int) -> bool:
         """Whether all pods of a large group were told that about as many are there."""

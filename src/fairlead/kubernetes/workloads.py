@@ -8,7 +8,7 @@ does not come together in time is given back, and tried for again after a pause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,16 +23,15 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.workloads import JOB_SET_NAME, WorkloadSpec, limit_ms_of, part_of, workload_of
-from fairlead.kubernetes.workload_phase import GROUP_WAITS, Phase, Workload
+from fairlead.kubernetes.translate.workloads import JOB_SET_NAME, WorkloadSpec, workload_of
+from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
+from fairlead.kubernetes.workload_sizes import Parts, parts_of
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
 
 KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 WATCHED = (*KINDS, *job_templates.WATCHED)
-NO_MEMBER = f"idle work starts with no pod group: leave out {identity.IDLE}, or the group"
 SHOWN = 5
 """So many nodes are named."""
 
@@ -48,6 +47,9 @@ class Workloads:
         self._by_application: dict[str, Workload] = {}
         self.pauses: list[str] = []
         """Workloads that gave their room back; whoever keeps the time has them tried again after a while."""
+        self.why_too_large: Callable[[Parts], str] = lambda _: ""
+        """Whoever has the books of the nodes says why all of them could not hold so many at once."""
+        self.nodes_changed = False
 
     # -- jobs and groups change ---------------------------------------------------------------------------------------
 
@@ -188,9 +190,23 @@ class Workloads:
         informer.gangs.reserve(application, len(asks), spec.name)
         for ask in asks:
             self._stand_in(known, ask)
-        for stand_in in list(known.stand_ins.values()):
+        known.parts = parts_of(asks)
+        known.too_large = self.why_too_large(known.parts)
+        if known.too_large and spec.suspended is not None:
+            informer.acts.append(Record(spec.name, "FailedScheduling", known.too_large, warning=True))
+        for stand_in in [] if known.too_large else list(known.stand_ins.values()):
             if informer.may_enter(stand_in):
                 yield from informer.enter(stand_in)
+
+    def settle(self) -> Iterator[Event]:
+        """What is larger than all nodes takes no room; nodes may be other than before."""
+        if self.nodes_changed:
+            self.nodes_changed = False
+            for known in [each for each in self.by_uid.values() if each.is_too_large]:
+                known.too_large = self.why_too_large(known.parts)
+                if not known.too_large:
+                    yield from self._drop(known)
+                    yield from self._consider(known)
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
         return self._informer.pod_store.add(known.stand_in(ask))
@@ -313,27 +329,6 @@ class Workloads:
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
-    def joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
-        """The ask of a pod as that of its workload, if it has one. Raises `IdentityError`."""
-        application = identity.application_of_group(pod)
-        if application:
-            if spec.idle and not spec.node:
-                # As a member it would be waited for, and refused when its room is reserved.
-                raise identity.IdentityError(NO_MEMBER)
-            return replace(spec, application=application, task_group=pod.metadata.uid or "")
-        known = self.owner(pod)
-        if known is None:
-            return spec
-        return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
-
-    def limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
-        """The ask of a pod, which ends with its job."""
-        known = self.owner(pod)
-        limit_ms = limit_ms_of(pod, known.spec) if known is not None else None
-        if limit_ms is None or (spec.time_limit_ms is not None and spec.time_limit_ms <= limit_ms):
-            return spec
-        return replace(spec, time_limit_ms=limit_ms)
-
     def owner(self, pod: Pod) -> Workload | None:
         """The job or set of jobs that a pod is part of, where it is one that starts as a whole."""
         for owner in pod.metadata.owner_references or ():
@@ -350,9 +345,11 @@ class Workloads:
 
     def obstacle(self, pod: KnownPod) -> tuple[str, str] | None:
         """Why a pod of a group may not enter yet: a code and a sentence."""
-        if not pod.group or pod.name.stands_for is not None:
-            return None
         known = self._by_application.get(pod.application)
+        if pod.name.stands_for is not None:
+            return (TOO_LARGE, known.too_large) if known is not None and known.is_too_large else None
+        if not pod.group:
+            return None
         if known is None:
             return GROUP_WAITS, f"there is no PodGroup {pod.group} in namespace {pod.name.namespace}"
         if known.begun:

@@ -28,9 +28,8 @@ def limit_range(cluster: Jobs, cpu: str, namespace: str = "default", of: str = "
 
 
 def needed(cluster: Jobs) -> int:
-    (ask,) = (a for app in cluster.driver.scheduler.cluster.partitions["default"].applications.values()
-              for a in app.asks.values())  # fmt: skip
-    return ask.spec.resources.as_dict().get("vcore", 0)
+    (keeps,) = cluster.driver.informer.pod_store.by_uid.values()
+    return keeps.spec.resources.as_dict().get("vcore", 0)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,9 @@ def test_what_changes_while_a_job_waits_counts_from_then_on() -> None:
 def test_what_changes_nothing_leaves_a_job_where_it_stands() -> None:
     """It does not give back what it has, nor its place in line."""
     cluster = Jobs(QUEUES)
+    cluster.node("n1")
     job(cluster, {"requests": {"cpu": "1"}})
+    assert cluster.waiting()
     before = list(cluster.driver.informer.waiting)
     limit_range(cluster, "4")
     cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "other", "uid": "o"}, "value": 7})

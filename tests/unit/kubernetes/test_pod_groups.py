@@ -71,6 +71,8 @@ def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -
     """The others wait for another one."""
     cluster = Jobs(QUEUES)
     cluster.node("n1", "1")
+    cluster.node("n2", "1")
+    cluster.pod("before", "1", node="n2")
     cluster.group("ring", 2)
     cluster.in_group("a", "ring")
     cluster.in_group("b", "ring")
@@ -79,7 +81,7 @@ def test_a_member_that_goes_before_its_group_has_started_gives_its_room_back() -
     cluster.gone("b")
     cluster.acts()
     assert cluster.used("n1") == 0
-    cluster.node("n2", "1")
+    cluster.gone("before")
     cluster.in_group("c", "ring")
     assert sorted(binds(cluster.acts())) == ["a", "c"]
 

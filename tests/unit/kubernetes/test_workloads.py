@@ -28,13 +28,15 @@ def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -
     """Half of it has room: it stays suspended. All of it has: it goes on, and nothing else gets the room meanwhile."""
     cluster = Jobs(QUEUES)
     cluster.node("n1", "2")
+    cluster.node("n2", "3")
+    cluster.pod("before", "3", node="n2")
     cluster.job("train")
     assert suspensions(cluster.acts()) == {}
     assert cluster.waiting() == 1
     stands_for_it = stands_for(cluster, "train")
     assert stands_for_it is not None
     assert stands_for_it.name.name == "train[1]", "the one that waits"
-    cluster.node("n2", "3")
+    cluster.gone("before")
     acts = cluster.acts()
     assert suspensions(acts) == {"train": False}
     assert records(acts, "Admitted") == ["there is room for 2 of its pods on n1, n2"]
@@ -254,6 +256,8 @@ def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -
     """Something smaller runs meanwhile; after the pause the job waits anew."""
     cluster = Jobs(QUEUES)
     cluster.node("n1", "2")
+    cluster.node("n2", "2")
+    cluster.pod("before", "2", node="n2")
     notes = {"yunikorn.apache.org/schedulingPolicyParameters": "placeholderTimeoutInSeconds=5"}
     cluster.job("wide", notes=notes)
     cluster.acts()
@@ -265,7 +269,7 @@ def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -
     assert "only 1 of 2" in said
     assert binds(acts) | binds(cluster.acts()) == {"small": "n1"}
     assert cluster.driver.informer.workloads.pauses == ["j-wide"]
-    cluster.node("n2", "4")
+    cluster.node("n3", "4")
     cluster.driver.try_again("j-wide", cluster.now)
     assert suspensions(cluster.acts()) == {"wide": False}
 

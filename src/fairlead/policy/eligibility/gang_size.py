@@ -17,6 +17,7 @@ from fairlead.core.model.constraints import HOSTNAME, NODE_NAME
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.matching import matches
 from fairlead.core.model.resources import Book, lacks
+from fairlead.core.model.specs import AskSpec
 
 
 class GangSizes:
@@ -66,7 +67,7 @@ def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | No
     most = app.groups[group].members
     ground = partition.nodes.terrain.ground(where)
     columns = partition.nodes.columns
-    room = columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart(ask) else most)
+    room = columns.copies(ground.named & ground.tolerated, ask.items, 1 if keeps_apart(ask.spec) else most)
     if room >= most:
         return None
     members = (other for other in app.asks.values() if other.spec.placeholder and other.spec.task_group == group)
@@ -74,8 +75,7 @@ def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | No
     return (alike, room) if room < alike else None
 
 
-def keeps_apart(ask: Ask) -> bool:
+def keeps_apart(spec: AskSpec) -> bool:
     """Whether no node can have two like this one."""
-    where = ask.spec.where
-    own = (term.topology_key for term in where.anti_affinity if matches(term.selector, ask.spec.labels))
-    return bool(where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)
+    own = (term.topology_key for term in spec.where.anti_affinity if matches(term.selector, spec.labels))
+    return bool(spec.where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)

@@ -71,7 +71,7 @@ class GangRoom:
         free, most = self._free(may_go), dict[str, Numbers]()
         for shape, asks in waiting.items():
             room = self._of_free(free, shape, strongest[shape])
-            if _copies(shape, room, 1 if keeps_apart(strongest[shape]) else len(asks)) < len(asks):
+            if _copies(shape, room, 1 if keeps_apart(strongest[shape].spec) else len(asks)) < len(asks):
                 return False
             for name, column in room.items():
                 most[name] = np.maximum(most.get(name, 0.0), column)
@@ -101,7 +101,7 @@ class GangRoom:
         nodes.columns.sync()
         ground = nodes.terrain.ground(shape.where)
         among = ground.named & ground.tolerated & self._table.open
-        if keeps_apart(ask):
+        if keeps_apart(ask.spec):
             among[[place.row for place in _places_of(ask)]] = False
         return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in free.items()}
 

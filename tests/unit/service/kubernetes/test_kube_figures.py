@@ -23,7 +23,8 @@ def pending(cluster: Jobs) -> dict[str, float]:
 def test_what_keeps_room_for_pods_that_are_not_there_is_no_pod_that_waits() -> None:
     """A suspended job would be a hundred pods that wait for ever, and set off everybody's alerts."""
     cluster = Jobs(QUEUES)
-    cluster.node("n1", "1")
+    cluster.node("n1", "201")
+    cluster.pod("before", "200", node="n1")
     cluster.job("train", 100)
     cluster.pod("p", "2")
     cluster.acts()
