@@ -46,6 +46,8 @@ class Asker:
     """Of the service, its nodes and its queue file."""
     nodes_may_join: bool = True
     """False where there is one machine: nobody can add another one."""
+    has_pods: bool = False
+    """Work is pods, of which a priority, queue or size cannot be changed."""
 
 
 def owner_of(partition: Partition, owned: Application) -> Asker:

@@ -121,9 +121,9 @@ def clauses(parts: Sequence[Part]) -> list[str]:
     return list(_said(parts, _CLAUSES))
 
 
-def acts(parts: Sequence[Part]) -> list[str]:
-    """The same as things to do: each completes the words "you can"."""
-    return list(_said(parts, _ACTS))
+def acts(parts: Sequence[Part], *, of_pods: bool = False) -> list[str]:
+    """The same as things to do: each completes the words "you can". `of_pods`: what asks is a pod, or a job of pods."""
+    return list(_said(parts, _ACTS_OF_PODS if of_pods else _ACTS))
 
 
 Words = str | Callable[[Part], str]
@@ -278,3 +278,12 @@ _ACTS: dict[What, Words] = {
     What.AT_ONCE: "let {p.subject} have {p.value} parts at once (now {p.now})",
 }
 """As `_CLAUSES`, for somebody who is told what to do."""
+_ACTS_OF_PODS: dict[What, Words] = {
+    **_ACTS,
+    What.PRIORITY: "make it anew with a priority class of value {p.value} (now {p.now})",
+    What.QUEUE: "make it anew in {p.subject}",
+    What.SMALLER: "make it anew with requests of {new} at most (now {old})",
+    What.SHORTER: lambda p: f"set its activeDeadlineSeconds to {p.value // 1000} at most",
+    What.CANCEL: "delete {key}",
+}
+"""The same where Kubernetes does not let these be changed of what is there."""

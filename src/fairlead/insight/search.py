@@ -143,7 +143,7 @@ class Trials:
         return Way(
             dimension="+".join(dict.fromkeys(part.what for part in parts)),
             sentence=text,
-            action=" and ".join(acts(parts)),
+            action=" and ".join(self.acts(parts)),
             parts=[part.shown() for part in parts],
             node=start.node,
             evicts=[Named(*name) for name in start.evicted],
@@ -159,6 +159,10 @@ class Trials:
         """Whose it is; what is not in line needs nobody."""
         del parts
         return By.ASKER
+
+    def acts(self, parts: tuple[Part, ...]) -> list[str]:
+        """What is to be done."""
+        return acts(parts)
 
     def _ends_work(self, part: Part) -> bool:
         if part.what is not What.CANCEL:
@@ -284,6 +288,10 @@ class Search(Trials):
     def by(self, parts: tuple[Part, ...]) -> By:
         """Whose it is."""
         return by(parts, self.asker, self.partition, self.ask)
+
+    def acts(self, parts: tuple[Part, ...]) -> list[str]:
+        """What is to be done, as it is done where this is asked."""
+        return acts(parts, of_pods=self.asker.has_pods)
 
     def _changes(self) -> Iterator[Way]:
         yield from self._alone()

@@ -216,6 +216,7 @@ class Place(ABC):
     """Everybody may read what is not about single users, without a token."""
     nodes_may_join: ClassVar[bool] = True
     """False where there is one machine."""
+    has_pods: ClassVar[bool] = False
     streams: Streams = field(default_factory=Streams)
     history_samples: HistorySamples = field(default_factory=HistorySamples)
     questions: Passes = field(default_factory=lambda: Passes(AT_ONCE))

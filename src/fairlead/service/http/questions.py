@@ -121,7 +121,7 @@ async def explain_job(
             ask_key,
             partition,
             changes=effort,
-            asker=_asker(moment, key, place.nodes_may_join),
+            asker=_asker(moment, key, place),
             sees=moment.sees,
             fork=True,
         )
@@ -132,7 +132,7 @@ async def explain_job(
     return await place.shown(question, caller)
 
 
-def _asker(moment: Moment, key: str, nodes_may_join: bool) -> Asker:
+def _asker(moment: Moment, key: str, place: Place) -> Asker:
     """What the caller may do about this job."""
 
     def may_move(queue: str) -> bool:
@@ -143,7 +143,8 @@ def _asker(moment: Moment, key: str, nodes_may_join: bool) -> Asker:
         return True
 
     rights = Rights(moment.caller, moment.scheduler)
-    return Asker(moment.sees, may_move, rights.administers, moment.caller.is_admin, nodes_may_join)
+    of_place = place.nodes_may_join, place.has_pods
+    return Asker(moment.sees, may_move, rights.administers, moment.caller.is_admin, *of_place)
 
 
 # -- what if --------------------------------------------------------------------------------------------------------

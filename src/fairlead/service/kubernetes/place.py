@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -63,6 +63,7 @@ def _entry(at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> En
 class ClusterPlace(Place):
     """One controller, as far as routes look at it."""
 
+    has_pods: ClassVar[bool] = True
     controller: Controller
     gate: ClusterGate = field(default_factory=ClusterGate)
     pod_history: PodHistory = field(default_factory=lambda: PodHistory(now_ms()))

@@ -268,3 +268,13 @@ async def test_an_object_that_cannot_be_read_is_a_problem_and_no_other_one_waits
         assert problem.startswith("shop/odd of pods cannot be read, and what was known of it counts: ")
         server.remove("pods", "odd", "shop")
         await service.until(lambda: not service.place.problems(), "its end")
+
+
+async def test_what_would_help_is_told_as_it_is_done_on_a_cluster() -> None:
+    """A pod's priority, queue and size are those of its manifest: nobody can raise them, or move it."""
+    async with serving() as service:
+        await _two_of_which_one_waits(service, priority=5)
+        told = await service.get("/api/v1/jobs/default/second/why?changes=true&seconds=20")
+        can = {way["dimension"]: way["action"] for way in told["verdict"]["changes"]}
+        assert can["smaller-request"] == "make it anew with requests of cpu 1 at most (now cpu 3)"
+        assert can["priority"] == "make it anew with a priority class of value 6 (now 0)"
