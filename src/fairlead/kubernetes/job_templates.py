@@ -13,6 +13,7 @@ from fairlead.kubernetes.kinds import LIMIT_RANGES, RUNTIME_CLASSES, Kind
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate.identity import IdentityError
 from fairlead.kubernetes.translate.pods import ask_of
 from fairlead.kubernetes.translate.workloads import (
     WorkloadSpec,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from fairlead.kubernetes.workload_phase import Workload
 
 WATCHED = (LIMIT_RANGES, RUNTIME_CLASSES)
+
+
+class MissingError(IdentityError):
+    """A class that a template names is not there; the sentence names it."""
 
 
 class JobTemplates:
@@ -63,10 +68,17 @@ class JobTemplates:
             yield replace(ask, application=spec.application, priority_resolved=True, task_group=pods.name), pods.count
 
     def _completed(self, template: Pod) -> Pod:
+        """As the API server makes a pod of it. Raises `MissingError` where that would refuse it."""
         ranges, runtimes = (self._known[kind] for kind in WATCHED)
         inside = [found for (space, _), found in sorted(ranges.items()) if space == template.metadata.namespace]
-        runtime = runtimes.get(("", template.spec.runtime_class_name or ""))
-        resolved = with_runtime(with_class(template, self._informer.around.classes), runtime)
+        runtime, classes = runtimes.get(("", template.spec.runtime_class_name or "")), self._informer.around.classes
+        for what, name, found in (
+            ("priority class", template.spec.priority_class_name, classes.get(template.spec.priority_class_name or "")),
+            ("runtime class", template.spec.runtime_class_name, runtime),
+        ):
+            if name and found is None:
+                raise MissingError(f"there is no {what} {name}, and without it no pod of it can be made")
+        resolved = with_runtime(with_class(template, classes), runtime)
         return with_limits(with_whole(with_label_keys(resolved)), inside)
 
     def differ(self, known: Workload) -> bool:

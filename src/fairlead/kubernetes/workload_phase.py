@@ -48,6 +48,8 @@ class Workload:
     """The pods with which it starts."""
     too_large: str = ""
     """Why all nodes together could not hold these, as a sentence: it takes no room then."""
+    flaw: str = ""
+    """Why the API server would take no pod of its template as things are, as a sentence."""
     made: int = 0
     """Stand-ins so far."""
     unready: int = 0

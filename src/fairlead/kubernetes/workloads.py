@@ -149,8 +149,10 @@ class Workloads:
                 application = self._templates.application(spec)
                 asks = [ask for ask, count in self._templates.asks(spec) for _ in range(count)]
             except UNREADABLE as e:
-                informer.acts.append(Record(spec.name, "NotAdmitted", str(e), warning=True))
+                known.flaw = str(e)
+                informer.acts.append(Record(spec.name, "NotAdmitted", known.flaw, warning=True))
                 return
+            known.flaw = ""
             yield from self._reserve(known, asks, application)
 
     def _consider_group(self, known: Workload, members: Sequence[KnownPod]) -> Iterator[Event]:
@@ -302,8 +304,8 @@ class Workloads:
 
     def reclassed(self) -> Iterator[Event]:
         """What completes templates is other than before: jobs that wait with what it made of them do so anew."""
-        for known in [each for each in self.by_uid.values() if each.stand_ins and not each.begun]:
-            if self._templates.differ(known):
+        for known in [each for each in self.by_uid.values() if (each.stand_ins or each.flaw) and not each.begun]:
+            if known.flaw or self._templates.differ(known):
                 yield from self._drop(known)
                 yield from self._consider(known)
 

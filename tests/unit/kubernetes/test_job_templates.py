@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from driven_jobs import QUEUES, Jobs, suspensions, template
+from driven_jobs import QUEUES, Jobs, records, suspensions, template
 
 from fairlead.kubernetes.kinds import JOBS, LIMIT_RANGES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
 from fairlead.kubernetes.reflector import Deleted
+from fairlead.runtime import Refusal
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 
 def job(cluster: Jobs, needs: dict[str, Any] | None = None, **spec: Any) -> None:
@@ -121,7 +123,7 @@ def test_what_changes_while_a_job_waits_counts_from_then_on() -> None:
     cluster.put(RUNTIME_CLASSES, {"metadata": {"name": "box"}, "overhead": {"podFixed": {"cpu": "1"}}})
     assert suspensions(cluster.acts()) == {}
     assert needed(cluster) == 5_000
-    cluster.driver.take(Deleted(RUNTIME_CLASSES, "", "box", "r"), cluster.now)
+    cluster.put(RUNTIME_CLASSES, {"metadata": {"name": "box"}})
     assert needed(cluster) == 4_000
     assert suspensions(cluster.acts()) == {"train": False}
 
@@ -136,3 +138,29 @@ def test_what_changes_nothing_leaves_a_job_where_it_stands() -> None:
     limit_range(cluster, "4")
     cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "other", "uid": "o"}, "value": 7})
     assert list(cluster.driver.informer.waiting) == before
+
+
+def test_a_job_whose_pods_the_server_would_refuse_takes_no_room() -> None:
+    """It names a class that is not there; with it, it starts, and one that waits is looked at when its class goes."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    job(cluster, {"requests": {"cpu": "1"}}, priorityClassName="urgent", runtimeClassName="box")
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    assert records(acts, "NotAdmitted") == [
+        "there is no priority class urgent, and without it no pod of it can be made"
+    ]
+    urgent = {"metadata": {"name": "urgent", "uid": "u"}, "value": 7}
+    cluster.put(PRIORITY_CLASSES, urgent)
+    acts = cluster.acts()
+    assert cluster.used("n1") == 0
+    with pytest.raises(Refusal, match="default/train is not admitted: there is no runtime class box"):
+        ClusterMoment(cluster.driver).why("default/train")
+    cluster.pod("before", "2", node="n1", priority=9)
+    cluster.put(RUNTIME_CLASSES, {"metadata": {"name": "box"}})
+    assert (suspensions(cluster.acts()), cluster.waiting()) == ({}, 1)
+    cluster.driver.take(Deleted(PRIORITY_CLASSES, "", "urgent", "u"), cluster.now)
+    assert (suspensions(cluster.acts()), cluster.waiting()) == ({}, 0)
+    cluster.put(PRIORITY_CLASSES, urgent)
+    cluster.gone("before")
+    assert suspensions(cluster.acts()) == {"train": False}

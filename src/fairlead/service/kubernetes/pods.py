@@ -78,8 +78,10 @@ class ClusterMoment:
         known = self.informer.pod_store.named(namespace, name)
         if known is None and (job := self.informer.workloads.named(namespace, name)) is not None:
             known = self.informer.workloads.representative(job)
-            if known is None and job.spec.flaw:
-                raise Refusal("not-found", f"{job.spec.name} is not admitted: {job.spec.flaw}")
+            if known is None and (flaw := job.spec.flaw or job.flaw):
+                raise Refusal("not-found", f"{job.spec.name} is not admitted: {flaw}")
+            if known is None and job.pausing:
+                raise Refusal("not-found", f"{job.spec.name} gave its room back, and tries for it again after a pause")
         known = known or self._first_of_job(namespace, name)
         if known is None or known.foreign:
             raise Refusal("not-found", f"no pod {namespace}/{name} waits or runs under this scheduler")
