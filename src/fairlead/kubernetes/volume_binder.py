@@ -152,11 +152,11 @@ class VolumeBinder:
             known = self._informer.pod_store.by_uid.get(uid)
             if known is None or known.leaving:
                 continue
-            if known.bound:
+            if known.books is Books.PLACED:
                 yield from self._reattach(known)
-            elif known.books is Books.PLACED:
+            if known.books is Books.PLACED and not known.bound:
                 yield from self._look(known)
-            else:
+            elif not known.bound:
                 self._stale[uid] = None
 
     def settle(self) -> Iterator[Event]:
@@ -184,8 +184,8 @@ class VolumeBinder:
             yield from informer.enter(known)
 
     def _reattach(self, known: KnownPod) -> Iterator[Event]:
-        """A pod runs, and more is known of its volumes."""
-        if known.books is Books.PLACED and self._informer.storage.attached(known.claims) != known.attached:
+        """A pod has a node, and more is known of its volumes."""
+        if self._informer.storage.attached(known.claims) != known.attached:
             yield self._informer.reader.described(known)
 
     def _look(self, known: KnownPod) -> Iterator[Event]:

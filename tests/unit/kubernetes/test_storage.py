@@ -231,6 +231,27 @@ def test_a_volume_that_is_to_be_made_counts_for_its_provisioner() -> None:
     assert {driver for driver, _ in partition.nodes.terrain.volumes.attached} == {"disk"}
 
 
+def test_a_volume_that_its_pod_waited_for_on_its_node_counts_there() -> None:
+    """One that was there before, of a class that makes none: only when the claim has it is its driver known."""
+    cluster = Cluster()
+    only = {"zone": "1"}
+    limited(cluster, 1)
+    cluster.put(STORAGE_CLASSES, "made", provisioner=storage.NOBODY, volumeBindingMode="WaitForFirstConsumer")
+    for number in range(2):
+        disk = {"csi": {"driver": "disk", "volumeHandle": str(number)}, "storageClassName": "made"}
+        cluster.put(VOLUMES, f"v{number}", spec=disk, status={"phase": "Available"})
+        cluster.put(CLAIMS, f"c{number}", spec={"storageClassName": "made"}, status={"phase": "Pending"})
+    disks = [[{"name": "data", "persistentVolumeClaim": {"claimName": f"c{number}"}}] for number in range(2)]
+    cluster.pod("first", volumes=disks[0], nodeSelector=only)
+    cluster.acts()
+    cluster.claim("c0", "v0")
+    assert cluster.acts()[0] == {"first": "n1"}
+    cluster.pod("first", volumes=disks[0], nodeSelector=only, nodeName="n1")
+    cluster.claim("c1", "v1")
+    cluster.pod("second", volumes=disks[1], nodeSelector=only)
+    assert cluster.acts()[0] == {}
+
+
 def test_volumes_are_not_looked_through_for_each_claim_that_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
