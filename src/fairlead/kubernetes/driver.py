@@ -161,7 +161,7 @@ class Orders:
             return
         node = decision.node if isinstance(decision, Reserved) else ""
         if known.nominated != node and known.books is not Books.PLACED:
-            known.nominated = node
+            known.nominated, known.is_told = node, True
             self._informer.acts.append(Nominate(known.name, node))
 
     def _ask_refused(self, decision: AskRejected) -> Iterator[Event]:

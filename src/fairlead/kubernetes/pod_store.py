@@ -63,7 +63,9 @@ class KnownPod:
     disrupted: bool = False
     """It was marked by a scheduler as stopped to make room."""
     nominated: str = ""
-    """As the API server has it."""
+    """As the API server has it, or was told to have it."""
+    is_told: bool = False
+    """The API server was told: what it says may be of before."""
     flaw: str = ""
     """Why it cannot enter, as a sentence."""
     refused: tuple[str, str] | None = None
@@ -113,7 +115,8 @@ class KnownPod:
         self.pod = pod if selects_namespaces(pod) else None
         self.group, self.queue = pod_group_of(pod), intern(queue_of(pod))
         self.leaving, self.disrupted = bool(meta.deletion_timestamp), is_disrupted(pod)
-        self.nominated = status.nominated_node_name or ""
+        if spec.node or not self.is_told:
+            self.nominated = status.nominated_node_name or ""
         self.endless = (pod.spec.restart_policy or "Always") == "Always"
         self.priority_class, self.willing = intern(pod.spec.priority_class_name or ""), preemption_word(pod)
         self.since_ms = (seconds(status.start_time) or 0) * 1000

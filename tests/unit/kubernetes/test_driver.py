@@ -492,6 +492,18 @@ def test_after_a_restart_nobody_is_evicted_again_for_the_same_preemptor() -> Non
     assert binds(cluster.acts()) == {"high": "n1"}
 
 
+def test_a_late_word_about_a_nominated_pod_does_not_leave_its_nomination_behind() -> None:
+    """It was said before the server had the nomination; then another pod gets the room."""
+    cluster = Cluster()
+    cluster.node("n1")
+    cluster.pod("low", "4", 1, "n1")
+    cluster.pod("high", "4", 9)
+    assert [(a.pod.name, a.node) for a in cluster.acts() if isinstance(a, Nominate)] == [("high", "n1")]
+    cluster.pod("high", "4", 9, labels={"of": "before"})
+    cluster.pod("highest", "4", 10)
+    assert {a.pod.name: a.node for a in cluster.acts() if isinstance(a, Nominate)} == {"high": "", "highest": "n1"}
+
+
 def test_a_nomination_that_makes_no_sense_any_more_is_taken_back() -> None:
     """Nothing leaves the node: the pod is nominated no longer, and may preempt."""
     cluster = Cluster()
