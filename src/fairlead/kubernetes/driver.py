@@ -151,6 +151,8 @@ class Orders:
         self._informer.gangs.gone(known)
         if known.bound:
             self._informer.pod_store.wait_for_node(known)
+        elif known.name.stands_for is not None:
+            yield from self._informer.workloads.lost_room(known)
         elif self._informer.may_enter(known):
             # It was not bound yet: it waits again.
             yield from self._informer.enter(known)

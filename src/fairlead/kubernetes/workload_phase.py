@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from fairlead.core.model.specs import AskSpec
 from fairlead.kubernetes.acts import ObjectName
-from fairlead.kubernetes.pod_store import KnownPod
+from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.translate.workloads import WorkloadSpec
 from fairlead.kubernetes.workload_sizes import Parts
 
@@ -19,6 +19,8 @@ GROUP_WAITS, GROUP_RESERVES = "group-waits", "group-reserves"
 """The codes of a pod whose pod group is not complete, and of one whose group is and has not all of its room."""
 TOO_LARGE = "job-too-large"
 """The code of what would keep the room of a job that all nodes together could not hold."""
+SHOWN = 5
+"""So many nodes are named."""
 TOLD_EACH = 32
 """All pods of a small group are told of each that comes or goes; of a large one at twice or half as many."""
 
@@ -61,6 +63,17 @@ class Workload:
     def begun(self) -> bool:
         """Whether its pods may be placed."""
         return self.phase is not Phase.WAITING
+
+    @property
+    def places(self) -> str:
+        """The nodes on which it has room, in words."""
+        nodes = sorted({stand_in.node for stand_in in self.stand_ins.values()})
+        return ", ".join(nodes) if len(nodes) <= SHOWN else f"{len(nodes)} nodes"
+
+    @property
+    def speaker(self) -> KnownPod | None:
+        """The first of those that wait."""
+        return next((each for each in self.stand_ins.values() if each.books is Books.WAITING), None)
 
     @property
     def is_too_large(self) -> bool:

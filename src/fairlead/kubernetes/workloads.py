@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 WATCHED = (*KINDS, *job_templates.WATCHED)
-SHOWN = 5
-"""So many nodes are named."""
 
 
 class Workloads:
@@ -234,9 +232,7 @@ class Workloads:
         if spec.suspended is not None:
             known.phase = Phase.STARTING
             informer.acts.append(Suspend(spec.name, suspend=False))
-            nodes = sorted({stand_in.node for stand_in in known.stand_ins.values()})
-            where = ", ".join(nodes) if len(nodes) <= SHOWN else f"{len(nodes)} nodes"
-            text = f"there is room for {len(known.stand_ins)} of its pods on {where}"
+            text = f"there is room for {len(known.stand_ins)} of its pods on {known.places}"
             informer.acts.append(Record(spec.name, "Admitted", text))
 
     def told_to_go(self, stand_in: KnownPod, decision: Evict) -> Iterator[Event]:
@@ -258,6 +254,14 @@ class Workloads:
             self._stop(known, decision)
         else:
             yield from self._informer.enter(self._stand_in(known, stand_in.spec))
+
+    def lost_room(self, stand_in: KnownPod) -> Iterator[Event]:
+        """The node of a stand-in is gone: it looks for another place, unless the pods themselves do so by now."""
+        known, informer = self._by_application.get(stand_in.application), self._informer
+        if known is None or known.phase in (Phase.RUNNING, Phase.STOPPING):
+            yield from self._gone(known, stand_in) if known is not None else informer.remove(stand_in)
+        elif informer.may_enter(stand_in):
+            yield from informer.enter(stand_in)
 
     def stops(self, pod: KnownPod, decision: Evict) -> bool:
         """Whether a pod that loses its room takes its whole job along; then the job is told to suspend."""
@@ -312,8 +316,7 @@ class Workloads:
     def speaks(self, stand_in: KnownPod) -> bool:
         """Whether this is the one of several that wait alike whose reason its job is told."""
         known = self._by_application.get(stand_in.application)
-        waiting = (s for s in known.stand_ins.values() if s.books is Books.WAITING) if known is not None else iter(())
-        return next(waiting, None) is stand_in
+        return known is not None and known.speaker is stand_in
 
     def named(self, namespace: str, name: str) -> Workload | None:
         """The job or pod group of this name."""

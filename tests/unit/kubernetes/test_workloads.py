@@ -379,11 +379,27 @@ def test_a_node_that_goes_while_a_job_is_reserved_for() -> None:
     """The stand-in that was there looks for another place, and the job still starts as a whole."""
     cluster = Jobs(QUEUES)
     cluster.node("n1", "2")
+    cluster.node("n3", "2")
+    cluster.pod("before", "2", node="n3")
     cluster.job("train")
     cluster.acts()
+    assert cluster.used("n1") == 2_000
     cluster.driver.take(Deleted(NODES, "", "n1", "u-n1"), 0)
     cluster.node("n2", "4")
     assert suspensions(cluster.acts()) == {"train": False}
+
+
+def test_room_on_a_node_that_goes_is_kept_nowhere_else_once_its_job_runs() -> None:
+    """It stood in line before the job's own pods, which waited for it; without any it took room that nobody used."""
+    cluster = at_work()
+    end(cluster, "train-0")
+    cluster.acts()
+    cluster.driver.take(Deleted(NODES, "", "n0", "u-n0"), cluster.now)
+    cluster.acts()
+    assert [known for known in cluster.driver.informer.pod_store.by_uid.values() if known.name.stands_for] == []
+    cluster.member("train", 7)
+    cluster.node("n2", "2")
+    assert binds(cluster.acts()) == {"train-7": "n2"}
 
 
 @pytest.mark.parametrize("least", ["²", "٣", "0", "-1", "9" * 5000])
