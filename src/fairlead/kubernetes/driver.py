@@ -108,12 +108,12 @@ class Orders:
                 why = decision.message
             yield from self._informer.volume_binder.retreat(known, why)
             return
-        if decision.rule == TAINT:
-            yield from self._stays(known)
-            return
         if known.spec.placeholder:
             self._informer.gangs.gone(known)
             self._informer.acts.append(DeletePod(known.name))
+            return
+        if decision.rule == TAINT:
+            yield from self._stays(known)
             return
         if self._informer.workloads.stops(known, decision):
             return
@@ -128,10 +128,16 @@ class Orders:
 
     def _stays(self, known: KnownPod) -> Iterator[Event]:
         """A pod does not put up with a taint of its node: the cluster's own controller deletes it. Until that has, it
-        runs: the taint may go first, and nobody would ever hear of its end.
+        runs: the taint may go first, and nobody would ever hear of its end. One that is not bound yet waits again.
         """
-        if known.bound and not known.leaving and not known.spec.placeholder:
-            known.stopping = ""
+        if known.leaving:
+            return
+        known.stopping = ""
+        if not known.bound:
+            yield from self._informer.withdraw(known)
+            if self._informer.may_enter(known):
+                yield from self._informer.enter(known)
+        else:
             where = known.spec.where
             known.spec = replace(known.spec, where=replace(where, tolerations=(*where.tolerations, ENDURES)))
             self._informer.stand(known, Books.OUT)

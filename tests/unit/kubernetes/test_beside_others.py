@@ -9,7 +9,7 @@ import pytest
 from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.core.model.events import Event, RemoveBudget, SetBudget
-from fairlead.kubernetes.acts import EvictPod
+from fairlead.kubernetes.acts import CreatePlaceholder, DeletePod, EvictPod
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.kinds import BUDGETS, NAMESPACES, NODES, POD_GROUPS, PODS
 from fairlead.kubernetes.reflector import Changed, Deleted
@@ -394,22 +394,46 @@ def test_an_application_is_judged_anew_also_when_its_last_pod_ran_without_it() -
     assert binds(cluster.acts()) == {"new": "n1"}
 
 
-def test_a_taint_that_goes_before_anybody_is_deleted_for_it_leaves_all_as_it_was() -> None:
-    """The controller that deletes for it was slow. Nobody waits for an end that does not come: it is a victim again."""
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_taint_that_goes_before_anybody_is_deleted_for_it_leaves_all_as_it_was(is_bound: bool) -> None:
+    """The controller that deletes for it was slow. Nobody waits for an end that does not come: it is a victim again.
+    The same where the pod was about to be bound when the taint came.
+    """
     cluster = Cluster()
     cluster.node("n1")
     cluster.pod("a", "3", priority=1)
-    cluster.bind_all(cluster.acts())
-
-    def tainted(*taints: dict[str, str]) -> None:
-        meta, room = {"name": "n1", "uid": "u-n1"}, {"cpu": "4", "pods": "110"}
-        cluster.put(NODES, {"metadata": meta, "spec": {"taints": taints}, "status": {"allocatable": room}})
-
-    tainted({"key": "broken", "effect": "NoExecute"})
+    placed = cluster.acts()
+    if is_bound:
+        cluster.bind_all(placed)
+    _tainted(cluster, {"key": "broken", "effect": "NoExecute"})
     assert not [act for act in cluster.acts() if isinstance(act, EvictPod)], "the controller does that"
-    tainted()
+    if not is_bound:
+        cluster.bind_all(placed)
+    _tainted(cluster)
     assert cluster.used("n1") == 3000
     cluster.pod("high", "3", priority=9)
     assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == ["a"]
     cluster.gone("a")
     assert binds(cluster.acts()) == {"high": "n1"}
+
+
+def test_a_placeholder_that_a_taint_does_not_let_stay_is_deleted_and_made_again() -> None:
+    """Where the taint went before its controller deleted it, its gang could never be whole."""
+    cluster = Cluster()
+    cluster.node("n1")
+    groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "3"}}]'
+    notes = {identity.TASK_GROUPS: groups, identity.TASK_GROUP_NAME: "w"}
+    cluster.pod("m", "3", labels={"applicationId": "gang"}, annotations=notes)
+    first = next(act for act in cluster.acts() if isinstance(act, CreatePlaceholder))
+    notes = {identity.PLACEHOLDER: "true", identity.TASK_GROUP_NAME: "w"}
+    cluster.pod(first.name, "3", labels={"applicationId": "gang"}, annotations=notes)
+    cluster.bind_all(cluster.acts())
+    _tainted(cluster, {"key": "broken", "effect": "NoExecute"})
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, DeletePod)] == [first.name]
+    cluster.gone(first.name)
+    assert [act.name for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == [first.name]
+
+
+def _tainted(cluster: Cluster, *taints: dict[str, str]) -> None:
+    meta, room = {"name": "n1", "uid": "u-n1"}, {"cpu": "4", "pods": "110"}
+    cluster.put(NODES, {"metadata": meta, "spec": {"taints": taints}, "status": {"allocatable": room}})
