@@ -221,7 +221,7 @@ class ControlLoop:
             self.order(lambda driver, _: driver.bind_delayed(report.uid, report.node, report.why))
             return
         if isinstance(report, PlaceholderRefused):
-            self.order(lambda driver, _: driver.informer.gangs.refused(report.application, report.why))
+            self.order(lambda driver, now: driver.placeholder_refused(report.application, report.why, now))
             return
         if isinstance(report, Unsaid):
             self.explainer.unsaid(report.uid)

@@ -25,7 +25,8 @@ from fairlead.core.model.decisions import (
     Retried,
     Unreserved,
 )
-from fairlead.core.model.events import Cause, Configure, Event, Release
+from fairlead.core.model.events import Cause, Configure, Event, Release, RemoveApplication
+from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, EvictPod, Nominate, ObjectName, Record
 from fairlead.kubernetes.informer import Informer
@@ -204,6 +205,22 @@ class Orders:
         elif decision.state in OVER_STATES:
             self._informer.applications.pop(decision.id, None)
 
+    def refused_in_vain(self, application: str) -> Iterator[Event]:
+        """The API server took no placeholder for all of a gang's time: its members go on as plain pods, or fail."""
+        informer, spec = self._informer, self._informer.specs[application]
+        declared, fails = informer.gangs.declared[application], spec.gang_style == "Hard"
+        informer.gangs.give_up(application, failed=fails)
+        informer.placeholders.drop(declared)
+        self._end_placeholders(application)
+        if application in informer.applications:
+            del informer.applications[application]
+            yield RemoveApplication(application, informer.partition)
+        informer.specs[application] = replace(spec, placeholder_ask=NOTHING)
+        if fails:
+            self._refuse(application, f"{_failed(application)}; {declared.refused}")
+        else:
+            yield from informer.placeholders.release_members(application)
+
     def _end_placeholders(self, application: str) -> None:
         """Its gang is given up: placeholders that wait go too; those that have a node are told to one by one."""
         for known in self._informer.pod_store.members(application):
@@ -221,9 +238,13 @@ class Orders:
                 self._informer.tell(known.name, "application-refused", why)
 
 
+def _failed(application: str) -> str:
+    return f"application {application} has failed: its gang (Hard) did not get all of its room in time"
+
+
 def _why_failed(decision: ApplicationChanged) -> str:
     if decision.cause == TIMED_OUT:
-        return f"application {decision.id} has failed: its gang (Hard) did not get all of its room in time"
+        return _failed(decision.id)
     return f"application {decision.id} has failed: {decision.cause}"
 
 
@@ -294,6 +315,11 @@ class Driver:
             known.obstacle = PLACEMENT_REFUSED, text
             # Its condition would be written after the binding.
             self.informer.acts.append(Record(known.name, "FailedScheduling", text, warning=True))
+
+    def placeholder_refused(self, application: str, why: str, now_ms: int) -> None:
+        """The API server refuses a placeholder of a gang, with this sentence; empty: it has taken one since."""
+        if self.informer.gangs.refused(application, why, now_ms):
+            self._feed(self._orders.refused_in_vain(application), now_ms)
 
     def returned(self, claim: ObjectName, version: str, now_ms: int) -> None:
         """The server has taken back what was promised to a resource claim; that is its version since."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS
 from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
 from fairlead.kubernetes.objects import Pod
@@ -48,6 +49,8 @@ class Declared:
     """So many keep its room that are no pods (`workloads`)."""
     refused: str = ""
     """Why the API server does not take one of its placeholders, as a sentence."""
+    refused_ms: int | None = None
+    """Since when it takes none."""
     seen: tuple[int, str] = (0, "")
     """So many placeholders had a node at the last look, and that was refused, ..."""
     told: tuple[int, str] = (0, "")
@@ -134,11 +137,20 @@ class Gangs:
             so_far = f"{so_far}; {found.refused}"
         return RESERVES, f"the gang of application {pod.application} reserves its room: {so_far}"
 
-    def refused(self, application: str, why: str) -> None:
-        """The API server does not take a placeholder; empty: it has taken one since."""
+    def refused(self, application: str, why: str, now_ms: int) -> bool:
+        """The API server does not take a placeholder; empty: it has taken one since. True when it was so for all of the
+        gang's time and none has a node: from then on that time would run by itself.
+        """
         found = self.declared.get(application)
-        if found is not None:
-            found.refused = why
+        if found is None or found.begun:
+            return False
+        found.refused = why
+        if not why or found.standing:
+            found.refused_ms = None
+        elif found.refused_ms is None:
+            found.refused_ms = now_ms
+        own_ms = found.application.placeholder_timeout_ms or DEFAULT_TIMEOUT_MS
+        return found.refused_ms is not None and now_ms - found.refused_ms >= own_ms
 
     def stands(self, placeholder: KnownPod) -> bool:
         """A placeholder has a node; True when the gang begins by that."""

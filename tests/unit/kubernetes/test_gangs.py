@@ -64,10 +64,10 @@ def node(name: str, cpu: int) -> dict[str, Any]:
 
 
 class Creation(Faults):
-    """The creation of the second placeholder fails, or takes long, from when on is said."""
+    """The creation of the second placeholder, or of the `first`, fails or takes long, from when on is said."""
 
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
+    def __init__(self, fault: Fault, first: int = 1) -> None:
+        self.fault, self.first = fault, first
         self.tries = 0
         self.fails = True
 
@@ -76,7 +76,7 @@ class Creation(Faults):
         if method != "POST" or not path.endswith("/pods"):
             return Fault()
         self.tries += 1
-        return self.fault if self.tries > 1 and self.fails else Fault()
+        return self.fault if self.tries > self.first and self.fails else Fault()
 
 
 async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) -> ControlLoop:
@@ -142,6 +142,31 @@ def test_members_are_told_that_a_placeholder_of_their_gang_is_refused() -> None:
 
     run_virtually(main())
     assert _names(server)["m1"] == "n1"
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_a_gang_whose_placeholders_are_refused_for_all_of_its_time_is_given_up(style: str) -> None:
+    """None of them has a node, so that no time ran: it waited for ever. A word that all is well again comes in vain."""
+    server = FakeServer(Creation(Fault(status=403), first=0))
+    server.put("nodes", node("n1", 8))
+
+    def begin() -> None:
+        for name in ("m0", "m1"):
+            server.put("pods", member(name, f"placeholderTimeoutInSeconds=60 gangSchedulingStyle={style}"))
+
+    async def main() -> ControlLoop:
+        serving = asyncio.create_task(_serve(server, begin, 200))
+        await asyncio.sleep(50)
+        assert list(_names(server).values()) == ["", ""]
+        return await serving
+
+    run_virtually(main())
+    assert list(_names(server).values()) == (["n1", "n1"] if style == "Soft" else ["", ""])
+    if style == "Hard":
+        said = server.one("pods", "m1")["status"]["conditions"][0]["message"]  # type: ignore[index]
+        assert said.startswith(
+            "application job has failed: its gang (Hard) did not get all of its room in time; placeh"
+        )
 
 
 def test_a_gang_whose_first_pod_is_deleted_goes_on_with_the_others() -> None:
