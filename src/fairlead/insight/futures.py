@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairlead.core.books.timers import BACKOFF
+from fairlead.core.books.timers import ATTEMPT, BACKOFF
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
 from fairlead.core.model.events import AddAsks, Cause, Event, Release
@@ -142,8 +142,9 @@ class _Future(VirtualTime):
         # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
         wakes_ms, timers = self.scheduler.next_wakeup_ms(), self.scheduler.cluster.timers
         if wakes_ms is not None and self._in_vain and wakes_ms == timers.next_due_ms():
-            # An application that rests and finds nothing asks over and over: the longer that lasts the more seldom.
-            others = (timer.due_ms for timer in timers.pending() if timer.kind != BACKOFF)
+            # What rests, or tries to preempt, and finds nothing does so over and over: the longer that lasts the more
+            # seldom.
+            others = (timer.due_ms for timer in timers.pending() if timer.kind not in (ATTEMPT, BACKOFF))
             wakes_ms = max(wakes_ms, min((self.now_ms + (self.now_ms - self.made) // COARSE, *others)))
         return min((ms for ms in (self.due_ms, wakes_ms) if ms is not None), default=None)
 

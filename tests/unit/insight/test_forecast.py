@@ -9,7 +9,7 @@ import pytest
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
     ApplicationSpec,
     AskSpec,
@@ -71,10 +71,19 @@ def test_a_future_with_too_much_in_it_is_broken_off(monkeypatch: pytest.MonkeyPa
     assert (second.earliest_ms, second.median_ms, second.broken_off, second.never) == (10 * MINUTE, None, 3, 0.0)
 
 
-def test_an_application_that_rests_over_and_over_costs_no_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It rests 2,400 times until there is room: the longer that lasts, the fewer of them are played."""
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        QueueSpec(name="a", properties={"application.unschedasks.backoff": "1"}),
+        QueueSpec(name="a", guaranteed=Limits({"gpu": 8})),
+    ],
+    ids=["rests", "tries to preempt"],
+)
+def test_what_is_tried_over_and_over_costs_no_future(leaf: QueueSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It rests, or tries in vain, thousands of times until there is room: the longer that lasts, the fewer of them are
+    played.
+    """
     monkeypatch.setattr(futures, "EVENTS_MAX", 500)
-    leaf = QueueSpec(name="a", properties={"application.unschedasks.backoff": "1"})
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf,))
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
     for number in range(2):
