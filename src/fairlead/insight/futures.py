@@ -71,7 +71,8 @@ class _Future(VirtualTime):
     """One future being played.
 
     What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
-    one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken.
+    one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken. So
+    does a placeholder, whose gang stands whole only with all of them.
     """
 
     def __init__(
@@ -94,6 +95,8 @@ class _Future(VirtualTime):
         self._ends_of: dict[Name, Due] = {}
         self._takes: dict[Name, int] = {}
         """Of what runs, or was stopped and waits again: how long it takes in all."""
+        self._first: dict[Name, Name] = {}
+        """Of what came back: what it was called before all of this."""
         self._again = 0
         self._in_vain = False
         """Nothing was decided when time went on last."""
@@ -161,7 +164,7 @@ class _Future(VirtualTime):
             if isinstance(each, Allocated):
                 self._started(each)
             elif isinstance(each, Retried):
-                self._takes_as_before((each.partition, each.application, each.key), each.new_key)
+                self._comes_back((each.partition, each.application, each.key), each.new_key)
 
     def stop(self, order: Evict) -> None:
         self._stops(Release(order.application, order.key, order.cause, order.partition))
@@ -174,16 +177,19 @@ class _Future(VirtualTime):
         end = self._ends_of.pop(name, None)
         if end is not None:
             end.call_off()
-        self.handle(told)
-        if ask is None or ask.spec.placeholder or ask.spec.retry is not None:
+        is_retried = any(isinstance(each, Retried) for each in self.handle(told))
+        if ask is None or is_retried or (ask.spec.retry is not None and not ask.spec.placeholder):
             return
-        if told.cause is Cause.PREEMPTED_BY_SCHEDULER and not ask.spec.idle:
+        if told.cause is Cause.PREEMPTED_BY_SCHEDULER:
             self._again += 1
             key = f"{told.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
-            self._takes_as_before(name, key)
-            self.handle(AddAsks((replace(ask.spec, key=key, task_group=""),), told.partition))
+            self._comes_back(name, key)
+            group = ask.spec.task_group if ask.spec.placeholder else ""
+            self.handle(AddAsks((replace(ask.spec, key=key, task_group=group),), told.partition))
 
-    def _takes_as_before(self, name: Name, new_key: str) -> None:
+    def _comes_back(self, name: Name, new_key: str) -> None:
+        """Under another key, and takes as long as before."""
+        self._first[*name[:2], new_key] = self._first.pop(name, name)
         if (takes_ms := self._takes.pop(name, None)) is not None:
             self._takes[*name[:2], new_key] = takes_ms
 
@@ -203,6 +209,7 @@ class _Future(VirtualTime):
             self.then(partial(self.handle, gang.work()))
 
     def _note(self, name: Name) -> None:
+        name = self._first.get(name, name)
         self.left.pop(name, None)
         self.starts.setdefault(name, self.now_ms)
 

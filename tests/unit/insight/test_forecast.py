@@ -426,3 +426,26 @@ def test_few_futures_lean_to_neither_side(starts: tuple[int | None, ...], says: 
     told = Forecast(0, len(times), {name: times}, ()).expected(name)
     wanted = tuple(part if part is None else part * MINUTE for part in says)
     assert (told.earliest_ms, told.median_ms, told.latest_ms) == wanted
+
+
+def test_a_placeholder_that_is_stopped_comes_back_in_a_future() -> None:
+    """Its gang stands whole once there is room for all of it again; the forecast is of the placeholder that was."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority")),)))
+    for node in "nm":
+        s.handle(AddNode(NodeSpec(id=node, capacity=Resources({"gpu": 1}))), 0)
+
+    def comes(app: str, at_ms: int, count: int = 1, **more: Any) -> None:
+        size = Resources({"gpu": count if more.get("placeholder") else 0})
+        spec = ApplicationSpec(id=app, queue="root.a", user="ann", tags={"name": "train"}, placeholder_ask=size)
+        s.handle(AddApplication(spec), at_ms)
+        one = AskSpec(application=app, key="", resources=Resources({"gpu": 1}), **more)
+        s.handle(AddAsks(tuple(replace(one, key=f"{app}{n}") for n in range(count))), at_ms)
+        s.schedule(at_ms)
+
+    comes("ends-at-10", 0, priority=5)
+    comes("ends-at-16", 6 * MINUTE, priority=5)
+    comes("gang", 6 * MINUTE, 2, placeholder=True, task_group="all")
+    comes("urgent", 6 * MINUTE, priority=9, conditions=Conditions(begin_ms=12 * MINUTE))
+    told = forecast(s, known(10 * MINUTE), draws=1)
+    assert [told.expected(("default", "gang", key)).median_ms for key in ("gang0", "gang1")] == [22 * MINUTE] * 2
