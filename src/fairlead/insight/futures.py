@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.books.timers import ATTEMPT, BACKOFF
 from fairlead.core.model.conditions import Outcome
-from fairlead.core.model.decisions import Allocated, Decision, Evict, Retried
+from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
 from fairlead.core.model.events import AddAsks, Cause, Event, Release
-from fairlead.insight.runtimes import Gangs
+from fairlead.core.model.lifecycle import State
+from fairlead.insight.runtimes import WORK, Gangs
 from fairlead.insight.trial import Name, leaving
 from fairlead.policy.events.held import following
 from fairlead.virtual_time import Due, VirtualTime
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.model.specs import AskSpec
     from fairlead.insight.arrivals import Arrival
     from fairlead.scheduler import Scheduler
 
@@ -72,7 +74,8 @@ class _Future(VirtualTime):
 
     What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
     one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken. So
-    does a placeholder, whose gang stands whole only with all of them.
+    does a placeholder, whose gang stands whole only with all of them. Where the time of a gang is over its work comes
+    instead, and each starts by itself.
     """
 
     def __init__(
@@ -97,9 +100,15 @@ class _Future(VirtualTime):
         """Of what runs, or was stopped and waits again: how long it takes in all."""
         self._first: dict[Name, Name] = {}
         """Of what came back: what it was called before all of this."""
+        self._placeholders: dict[tuple[str, str], dict[str, AskSpec]] = {}
+        """Of each gang that was not whole yet, by what they were called before all of this."""
         self._again = 0
         self._in_vain = False
         """Nothing was decided when time went on last."""
+        for name, partition in scheduler.cluster.partitions.items():
+            for app in partition.applications.values():
+                if app.spec.placeholder_ask:
+                    self._note_placeholders(name, (ask.spec for ask in app.asks.values()))
 
     def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
         for stopped in leaving(self.scheduler):
@@ -157,6 +166,18 @@ class _Future(VirtualTime):
         if self.follow():
             self.settle()
 
+    def handle(self, event: Event) -> list[Decision]:
+        """As virtual time does; which placeholders come is noted."""
+        if isinstance(event, AddAsks):
+            self._note_placeholders(event.partition, event.asks)
+        return super().handle(event)
+
+    def _note_placeholders(self, partition: str, asks: Iterable[AskSpec]) -> None:
+        for spec in asks:
+            if spec.placeholder:
+                _, app, key = self._first.get(name := (partition, spec.application, spec.key), name)
+                self._placeholders.setdefault((partition, app), {})[key] = spec
+
     def take(self, decisions: list[Decision]) -> None:
         super().take(decisions)
         self._in_vain = self._in_vain and not decisions
@@ -165,6 +186,8 @@ class _Future(VirtualTime):
                 self._started(each)
             elif isinstance(each, Retried):
                 self._comes_back((each.partition, each.application, each.key), each.new_key)
+            elif isinstance(each, ApplicationChanged) and each.state == State.RESUMING:
+                self._given_up(each.partition, each.id)
 
     def stop(self, order: Evict) -> None:
         self._stops(Release(order.application, order.key, order.cause, order.partition))
@@ -204,9 +227,20 @@ class _Future(VirtualTime):
             self.then(partial(self._tell, placed.partition, app.id, ask.key, Outcome.STARTED))
             self._will_end(placed.partition, ask, 0)
         elif (gang := self.gangs.complete(placed.partition, app)) is not None:
+            self._placeholders.pop((placed.partition, app.id), None)
             for key in gang.placeholders:
                 self._note((placed.partition, app.id, key))
             self.then(partial(self.handle, gang.work()))
+
+    def _given_up(self, part: str, app: str) -> None:
+        """The gang did not come together in its time: its work goes on one by one."""
+        work = []
+        for key, spec in self._placeholders.pop((part, app), {}).items():
+            new_key = f"{key}{WORK}"
+            self._first[part, app, new_key] = (part, app, key)
+            work.append(replace(spec, key=new_key, placeholder=False, task_group=""))
+        if work:
+            self.then(partial(self.handle, AddAsks(tuple(work), part)))
 
     def _note(self, name: Name) -> None:
         name = self._first.get(name, name)

@@ -449,3 +449,18 @@ def test_a_placeholder_that_is_stopped_comes_back_in_a_future() -> None:
     comes("urgent", 6 * MINUTE, priority=9, conditions=Conditions(begin_ms=12 * MINUTE))
     told = forecast(s, known(10 * MINUTE), draws=1)
     assert [told.expected(("default", "gang", key)).median_ms for key in ("gang0", "gang1")] == [22 * MINUTE] * 2
+
+
+@pytest.mark.parametrize(("style", "start_ms"), [("Soft", 25 * MINUTE), ("Hard", None)])
+def test_a_gang_whose_time_is_over_goes_on_one_by_one_in_a_future(style: str, start_ms: int | None) -> None:
+    """After a quarter of an hour one of it starts, and the other when that has ended; what has to be whole fails."""
+    s = lab()
+    s.handle(AddNode(NodeSpec(id="closed", capacity=Resources({"gpu": 1}), schedulable=False)), 0)
+    size = Resources({"gpu": 2})
+    spec = ApplicationSpec(id="g", queue="root.a", user="ann", placeholder_ask=size, gang_style=style)
+    s.handle(AddApplication(spec), 0)
+    one = AskSpec(application="g", key="", resources=Resources({"gpu": 1}), placeholder=True, task_group="all")
+    s.handle(AddAsks(tuple(replace(one, key=key, tags={"name": "train"}) for key in ("g0", "g1"))), 0)
+    s.schedule(0)
+    told = forecast(s, known(10 * MINUTE), draws=1)
+    assert told.expected(("default", "g", "g1")).median_ms == start_ms
