@@ -118,8 +118,12 @@ def _prioritised(new: NewPriority, at: Place) -> Supposition:
 def _moved(new: NewQueue, at: Place) -> Supposition:
     name = partition, application, key = at.ask(new.key)
     queue = at.queue(name, new.queue)
-    event = MoveApplication(application, queue, at.asker, partition)
-    return Supposition((event,), (name,), f"{key or application} is moved to {queue}")
+    sentence, found = f"{key or application} is moved to {queue}", at.scheduler.cluster.partitions[partition]
+    app = found.applications.get(application)
+    if app is not None and app.queue is found.root.find(queue):
+        # An order to move it there is obeyed, and changes nothing; the scheduler itself would refuse.
+        return Supposition((), (name,), f"{sentence}, where it is already")
+    return Supposition((MoveApplication(application, queue, at.asker, partition),), (name,), sentence)
 
 
 def _configured(text: str, at: Place) -> Supposition:

@@ -166,3 +166,10 @@ def test_who_waits_for_what_is_cancelled_is_told(here: Place) -> None:
     whole = Place(here.scheduler, lambda key: ("default", key, ""), here.node, here.file, here.queue)
     told_of_all = SetConditions("y", "7", Conditions())
     assert kind.supposed(read("cancel", ["x"]).cancel, whole).events == (Release("x", ""), told_of_all)
+
+
+def test_to_the_queue_that_it_is_in_nothing_moves(here: Place) -> None:
+    """An order to move it there is no fault either."""
+    here.scheduler.handle(AddApplication(ApplicationSpec(id="x", queue="root.a")), 0)
+    kind, said = kind_of(read("move", {"key": "1", "queue": "a"}))
+    assert kind.supposed(said, here) == Supposition((), (ask("1"),), "1 is moved to root.a, where it is already")
