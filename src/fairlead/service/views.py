@@ -284,13 +284,13 @@ def leaves(scheduler: Scheduler) -> list[str]:
 
 
 def node_view(node: Node) -> cluster.Node:
-    """A node."""
+    """A node; where more runs than it has nothing is free."""
     taints = node.spec.taints
     return cluster.Node(
         id=node.id,
         capacity=with_cpu(pruned(node.total)),
         allocated=with_cpu(pruned(node.allocated)),
-        free=with_cpu({name: node.free.get(name, 0) for name in sorted(node.total)}),
+        free=with_cpu({name: max(node.free.get(name, 0), 0) for name in sorted(node.total)}),
         schedulable=node.takes_new,
         attributes=dict(node.spec.attributes),
         taints=msgspec.convert(list(taints), list[cluster.NodeTaint], from_attributes=True) if taints else [],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from small_clusters import cluster, cores, submit
+
+from fairlead.core.model.events import UpdateNode
 from fairlead.local.job import Job, JobSpec, State
 from fairlead.scheduler import Scheduler
-from fairlead.service.views import job_full, plain_sentence
+from fairlead.service.views import job_full, node_view, plain_sentence
 
 
 def test_what_has_its_place_and_cannot_begin_does_not_run() -> None:
@@ -43,3 +46,13 @@ def test_what_a_job_waits_for_is_said_after_a_restart_too(served: Any) -> None:
     assert (said.key, said.awaited) == (first, "not-ok")
     served.call("POST", f"/api/v1/jobs/{first}/cancel", {})
     served.call("POST", f"/api/v1/jobs/{second}/cancel", {})
+
+
+def test_of_a_node_on_which_more_runs_than_it_has_nothing_is_free() -> None:
+    """It lost a part of what it had."""
+    scheduler = cluster(nodes={"n": 4})
+    submit(scheduler, "work", 3)
+    scheduler.schedule(0)
+    scheduler.handle(UpdateNode("n", cores(2)), 0)
+    found = node_view(scheduler.cluster.partitions["default"].nodes.nodes["n"])
+    assert (found.capacity, found.allocated, found.free) == ({"cpu": 2}, {"cpu": 3}, {"cpu": 0})
