@@ -117,6 +117,7 @@ class Recorder:
                 self._apps[app.id] = app.spec
                 for ask in app.asks.values():
                     if ask.spec.placeholder:
+                        self._placeholders.setdefault(app.id, []).append(self._begin_ms)
                         continue
                     run = self._come(ask.spec, self._begin_ms)
                     if ask.node is not None:
@@ -274,12 +275,17 @@ class Recorder:
             return False
         return self.from_ms is None or run.at_ms >= self.from_ms or (run.ended_ms or self.last_ms + 1) > self.from_ms
 
+    def _is_within(self, at_ms: int) -> bool:
+        return (self.from_ms or 0) <= at_ms and (self.until_ms is None or at_ms < self.until_ms)
+
     def _notes(self, chosen: list[Run], carried: int) -> list[str]:
         running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
         never = sum(w.started_ms is None for w in chosen)
         evicted = sum(w.cut_short for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen) - evicted
         again, awaited = sum(w.tried_again for w in chosen), sum(w.awaited for w in chosen)
+        there = {run.app.id for run in self._all}
+        absent = sum(app not in there and self._is_within(came[0]) for app, came in self._placeholders.items())
         counted = [
             (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION}, left out"),
             (carried, "tasks that waited or ran already at the beginning, taken to come then"),
@@ -288,6 +294,7 @@ class Recorder:
             (again, "tasks that were tried again, taken to run as long as the last time"),
             (awaited, "tasks that waited for others, taken to come when these were through then"),
             (stopped, "tasks that were stopped before their end, taken to run as long as they did"),
+            (absent, "gangs that never had all of their room, left out: their work had not come"),
             (evicted, "tasks that were evicted for good, taken to run as long as longer ones of their user"),
         ]
         notes = [f"{what}: {count:,}" for count, what in counted if count]

@@ -245,6 +245,21 @@ def test_a_gang_stays_a_gang() -> None:
     assert list(engine.columns.done_ms) == [20_000, 40_000, 40_000]
 
 
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_gangs_that_were_never_together_are_counted(is_pruned: bool) -> None:
+    """What comes once they are has not come; where the record begins with them, too."""
+    past = Past().come(0, "other")
+    for app in ("g", "h"):
+        group: dict[str, Any] = {"application": app, "resources": Resources({"vcore": 1000}), "task_group": "all"}
+        past.say(5, AddApplication(ApplicationSpec(id=app, queue="root.a", placeholder_ask=Resources({"vcore": 2000}))))
+        past.say(5, AddAsks(tuple(AskSpec(key=f"{app}{i}", placeholder=True, **group) for i in range(2))))
+    state, there = Scheduler.load(past.scheduler.dump()) if is_pruned else None, len(past.moments) * is_pruned
+    past.end(20, "other")
+    note = "gangs that never had all of their room, left out: their work had not come: 2"
+    assert note in recorded(past.moments[there:], "past", state=state).notes
+    assert is_pruned or note not in recorded(past.moments, "past", until_ms=1_000).notes
+
+
 def test_what_administrators_did_is_counted() -> None:
     """And what their acts ended is said to have been stopped."""
     past = Past().come(0, "one").say(3, SetPriority("one", "one", 7)).say(4, DrainNode("n")).say(5, RemoveNode("n"))
