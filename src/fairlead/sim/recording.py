@@ -56,3 +56,6 @@ def recording(path: Path) -> Iterator[JournalRecorder]:
     except Exception:
         path.unlink(missing_ok=True)  # Or it would be in the way of the next attempt.
         raise
+    finally:
+        # Nobody writes to it any more; its mark of how far that went would call it lost work when the file is removed.
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)

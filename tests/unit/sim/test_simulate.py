@@ -543,6 +543,15 @@ def test_a_run_that_fails_leaves_no_record(place: Path) -> None:
     assert course.exists()
 
 
+def test_a_course_that_was_removed_can_be_recorded_again(place: Path) -> None:
+    """Under the same name: nothing beside the file says that there was something in it."""
+    course = place / "course.db"
+    for _ in range(2):
+        assert ran(trial(place), files=Files(course=str(course)))[0] == 0
+        assert [each.name for each in place.glob("course*")] == ["course.db"]
+        course.unlink()
+
+
 def test_only_whole_draws_are_compared() -> None:
     """After Ctrl-C one of a draw may be whole and the other one not: it is held against no other draw."""
     made = [{"name": name, "interrupted": stopped} for name, stopped in (("a", True), ("b", False), ("a", False))]
