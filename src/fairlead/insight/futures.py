@@ -12,11 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairlead.core.acts.gangs import TIMED_OUT
 from fairlead.core.books.timers import ATTEMPT, BACKOFF
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
-from fairlead.core.model.events import AddAsks, Cause, Event, Release
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN
 from fairlead.insight.runtimes import WORK, Gangs
 from fairlead.insight.trial import Name, leaving
 from fairlead.policy.events.held import following
@@ -75,7 +77,7 @@ class _Future(VirtualTime):
     What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
     one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken. So
     does a placeholder, whose gang stands whole only with all of them. Where the time of a gang is over its work comes
-    instead, and each starts by itself.
+    instead, and each starts by itself; or it comes again at once, where its owner does so.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class _Future(VirtualTime):
                 self._started(each)
             elif isinstance(each, Retried):
                 self._comes_back((each.partition, each.application, each.key), each.new_key)
-            elif isinstance(each, ApplicationChanged) and each.state == State.RESUMING:
+            elif isinstance(each, ApplicationChanged) and each.cause == TIMED_OUT:
                 self._given_up(each.partition, each.id)
 
     def stop(self, order: Evict) -> None:
@@ -232,15 +234,22 @@ class _Future(VirtualTime):
                 self._note((placed.partition, app.id, key))
             self.then(partial(self.handle, gang.work()))
 
-    def _given_up(self, part: str, app: str) -> None:
-        """The gang did not come together in its time: its work goes on one by one."""
-        work = []
-        for key, spec in self._placeholders.pop((part, app), {}).items():
-            new_key = f"{key}{WORK}"
-            self._first[part, app, new_key] = (part, app, key)
-            work.append(replace(spec, key=new_key, placeholder=False, task_group=""))
-        if work:
+    def _given_up(self, part: str, app_id: str) -> None:
+        """The gang did not come together in its time: its work goes on one by one, or it comes again as a whole."""
+        app = self.scheduler.cluster.partitions[part].applications[app_id]
+        placeholders = self._placeholders.pop((part, app_id), {})
+        if app.state is State.RESUMING:
+            work = []
+            for key, spec in placeholders.items():
+                new_key = f"{key}{WORK}"
+                self._first[part, app_id, new_key] = (part, app_id, key)
+                work.append(replace(spec, key=new_key, placeholder=False, task_group=""))
             self.then(partial(self.handle, AddAsks(tuple(work), part)))
+        elif TAG_GANG_COMES_AGAIN in app.spec.tags:
+            asks = tuple(replace(spec, key=key) for key, spec in placeholders.items())
+            events = (RemoveApplication(app_id, part), AddApplication(app.spec), AddAsks(asks, part))
+            # What is told to stop does so before.
+            self.then(lambda: self.then(lambda: [self.handle(event) for event in events]))
 
     def _note(self, name: Name) -> None:
         name = self._first.get(name, name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddAsks, Cause, Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
@@ -182,8 +182,9 @@ class Workloads:
             del informer.applications[application.id]
             yield RemoveApplication(application.id, informer.partition)
         total = sum((ask.resources for ask in asks), NOTHING)
+        tags = {**application.tags, TAG_GANG_COMES_AGAIN: "true"}
         application = replace(
-            application, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
+            application, tags=tags, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
         )
         informer.refused.pop(application.id, None)
         informer.specs[application.id] = application

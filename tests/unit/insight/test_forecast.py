@@ -11,6 +11,7 @@ from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
+    TAG_GANG_COMES_AGAIN,
     ApplicationSpec,
     AskSpec,
     ClusterSpec,
@@ -464,3 +465,23 @@ def test_a_gang_whose_time_is_over_goes_on_one_by_one_in_a_future(style: str, st
     s.schedule(0)
     told = forecast(s, known(10 * MINUTE), draws=1)
     assert told.expected(("default", "g", "g1")).median_ms == start_ms
+
+
+@pytest.mark.parametrize(("tags", "start_ms"), [({}, None), ({TAG_GANG_COMES_AGAIN: "true"}, 10 * MINUTE)])
+def test_a_gang_that_comes_again_does_so_in_a_future(tags: dict[str, str], start_ms: int | None) -> None:
+    """Twice its time is over before there is room for all of it."""
+    s = lab(None)
+    s.handle(AddNode(NodeSpec(id="m", capacity=Resources({"gpu": 1}))), 0)
+    spec = ApplicationSpec(
+        id="g",
+        queue="root.a",
+        tags=tags,
+        placeholder_ask=Resources({"gpu": 2}),
+        gang_style="Hard",
+        placeholder_timeout_ms=4 * MINUTE,
+    )
+    s.handle(AddApplication(spec), 0)
+    one = AskSpec(application="g", key="", resources=Resources({"gpu": 1}), placeholder=True, task_group="all")
+    s.handle(AddAsks(tuple(replace(one, key=key) for key in ("g0", "g1"))), 0)
+    s.schedule(0)
+    assert forecast(s, known(10 * MINUTE), draws=1).expected(("default", "g", "g1")).median_ms == start_ms

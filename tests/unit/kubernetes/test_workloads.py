@@ -10,6 +10,8 @@ from driven_jobs import QUEUES, Jobs, owned, records, suspensions, template
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
+from fairlead.insight.forecast import forecast
+from fairlead.insight.runtimes import Runtimes
 from fairlead.kubernetes.acts import EvictPod
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PODS, PRIORITY_CLASSES
 from fairlead.kubernetes.pod_store import KnownPod
@@ -272,6 +274,21 @@ def test_room_that_is_not_complete_in_time_is_given_back_and_tried_for_again() -
     cluster.node("n3", "4")
     cluster.driver.try_again("j-wide", cluster.now)
     assert suspensions(cluster.acts()) == {"wide": False}
+
+
+def test_a_job_that_gives_its_room_back_is_expected_all_the_same() -> None:
+    """It tries for it again as long as others run; that it starts in no future would not be so."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.pod("small", "2")
+    assert binds(cluster.acts()) == {"small": "n1"}
+    cluster.node("n2", "2")
+    cluster.job("wide", notes={"yunikorn.apache.org/schedulingPolicyParameters": "placeholderTimeoutInSeconds=5"})
+    cluster.acts()
+    waits = stands_for(cluster, "wide")
+    assert waits is not None
+    told = forecast(cluster.driver.scheduler, Runtimes(), draws=3)
+    assert None not in told.starts["default", waits.application, waits.spec.key]
 
 
 def test_a_job_that_was_let_go_and_never_went_on_is_tried_again() -> None:

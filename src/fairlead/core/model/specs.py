@@ -26,6 +26,8 @@ TAG_APP_CREATION_TIME = "yunikorn.apache.org/creationTime"
 TAG_FOREIGN = "foreign"
 TAG_STATE_AWARE_DISABLE = "application.stateaware.disable"
 TAG_FORCE_CREATE = "application.create.force"
+TAG_GANG_COMES_AGAIN = "application.gang.comesagain"
+"""Of an application whose owner submits its gang once more, whenever it did not come together in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
