@@ -42,9 +42,9 @@ def interval(answer: When | Begin, now_ms: int) -> Iterator[str]:
     early, late, median = answer.earliest_ms, answer.latest_ms, answer.median_ms
     if not answer.known:
         until = (
-            f"by the declared time limits at {_time(late, now_ms)} at the latest"
+            f"at {_time(late, now_ms)} if all takes its time limit"
             if late is not None
-            else "not all that runs and waits declares a time limit, so there is no bound"
+            else "not all that runs and waits declares a time limit"
         )
         yield f"{answer.key}: it is not known yet when: nothing has ended here so far; {until}."
     elif answer.broken_off and early is not None:

@@ -70,11 +70,14 @@ class Expected(Interval, frozen=True, kw_only=True):
 
 
 def unknown(told: Forecast, name: Name) -> Expected:
-    """What can be said where nothing has ended yet: no middle, and a bound where everything declares a time limit."""
-    bound_ms = told.declared.get(name) if told.endless <= {name} else None
+    """What can be said where nothing has ended yet: no middle, and when it starts if everything takes its time limit.
+
+    That is no bound: what ends earlier may let others go first.
+    """
+    limits_ms = told.declared.get(name) if told.endless <= {name} else None
     plain = told.expected(name)
     return msgspec_replace(
-        plain, median_ms=None, earliest_ms=told.made_ms, latest_ms=bound_ms, known=False, broken_off=0, never=0.0
+        plain, median_ms=None, earliest_ms=told.made_ms, latest_ms=limits_ms, known=False, broken_off=0, never=0.0
     )
 
 

@@ -63,8 +63,8 @@ def _begins(begins: list[Begin]) -> list[Child]:
     at = max(begins, key=lambda each: inf if each.median_ms is None else each.median_ms)
     it = "it" if len(begins) == 1 else f"the last of its {len(begins)} parts"
     if not at.known:
-        bound = [", at the latest ", _at(at.latest_ms), " by time limits"] if at.latest_ms is not None else []
-        return [f"when {it} starts is not known yet: nothing has ended here so far", *bound]
+        limits = ["; ", _at(at.latest_ms), " if all takes its time limit"] if at.latest_ms is not None else []
+        return [f"when {it} starts is not known yet: nothing has ended here so far", *limits]
     if at.median_ms is None and at.broken_off:
         return [f"{it} is expected to start later than ", _at(at.earliest_ms), "; more could not be seen in time"]
     if at.median_ms is None:

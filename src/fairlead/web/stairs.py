@@ -68,8 +68,8 @@ def interval(at: ExpectedStart | None, made_ms: int, horizon_ms: int) -> Html:
     if at is None:
         return span("not forecast yet", class_="quiet")
     if not at.known:
-        bound = div("by time limits ", _in(at.latest_ms), " at the latest", class_="small") if at.latest_ms else None
-        return div("not known yet", bound, class_="quiet", title=UNKNOWN)
+        limits = div(_in(at.latest_ms), " if all takes its time limit", class_="small") if at.latest_ms else None
+        return div("not known yet", limits, class_="quiet", title=UNKNOWN)
     if at.median_ms is None and at.earliest_ms is not None:
         after = element("time", times.moment(at.earliest_ms), data_at=at.earliest_ms, data_how="clock")
         return span(

@@ -79,7 +79,8 @@ class ExpectedStart(Shape, frozen=True, kw_only=True):
     earliest_ms: int | None
     latest_ms: int | None
     known: Annotated[
-        bool, said("false: nothing has ended here yet; `latest_ms` is a bound by declared limits, or null.")
+        bool,
+        said("false: nothing has ended here yet; `latest_ms` is when it starts if all takes its time limit, or null."),
     ] = True
 
 

@@ -53,7 +53,8 @@ class Interval(Shape, frozen=True):
     known: Annotated[
         bool,
         said(
-            "false: nothing has ended here yet; `latest_ms` is a bound by declared limits, if nothing new comes first."
+            "false: nothing has ended here yet; `latest_ms` is when it starts if all takes as long as its time limit: "
+            "no bound, for what ends earlier may let others go first; null where not all has one."
         ),
     ] = True
 
