@@ -25,6 +25,7 @@ from fairlead.policy.events.held import following
 from fairlead.virtual_time import Due, VirtualTime
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.model.specs import AskSpec
     from fairlead.insight.arrivals import Arrival
@@ -197,7 +198,7 @@ class _Future(VirtualTime):
     def _stops(self, told: Release) -> None:
         """It stops, and comes back if it was stopped for others."""
         name = (told.partition, told.application, told.key)
-        app = self.scheduler.cluster.partitions[told.partition].applications.get(told.application)
+        app = self._application(told.partition, told.application)
         ask = app.asks.get(told.key) if app is not None else None
         end = self._ends_of.pop(name, None)
         if end is not None:
@@ -220,7 +221,7 @@ class _Future(VirtualTime):
 
     def _started(self, placed: Allocated) -> None:
         """Note it; where a gang stands whole now, its owner brings the work."""
-        app = self.scheduler.cluster.partitions[placed.partition].applications.get(placed.application)
+        app = self._application(placed.partition, placed.application)
         ask = app.asks.get(placed.key) if app is not None else None
         if app is None or ask is None:
             return
@@ -236,8 +237,9 @@ class _Future(VirtualTime):
 
     def _given_up(self, part: str, app_id: str) -> None:
         """The gang did not come together in its time: its work goes on one by one, or it comes again as a whole."""
-        app = self.scheduler.cluster.partitions[part].applications[app_id]
-        placeholders = self._placeholders.pop((part, app_id), {})
+        app, placeholders = self._application(part, app_id), self._placeholders.pop((part, app_id), {})
+        if app is None:
+            return
         if app.state is State.RESUMING:
             work = []
             for key, spec in placeholders.items():
@@ -250,6 +252,11 @@ class _Future(VirtualTime):
             events = (RemoveApplication(app_id, part), AddApplication(app.spec), AddAsks(asks, part))
             # What is told to stop does so before.
             self.then(lambda: self.then(lambda: [self.handle(event) for event in events]))
+
+    def _application(self, part: str, app_id: str) -> Application | None:
+        """None: it has ended, or went with its partition, which a supposed queue file has no more."""
+        there = self.scheduler.cluster.partitions.get(part)
+        return there.applications.get(app_id) if there is not None else None
 
     def _note(self, name: Name) -> None:
         name = self._first.get(name, name)

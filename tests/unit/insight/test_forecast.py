@@ -485,3 +485,20 @@ def test_a_gang_that_comes_again_does_so_in_a_future(tags: dict[str, str], start
     s.handle(AddAsks(tuple(replace(one, key=key) for key in ("g0", "g1"))), 0)
     s.schedule(0)
     assert forecast(s, known(10 * MINUTE), draws=1).expected(("default", "g", "g1")).median_ms == start_ms
+
+
+def test_a_gang_whose_time_is_over_as_its_partition_goes_comes_no_more() -> None:
+    """Both are said of one moment."""
+    there = PartitionSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),)))
+    s = Scheduler(ClusterSpec(partitions=(there, replace(there, name="other"))))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"gpu": 1}), partition="other")), 0)
+    whole = Resources({"gpu": 2})
+    s.handle(
+        AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=whole, partition="other", user="ann")), 0
+    )
+    one = AskSpec(application="g", key="", resources=Resources({"gpu": 1}), placeholder=True, task_group="all")
+    s.handle(AddAsks(tuple(replace(one, key=key) for key in ("g0", "g1")), "other"), 0)
+    s.schedule(0)
+    s.cluster.now_ms = 15 * MINUTE
+    gone = (Configure(ClusterSpec(partitions=(there,))),)
+    assert forecast(s, Runtimes(), draws=1, events=gone).starts["other", "g", "g1"] == (None,)
