@@ -155,12 +155,16 @@ def company(partition: Partition, ask: Ask) -> list[tuple[str, str]]:
 
 def others(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None = None) -> list[Release]:
     """The end of all work but this ask, and but what waits or keeps room of the gangs of its application: of what is
-    held, lest it enters, of what other schedulers run, and of what is in line or runs. `beside` stays, too.
+    held, lest it enters, of what other schedulers run, and of what is in line or runs. `beside` stays, too. A gang
+    without placeholders was given up, or stood: what is left of it waits one by one.
     """
     partition = scheduler.cluster.partitions[name[0]]
     own = partition.applications[name[1]].asks.values()
-    stays = {ask.key for ask in own if ask.spec.task_group and (ask.pending or ask.spec.placeholder)} | {name[2]}
-    stays |= {each.spec.key for each in partition.held_asks.of(name[1]) if each.spec.task_group}
+    held_back = [each.spec for each in partition.held_asks.of(name[1])]
+    stays = {name[2]}
+    if any(spec.placeholder for spec in (*(ask.spec for ask in own), *held_back)):
+        stays |= {ask.key for ask in own if ask.spec.task_group and (ask.pending or ask.spec.placeholder)}
+        stays |= {spec.key for spec in held_back if spec.task_group}
     ended = [("", key) for key in partition.nodes.foreign_on]
     ended += [(application, each.spec.key) for application, each in partition.held_asks]
     ended += [(app.id, key) for app in partition.applications.values() for key in app.asks]

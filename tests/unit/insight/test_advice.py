@@ -245,6 +245,20 @@ def test_what_waits_for_others_of_its_gang_that_run_is_not_told_that_it_never_ru
         assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
 
 
+def test_what_is_left_of_a_gang_that_was_given_up_is_not_told_that_it_never_runs() -> None:
+    """There is room for two of the three at a time: they go on one by one, and the third when one has ended."""
+    lab = Lab(spec(leaf("a")), {GPU: 2})
+    lab.submit("other", "root.a", amounts={GPU: 2}, user="bob")
+    s = lab.scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 3}))), 0)
+    member = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t")
+    s.handle(AddAsks(tuple(replace(member, key=f"real-{number}") for number in range(3))), 0)
+    s.schedule(0)
+    said = explain(s, "g", "real-2", changes=Effort(), fork=False)
+    assert said.never is None
+    assert any(each.startswith("Wait: it starts when enough of what runs") for each in said.advice)
+
+
 def test_what_waits_for_devices_is_not_told_that_it_never_runs() -> None:
     """Who has them may end, of which the marks of nodes say nothing beforehand."""
     lab = Lab(spec(leaf("a")), {GPU: 2})
