@@ -95,6 +95,16 @@ _RESPONSES: dict[type, tuple[str, type, str]] = {
 }
 """Decision: the callback, its response, and the field it goes to. All others are sent as events."""
 
+_CALLBACKS = ("update_application", "update_allocation", "update_node", "send_event")
+
+
+def check_callbacks(callbacks: object) -> None:
+    """TypeError for what lacks a callback: a decision that nobody can be told of would be lost."""
+    lacking = [name for name in _CALLBACKS if not callable(getattr(callbacks, name, None))]
+    if lacking:
+        names = " and ".join(filter(None, (", ".join(lacking[:-1]), lacking[-1])))
+        raise TypeError(f"the callbacks lack {names}: derive their class from fairlead.SilentCallbacks")
+
 
 def _callback_of(decision: Decision) -> str:
     row = _RESPONSES.get(type(decision))

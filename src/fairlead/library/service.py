@@ -26,7 +26,7 @@ from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
 from fairlead.library.arguments import check, check_amounts, ids
-from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for
+from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for, check_callbacks
 from fairlead.scheduler import Scheduler, allocations
 
 PAUSE_MAX_MS = 100
@@ -105,8 +105,10 @@ class SchedulerService:
     def register_resource_manager(self, rm_id: str, config: str, callbacks: ResourceManagerCallbacks) -> None:
         """Take in a resource manager with its queue file (text in YAML; empty: the built-in one).
 
-        Raises `RegistrationFailed` when the id is empty or taken or the queue file has errors.
+        Raises `RegistrationFailed` when the id is empty or taken or the queue file has errors, TypeError when
+        `callbacks` lack one.
         """
+        check_callbacks(callbacks)
         if not rm_id:
             raise RegistrationFailed("registration of RM failed: give it an id that is not empty")
         try:

@@ -82,3 +82,15 @@ def test_what_is_no_such_thing_at_all() -> None:
         lab.service.update_node("rm", label=[LabelNode("n", {}, None)])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"ApplicationSpec 'b': at_once is None, and must be int"):
         lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", at_once=None)])  # type: ignore[arg-type]
+
+
+def test_callbacks_that_lack_one() -> None:
+    """It is named at once: later, what was decided would have nobody to be told to."""
+
+    class Half:
+        def update_allocation(self, response: fairlead.AllocationResponse) -> None: ...
+
+    with fairlead.SchedulerService() as service:
+        with pytest.raises(TypeError, match="lack update_application, update_node and send_event"):
+            service.register_resource_manager("rm", ONE_QUEUE, Half())  # type: ignore[arg-type]
+        service.register_resource_manager("rm", ONE_QUEUE, fairlead.SilentCallbacks())
