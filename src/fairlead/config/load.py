@@ -53,7 +53,10 @@ def load_text(text: str, source: str = "<text>", *, keep_broken_rules: bool = Fa
 
     `source` names the text in messages. The empty string is the built-in default (`BUILT_IN`). With
     `keep_broken_rules` placement rules that cannot be built are kept with a warning, as YuniKorn does when it starts.
+    TypeError for what is no text.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r:.100}: a queue file is given as text (fairlead.config.load_file reads one)")
     spec, problems = _read(text or BUILT_IN, source, WARNING if keep_broken_rules else ERROR)
     if spec is None:
         raise ConfigurationError(problems)

@@ -25,7 +25,7 @@ from fairlead.core.model.decisions import ConfigurationRejected, Configured, Dec
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec, NodeSpec
-from fairlead.library.arguments import check, check_amounts, ids
+from fairlead.library.arguments import check, check_amounts, check_texts, ids
 from fairlead.library.callbacks import Call, ResourceManagerCallbacks, calls_for, check_callbacks
 from fairlead.scheduler import Scheduler, allocations
 
@@ -157,7 +157,7 @@ class SchedulerService:
         a field that has something else than it is for, such as an amount that is no whole number, and for one id that
         stands in no list; then nothing is taken in.
         """
-        submitted, removed = tuple(new), ids(remove)
+        submitted, removed = tuple(new), ids(remove, partition)
         check(submitted, ApplicationSpec)
         check_amounts(spec.placeholder_ask for spec in submitted)
         told: list[events.Event] = [events.AddApplication(spec) for spec in submitted]
@@ -181,6 +181,7 @@ class SchedulerService:
         check(asked, AskSpec)
         check(ended, events.Release)
         check_amounts(ask.resources for ask in asked)
+        check_texts(partition)
         told: list[events.Event] = [events.AddAsks(asked, partition)] if asked else []
         told += ended
         self._tell(rm_id, "AllocationRequest", told)
@@ -198,14 +199,14 @@ class SchedulerService:
         partition: str = DEFAULT_PARTITION,
     ) -> None:
         """Nodes come, get another capacity, say something else about themselves, take no new work, take it again, or
-        go: in this order, by id. A `LabelNode` names its own partition. TypeError for a field that has something else
-        than it is for, such as an amount that is no whole number, and for one id that stands in no list; then nothing
-        is taken in.
+        go: in this order, by id. A `LabelNode` names its own partition. TypeError as in `update_application`; then
+        nothing is taken in.
         """
         created, labelled, resized = tuple(create), tuple(label), update or {}
         check(created, NodeSpec)
         check(labelled, events.LabelNode)
-        drained, taking, removed = ids(drain), ids(undrain), ids(remove)
+        drained, taking, removed = ids(drain, partition), ids(undrain, partition), ids(remove, partition)
+        check_texts(*resized)
         check_amounts((*(spec.capacity for spec in created), *resized.values()))
         told: list[events.Event] = [events.AddNode(spec) for spec in created]
         told += [events.UpdateNode(node, capacity, partition) for node, capacity in resized.items()]

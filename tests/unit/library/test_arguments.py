@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,13 @@ class Lab:
         ("where", None, "where is None, and must be Constraints"),
         ("retry", 3, "retry is 3, and must be RetrySpec"),
         ("idle", "no", "idle is 'no', and must be bool"),
+        ("node", 5, "node is 5, and must be str"),
+        ("task_group", None, "task_group is None, and must be str"),
+        ("tags", {"namespace": 5}, r"tags\['namespace'\] is 5, and must be str"),
+        ("labels", {1: "a"}, "a name in labels is 1, and must be str"),
+        ("images", ("a", None), r"images\[1\] is None, and must be str"),
+        ("retry", fairlead.RetrySpec(limit=1, never_on=("137",)), r"retry.never_on\[0\] is '137', and must be int"),  # type: ignore[arg-type]
+        ("where", fairlead.Constraints(tolerations=("gpu",)), r"where.tolerations\[0\] is 'gpu', and must be Tol"),  # type: ignore[arg-type]
     ],
 )
 def test_a_field_with_something_else_than_it_is_for(field: str, value: Any, said: str) -> None:
@@ -94,3 +102,26 @@ def test_callbacks_that_lack_one() -> None:
         with pytest.raises(TypeError, match="lack update_application, update_node and send_event"):
             service.register_resource_manager("rm", ONE_QUEUE, Half())  # type: ignore[arg-type]
         service.register_resource_manager("rm", ONE_QUEUE, fairlead.SilentCallbacks())
+
+
+def test_a_name_that_is_no_text() -> None:
+    """It is said at once: beside names that are texts it cannot be put in order, which breaks off a turn."""
+    lab = Lab()
+    with pytest.raises(TypeError, match="NodeSpec 7: id is 7, and must be str"):
+        lab.service.update_node("rm", create=[fairlead.NodeSpec(id=7, capacity=CORE)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="ApplicationSpec 'b': queue is None, and must be str"):
+        lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", queue=None)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ApplicationSpec 'b': groups\[0\] is 100, and must be str"):
+        lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", groups=(100,))])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="7 is no name: ids"):
+        lab.service.update_node("rm", drain=["n", 7])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="7 is no name: ids"):
+        lab.service.update_node("rm", update={7: CORE})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="None is no name: ids, and names of partitions"):
+        lab.service.update_allocation("rm", asks=[lab.ask("good")], partition=None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="1 is no name of a resource"):
+        lab.service.update_node("rm", create=[fairlead.NodeSpec(id="m", capacity=fairlead.Resources({1: 5}))])  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="a queue file is given as text"):
+        lab.service.update_configuration("rm", Path("queues.yaml"))  # type: ignore[arg-type]
+    lab.service.update_allocation("rm", asks=[lab.ask("good")])
+    assert lab.service.step(9) == 1
