@@ -72,7 +72,7 @@ def with_the_shared_offset(leaf: Queue, standing: int) -> dict[Queue, int]:
     return seen
 
 
-def whatever_is_free_there(_: Partition, ask: Ask, node: Node, **_more: object) -> list[Ask]:
+def whatever_is_free_there(_: Partition, ask: Ask, node: Node, *_nominees: object, **_more: object) -> list[Ask]:
     """Required node: victims until they alone are as large as the ask."""
     names = {name for name, _ in ask.items}
     found = [
