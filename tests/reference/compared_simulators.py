@@ -2,9 +2,9 @@
 
     python tests/reference/compared_simulators.py 40
 
-Random workloads with gangs, maximums and limits of users, some of them with guarantees (`both`), offsets, fences and
-work that stops nothing: every run of every task has to be on the same node, from the same time to the same time,
-and end by itself or stopped in both.
+Random workloads with gangs (of one size, or of two), maximums and limits of users, some of them with guarantees
+(`both`), offsets, fences and work that stops nothing: every run of every task has to be on the same node, from the same
+time to the same time, and end by itself or stopped in both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def world(seed: int) -> World:
     jobs, at_ms = [], 0
     for number in range(chance.randint(10, 60)):
         at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
-        job = _job(chance, f"j{number}", at_ms, nodes, queues)
+        job = _job(chance, f"j{number}", at_ms, nodes, queues, mixed=seed % 8 >= 4)
         is_meek = is_shifted and chance.random() < 0.15
         jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek) for task in job.tasks)))
     return World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
@@ -93,12 +93,15 @@ def _shifted(chance: random.Random, path: str, queue: Queue) -> Queue:
     )
 
 
-def _job(chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue]) -> Job:
+def _job(
+    chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue], *, mixed: bool
+) -> Job:
     queue, count = chance.choice(LEAVES), chance.randint(1, 4)
     size = _size(chance)
     is_gang = count > 1 and _stands(size, count, queue, nodes, queues) and chance.random() < GANGS
     priority = chance.randint(0, 3)
-    sizes = [size if is_gang else _size(chance) for _ in range(count)]
+    smaller = {name: amount - amount // 2 for name, amount in size.items()}
+    sizes = [(smaller if mixed and chance.random() < 0.5 else size) if is_gang else _size(chance) for _ in range(count)]
     tasks = [
         Task(f"{name}-{i}", tuple(sorted(each.items())), priority, 1000 * chance.randint(1, 60))
         for i, each in enumerate(sizes)

@@ -24,6 +24,10 @@ class Plan:
     cleared: list[Work]
 
 
+def _sizes(works: list[Work]) -> list[tuple[tuple[str, int], ...]]:
+    return list(dict.fromkeys(work.task.amount for work in works))
+
+
 class Room(Line):
     """Who has to go for what waits."""
 
@@ -56,34 +60,48 @@ class Room(Line):
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
         best = min(found, key=self._harm, default=None)
         if best is not None and best.victims and work.is_holder and not work.kept_on:
-            return best if self._could_be_whole(work, weaker) else None
+            return best if self._could_be_whole(work.gang) else None
         return best
 
-    def _could_be_whole(self, work: Work, weaker: list[Work]) -> bool:
-        """Whether all members of its gang that wait, which are alike, could have room without what stands below it."""
-        gang, amount = work.gang, dict(work.task.amount)
-        rest = [w for w in self.waiting if w.gang is gang and w.is_holder]
-        below = [w for w in self.running if w.leaving or self._stands_below(w, work)]
-        times = 0
-        for node in self.nodes:
-            free = self._free(node, lambda w: w not in weaker)
-            for gone in below:
-                for name, value in gone.task.amount if gone.node == node else ():
-                    free[name] += value
-            times += max(min(free.get(name, 0) // value for name, value in amount.items()), 0)
-        if times < sum(not w.kept_on for w in rest):
-            return False
+    def _could_be_whole(self, gang: Gang) -> bool:
+        """Whether all members of a gang that wait could have room without what stands below one of them: those of each
+        size on the nodes, and all of them by the sum of those, and in queues and limits.
+        """
+        members = [w for w in self.waiting if w.gang is gang and w.is_holder]
+        unkept = [w for w in members if not w.kept_on]
+        tops = [
+            max((w for w in unkept if w.task.amount == size), key=lambda w: w.task.priority) for size in _sizes(unkept)
+        ]
+        yielding = [w for w in self.waiting if w.kept_on and any(self._is_stronger(top, w) for top in tops)]
+        below = [w for w in self.running if w.leaving or any(self._reaches(top, w) for top in tops)]
+        free = {node: self._free(node, lambda w: w not in yielding) for node in self.nodes}
+        for gone in below:
+            for name, value in gone.task.amount:
+                free[gone.node][name] += value
+        for size in _sizes(unkept):
+            each = (min(max(left.get(name, 0), 0) // value for name, value in size) for left in free.values())
+            if sum(each) < sum(w.task.amount == size for w in unkept):
+                return False
+        names = {name for w in members for name, _ in w.task.amount}
+        for name in names:
+            if self._needed(unkept, name) > sum(max(left[name], 0) for left in free.values()):
+                return False
         for path in [path for path in self._lineage(gang.job.queue) if path != "root"]:
-            users = self.queues[path].users or {}
-            stays = [w for w in self.running if w not in below and self._within(path, w.gang)]
-            for name, value in amount.items():
-                needed = value * len(rest)
+            users, stays = self.queues[path].users or {}, [w for w in self.running if w not in below]
+            for name in names:
+                needed = self._needed(members, name)
                 if name in users and self._used(path, name, gang.job.user) + needed > users[name]:
                     return False
-                used = sum(dict(w.task.amount).get(name, 0) for w in stays)
-                if name in self._most(path) and used + needed > self._most(path)[name]:
+                if name in self._most(path) and self._given(path, name, stays) + needed > self._most(path)[name]:
                     return False
         return True
+
+    def _needed(self, members: list[Work], name: str) -> int:
+        return sum(dict(w.task.amount).get(name, 0) for w in members)
+
+    def _reaches(self, work: Work, other: Work) -> bool:
+        self.reach = self._distance(work, beside_kept=True)
+        return self._stands_below(other, work)
 
     def _harm(self, plan: Plan) -> tuple[object, ...]:
         victims = plan.victims

@@ -93,10 +93,11 @@ class PlainSimulator(Room):
         places = list(gang.standing)
         for task in gang.job.tasks:
             work = Work(task.key, gang, task, next(self.numbers), self.now_ms)
-            if not places:
+            holder = next((each for each in places if each.task.amount == task.amount), None)
+            if holder is None:
                 self.waiting.append(work)
                 continue
-            holder = places.pop(0)
+            places.remove(holder)
             gang.standing.remove(holder)
             self.running.remove(holder)
             work.node, work.takes_over = holder.node, True
