@@ -65,10 +65,11 @@ class Workload:
         return self.phase is not Phase.WAITING
 
     @property
-    def places(self) -> str:
-        """The nodes on which it has room, in words."""
+    def has_room(self) -> str:
+        """That there is room for it, and on which nodes, in words."""
         nodes = sorted({stand_in.node for stand_in in self.stand_ins.values()})
-        return ", ".join(nodes) if len(nodes) <= SHOWN else f"{len(nodes)} nodes"
+        where = ", ".join(nodes) if len(nodes) <= SHOWN else f"{len(nodes)} nodes"
+        return f"there is room for {len(self.stand_ins)} of its pods on {where}"
 
     @property
     def speaker(self) -> KnownPod | None:

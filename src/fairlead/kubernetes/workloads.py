@@ -233,8 +233,7 @@ class Workloads:
         if spec.suspended is not None:
             known.phase = Phase.STARTING
             informer.acts.append(Suspend(spec.name, suspend=False))
-            text = f"there is room for {len(known.stand_ins)} of its pods on {known.places}"
-            informer.acts.append(Record(spec.name, "Admitted", text))
+            informer.acts.append(Record(spec.name, "Admitted", known.has_room))
 
     def told_to_go(self, stand_in: KnownPod, decision: Evict) -> Iterator[Event]:
         """A stand-in makes place: for its pod, or for something else; then the workload needs that room anew."""
