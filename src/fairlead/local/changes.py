@@ -137,16 +137,19 @@ def _only_while_it_waits(job: Job, wanted: Change) -> None:
     if job.state is State.SUSPENDED and wanted.time_limit_ms is not None:
         said = f"job {job.key} is suspended, and its time stands still; `fairlead resume {job.key}` first"
         raise Refusal("conflict", said, field="time_limit_ms")
-    for name, what, value in (
-        ("priority", "the priority", wanted.priority),
-        ("resources", "what it asks for", wanted.resources),
-        ("begin_at_ms", "when it begins", wanted.begin_ms),
-        ("after", "what it waits for", wanted.after),
-        ("command", "its command", wanted.command),
-        ("cwd", "its directory", wanted.cwd),
-        ("env", "its environment", wanted.env or wanted.unset_env or None),
+    spec = job.spec
+    # What is so already is no change: a request that is sent again may find that the first one let the job start.
+    for name, what, value, now in (
+        ("priority", "the priority", wanted.priority, job.priority),
+        ("resources", "what it asks for", wanted.resources, {r: spec.resources[r] for r in wanted.resources or ()}),
+        ("begin_at_ms", "when it begins", wanted.begin_ms, None),
+        ("after", "what it waits for", wanted.after, None),
+        ("command", "its command", wanted.command, spec.command),
+        ("cwd", "its directory", wanted.cwd, spec.cwd),
+        ("env", "its environment", wanted.env, {n: spec.env.get(n) for n in wanted.env or ()}),
+        ("env", "its environment", wanted.unset_env or None, None),
     ):
-        if value is not None:
+        if value is not None and value != now:
             said = f"job {job.key} is {job.state}; {what} can only be changed while it waits"
             raise Refusal("conflict", said, field=name)
 

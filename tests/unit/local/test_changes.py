@@ -163,6 +163,18 @@ def test_what_runs_stays_as_it_is(service: Service, wanted: dict[str, Any], said
     order(service, key, name="allowed")
 
 
+def test_what_is_so_already_of_what_runs_is_no_change(service: Service) -> None:
+    """A request that was not answered is sent again, and the first one may have let the job start."""
+    key = service.submit(resources=Resources({"vcore": 2000}), env={"A": "1", "B": "2"}, cwd="/")
+    wanted: dict[str, Any] = {"resources": {"vcore": 500}, "priority": 3, "command": ("false",), "env": {"A": "3"}}
+    order(service, key, cwd="/tmp", **wanted)
+    assert service.job(key).state is State.RUNNING
+    before = service.job(key).history[-1]
+    order(service, key, cwd="/tmp", **wanted)
+    assert (service.job(key).history[-1], service.job(key).spec.env) == (before, {"A": "3", "B": "2"})
+    assert "its environment can only be changed" in refusal(service, key, env={"A": "3", "C": ""})
+
+
 def test_what_makes_no_sense_is_refused_as_a_whole(service: Service) -> None:
     """Nothing of it is entered."""
     service.submit()
