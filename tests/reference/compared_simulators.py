@@ -3,8 +3,8 @@
     python tests/reference/compared_simulators.py 40
 
 Random workloads with gangs (of one size, or of two), maximums and limits of users, some of them with guarantees
-(`both`), offsets, fences and work that stops nothing: every run of every task has to be on the same node, from the same
-time to the same time, and end by itself or stopped in both.
+(`both`), offsets, fences, idle work and work that stops nothing: every run of every task has to be on the same node,
+from the same time to the same time, and end by itself or stopped in both.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def world(seed: int) -> World:
         at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
         job = _job(chance, f"j{number}", at_ms, nodes, queues, mixed=seed % 8 >= 4)
         is_meek = is_shifted and chance.random() < 0.15
-        jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek) for task in job.tasks)))
+        is_idle = not job.gang and seed % 16 >= 8 and chance.random() < 0.3
+        jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek, idle=is_idle) for task in job.tasks)))
     return World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
 
 
@@ -172,6 +173,7 @@ def production(made: World) -> list[Ran]:
                 resources=Resources(dict(task.amount)),
                 priority=task.priority,
                 allow_preempt_other=not task.meek,
+                idle=task.idle,
             )
             for task in job.tasks
         ]

@@ -26,6 +26,7 @@ class Task:
     run_ms: int
     meek: bool = False
     """It stops nothing."""
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,15 @@ class Line:
     def _within(self, path: str, gang: Gang) -> bool:
         return path == "root" or gang.job.queue == path or gang.job.queue.startswith(f"{path}.")
 
+    def _counts(self, path: str, work: Work) -> bool:
+        """Whether it is in the books of a queue: idle work is in those of the root alone."""
+        return path == "root" or (self._within(path, work.gang) and not work.task.idle)
+
     def _used(self, path: str, name: str, user: str = "", *, leaving: bool = True) -> int:
-        found = (w for w in self.running if self._within(path, w.gang) and user in ("", w.gang.job.user))
+        if user:
+            found = (w for w in self.running if self._within(path, w.gang) and user == w.gang.job.user)
+        else:
+            found = (w for w in self.running if self._counts(path, w))
         return sum(dict(w.task.amount).get(name, 0) for w in found if leaving or not w.leaving)
 
     def _kept(self, path: str, name: str, but: Work, user: str = "") -> int:
@@ -261,7 +269,7 @@ class Line:
         most = self._most(path)
         for name, value in work.task.amount:
             counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and path != "root")]
-            given = sum(dict(w.task.amount).get(name, 0) for w in counted if self._within(path, w.gang))
+            given = sum(dict(w.task.amount).get(name, 0) for w in counted if self._counts(path, w))
             used = self._used(path, name, leaving=False) + self._kept(path, name, work) - given
             if name in most and used + value > most[name]:
                 return True
@@ -270,7 +278,7 @@ class Line:
     def _waits_above(self, work: Work) -> bool:
         """Whether the nearest maximum without room gets some from what was told to stop."""
         full = next((path for path in self._lineage(work.gang.job.queue) if self._is_full(path, work)), None)
-        return full is not None and any(w.leaving and self._within(full, w.gang) for w in self.running)
+        return full is not None and any(w.leaving and self._counts(full, w) for w in self.running)
 
     def _goes_before(self, other: Work, work: Work) -> bool:
         """Of two for which room is kept on a node."""

@@ -73,7 +73,7 @@ class Room(Line):
             max((w for w in unkept if w.task.amount == size), key=lambda w: w.task.priority) for size in _sizes(unkept)
         ]
         yielding = [w for w in self.waiting if w.kept_on and any(self._is_stronger(top, w) for top in tops)]
-        below = [w for w in self.running if w.leaving or any(self._reaches(top, w) for top in tops)]
+        below = [w for w in self.running if w.leaving or w.task.idle or any(self._reaches(top, w) for top in tops)]
         free = {node: self._free(node, lambda w: w not in yielding) for node in self.nodes}
         for gone in below:
             for name, value in gone.task.amount:
@@ -195,7 +195,7 @@ class Room(Line):
         return None
 
     def _given(self, path: str, name: str, gone: list[Work]) -> int:
-        return sum(dict(w.task.amount).get(name, 0) for w in gone if self._within(path, w.gang))
+        return sum(dict(w.task.amount).get(name, 0) for w in gone if self._counts(path, w))
 
     def _own_dues(self, work: Work) -> dict[str, dict[str, int]]:
         """For each guarantee on its way what it leaves beside the ask, of what that needs."""
@@ -217,7 +217,7 @@ class Room(Line):
         for victim in found:
             dues = {
                 path: due
-                for path in self._lineage(victim.gang.job.queue)
+                for path in ([] if victim.task.idle else self._lineage(victim.gang.job.queue))
                 if path not in is_within and (due := path in self.queues and self.queues[path].due)
             }
             if all(
@@ -232,12 +232,12 @@ class Room(Line):
     def _elsewhere(self, work: Work, short: list[str], weaker: list[Work], *, among_own: bool) -> list[Work]:
         """Work on any node that makes room under these maximums: the least important, and no more than it takes."""
         chosen: list[Work] = []
-        holds = [w for w in self.running if any(self._within(path, w.gang) for path in short) and self._may_go(w, work)]
+        holds = [w for w in self.running if any(self._counts(path, w) for path in short) and self._may_go(w, work)]
         for victim in self._let_go(sorted(holds, key=self._importance, reverse=True), work, among_own=among_own):
             lacking = [path for path in short if self._lacks(path, work, [*chosen, *weaker])]
             if not lacking:
                 break
-            if any(self._within(path, victim.gang) for path in lacking):
+            if any(self._counts(path, victim) for path in lacking):
                 chosen.append(victim)
         return chosen
 
@@ -262,8 +262,8 @@ class Room(Line):
         """Whether the rest of it finds room beside these and what is kept."""
         lacking = [w for w in self.waiting if w.gang is gang]
         for path in self._lineage(gang.job.queue):
-            here = [w for w in (*stay, *lacking) if self._within(path, w.gang)]
-            own = [w for w in here if w.gang.job.user == gang.job.user]
+            here = [w for w in (*stay, *lacking) if self._counts(path, w)]
+            own = [w for w in (*stay, *lacking) if self._within(path, w.gang) and w.gang.job.user == gang.job.user]
             users = self.queues[path].users if path in self.queues else None
             for works, most in ((here, self._most(path)), (own, users or {})):
                 for name, value in most.items():

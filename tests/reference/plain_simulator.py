@@ -3,16 +3,16 @@
 It keeps no order, no heap and no memory of what it looked at: all that waits is sorted anew for each placement, sums
 are added up whenever they are needed, and every node is tried. So it is slow and easy to believe. It shares no code
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
-times. It knows queues with maximums and limits of users, offsets and fences, gangs by placeholders, and
-`preemption.rule: priority` without grace; no guarantees, protections, budgets, constraints, retries or lost nodes.
+times. It knows queues with maximums and limits of users, guarantees, offsets and fences, gangs by placeholders, idle
+work, and the rules `priority` and `both` without grace; no protections, budgets, constraints, retries or lost nodes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reference.plain_idle import Idle
 from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Job, Queue, Task, Work
-from reference.plain_room import Room
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Ran:
     evicted: bool
 
 
-class PlainSimulator(Room):
+class PlainSimulator(Idle):
     """One simulation."""
 
     def __init__(self, nodes: dict[str, Amount], queues: dict[str, Queue], jobs: list[Job], *, pack: bool) -> None:
@@ -71,7 +71,7 @@ class PlainSimulator(Room):
     def _settle(self) -> None:
         """Turn after turn until nothing more follows."""
         while True:
-            while self._turn() or self._give_way():
+            while self._turn() or self._takes_what_is_left() or self._give_way():
                 pass
             followed = bool(self.told or self.whole or any(work.takes_over for work in self.running))
             for work in self.running:
@@ -129,7 +129,7 @@ class PlainSimulator(Room):
             if not self._room_for(work) and not self._something_leaves(work):
                 work.kept_on = ""
         passed: dict[str, tuple[Work, str]] = {}
-        for work in sorted(self.waiting, key=self._place_in_line):
+        for work in sorted((w for w in self.waiting if not w.task.idle), key=self._place_in_line):
             if work.gang.waits_for is not None:
                 continue
             node = self._room_for(work)
@@ -142,7 +142,7 @@ class PlainSimulator(Room):
                 is_stronger = self._strength(first[0]) < self._strength(work)
                 self._placed(*(first if is_stronger else (work, node)))
                 return True
-            plan = None if work.kept_on else self._plan(work)
+            plan = None if work.kept_on else self._plan_of(work)
             if plan is not None:
                 for nominee in plan.cleared:
                     nominee.kept_on = ""
@@ -154,6 +154,14 @@ class PlainSimulator(Room):
         if passed:
             self._placed(*min(passed.values(), key=lambda each: self._place_among_gangs(each[0])))
         return bool(passed)
+
+    def _takes_what_is_left(self) -> bool:
+        """The first idle work that can start does."""
+        for work in sorted((w for w in self.waiting if w.task.idle), key=_place_of_idle):
+            if node := self._room_for_idle(work):
+                self._placed(work, node)
+                return True
+        return False
 
     def _place_among_gangs(self, each: Work) -> tuple[int, int, bool, int, int]:
         gang = each.gang
@@ -181,7 +189,7 @@ class PlainSimulator(Room):
             self.evicted.append((self.now_ms, victim.task.key, for_whom.partition("~")[0].partition("#")[0]))
 
     def _placed(self, work: Work, node: str) -> None:
-        work.node, work.began_due = node, self._distance(work) < NOT_DUE
+        work.node, work.began_due = node, self._distance(work) < NOT_DUE and not work.task.idle
         self.waiting.remove(work)
         self._runs(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
@@ -238,3 +246,7 @@ class PlainSimulator(Room):
     def _place_of_gang(self, gang: Gang) -> tuple[int, int, int]:
         lacking = [w for w in self.waiting if w.gang is gang and w.is_holder]
         return (-max(self._seen(w, "root") for w in lacking), gang.job.at_ms, gang.number)
+
+
+def _place_of_idle(work: Work) -> tuple[int, int, int]:
+    return (-work.task.priority, work.made_ms, work.number)

@@ -1,0 +1,77 @@
+"""Idle work: where it starts, and which of it gives back what it borrowed; every set of it is tried.
+
+Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from reference.plain_line import Work
+from reference.plain_room import Plan, Room
+
+
+class Idle(Room):
+    """What borrows, and gives back."""
+
+    def _room_for_idle(self, work: Work) -> str:
+        """The first node in order with room that nobody is kept; no maximum below the root counts."""
+        if not self._is_allowed(work) or self._is_full("root", work):
+            return ""
+        fits = [n for n in self.nodes if self._fits(work, self._free(n, lambda w: w is not work))]
+        return min(fits, key=lambda n: (self._fullness(n), n), default="")
+
+    def _plan_of(self, work: Work) -> Plan | None:
+        """Idle work goes first, whatever its priority, where that alone is enough."""
+        plan = self._idle_plan(work)
+        if plan is None:
+            return self._plan(work)
+        if plan.victims and work.is_holder and not self._could_be_whole(work.gang):
+            return None
+        return plan
+
+    def _idle_plan(self, work: Work) -> Plan | None:
+        if not self._is_allowed(work):
+            return None
+        below = [path for path in self._lineage(work.gang.job.queue) if path != "root"]
+        if any(self._is_full(path, work) or self._lacks(path, work, []) for path in below):
+            return None
+        idle = [w for w in self.running if w.task.idle and not w.leaving]
+        idle = [w for w in idle if not (w.began > work.number and w.began > self.changed)]
+        plans = [plan for node in self.nodes if (plan := self._idle_plan_on(work, node, idle)) is not None]
+        return min(plans, key=lambda p: (*_harm(p.victims), self._fullness(p.node), p.node), default=None)
+
+    def _idle_plan_on(self, work: Work, node: str, idle: list[Work]) -> Plan | None:
+        if any(value > self.nodes[node].get(name, 0) for name, value in work.task.amount):
+            return None
+        gone = [w for w in self.running if w.task.idle and w.leaving and w.node == node]
+        lacks_above = self._lacks("root", work, [])
+
+        def is_enough(victims: list[Work]) -> bool:
+            free = self._free(node, lambda w: w is not work)
+            for each in (*gone, *victims):
+                for name, value in each.task.amount if each.node == node else ():
+                    free[name] += value
+            return self._fits(work, free) and not self._lacks("root", work, victims)
+
+        found = [w for w in idle if w.node == node or lacks_above]
+        for size in range(len(found) + 1):
+            enough = [list(some) for some in combinations(found, size) if is_enough(list(some))]
+            if enough:
+                # Of equal harm the one that comes first by priority, run time lost and age.
+                ordered = sorted(
+                    (sorted(some, key=_standing) for some in enough), key=lambda s: [_standing(w) for w in s]
+                )
+                victims = min(ordered, key=_harm)
+                return Plan(node, victims, gone, []) if victims or gone or self._waits_above(work) else None
+        return None
+
+
+def _standing(work: Work) -> tuple[int, int, int]:
+    return (work.task.priority, -work.start_ms, -work.number)
+
+
+def _harm(victims: list[Work]) -> tuple[int, int, int, int]:
+    priorities = [w.task.priority for w in victims]
+    start = min((w.start_ms for w in victims), default=0)
+    return (len(victims), max(priorities, default=0), sum(priorities), -start)
