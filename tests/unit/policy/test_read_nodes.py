@@ -8,7 +8,7 @@ import pytest
 from invariants.books import check_books
 from small_clusters import cluster, cores, started, stopped, submit
 
-from fairlead.core.model.constraints import HOSTNAME, VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import DEVICES, HOSTNAME, VOLUME_LIMIT, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Decision, LoopBroken
 from fairlead.core.model.events import (
     AddApplication,
@@ -88,6 +88,25 @@ def test_what_waited_too_long_has_its_turn_kept_when_a_node_is_labelled_for_it_t
     s.schedule(20_001)
     assert [ask.key for ask, _ in s.cluster.partitions["default"].reserving.every()] == ["k"]
     assert [ask.key for ask in s.cluster.partitions["default"].nominations] == ["k"]
+    check_books(s)
+
+
+def test_a_node_without_the_devices_for_which_it_was_set_aside_goes_back() -> None:
+    """They failed, or another scheduler's work has them: it stood empty for as long as the ask waited."""
+    s = cluster(nodes={"n1": 4, "n2": 1})
+    s.handle(LabelNode("n1", {f"{DEVICES}gpu": ""}, ()), 0)
+    submit(s, "runs", 1, node="n1")
+    submit(s, "large", 4, 1, where=Constraints(devices="gpu"))
+    s.schedule(10_000)
+    submit(s, "small", 2, 10_001)
+    assert started(s.schedule(10_001)) == []
+    s.handle(LabelNode("n1", {}, ()), 10_002)
+    assert started(s.schedule(10_002)) == ["small@n1"]
+    s.handle(LabelNode("n1", {f"{DEVICES}gpu": ""}, ()), 10_003)
+    submit(s, "late", 1, 10_004)
+    s.handle(Release("small", "small"), 10_005)
+    s.handle(Release("runs", "runs"), 10_005)
+    assert started(s.schedule(20_000)) == ["large@n1", "late@n2"]
     check_books(s)
 
 

@@ -18,7 +18,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.model.constraints import ANYWHERE
-from fairlead.core.model.matching import AFFINITY, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
+from fairlead.core.model.matching import AFFINITY, NO_DEVICES, SELECTOR, TAINT, VOLUMES, all_of, looked_at, matches
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, may_run
 
@@ -90,6 +90,7 @@ def next_end_ms(partition: Partition) -> int | None:
 
 def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
     """Whether it cannot start on the node whatever ends: the node is not for it, or what it wants to be with has gone.
+    Devices that the node has not left are not known to come back with what ends.
 
     To keep the node for it is in vain. (The first of a group that it belongs to itself needs nothing there.)
     """
@@ -100,7 +101,7 @@ def never_suits(partition: Partition, ask: Ask, node: Node) -> bool:
         return not is_known or not matches(all_of(where.affinity), labels)
     if found == VOLUMES:
         return is_beyond(where, node)
-    return found in (SELECTOR, TAINT)
+    return found in (SELECTOR, TAINT, NO_DEVICES)
 
 
 def end_ms(ask: Ask, now_ms: int, leave_by_ms: int | None = None) -> int | None:
