@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fairlead.core.model import events
 from fairlead.core.model.constraints import CORDONED, VOLUME_LIMIT
-from fairlead.core.model.specs import BudgetSpec, NodeSpec
+from fairlead.core.model.specs import NodeSpec
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.node_objects import NodeWithImages
 from fairlead.kubernetes.objects import (
@@ -47,7 +47,8 @@ class ClusterStore:
         self.namespaces: dict[str, Namespace] = {}
         self._partition = partition
         self._lose_node = lose_node
-        self._budgets: dict[str, BudgetSpec] = {}
+        self._budgets: dict[str, None] = {}
+        """Those that bound something, by namespace and name."""
 
     def take(self, change: Change) -> Iterator[events.Event]:
         """The events that follow from a change of anything but a pod."""
@@ -144,10 +145,12 @@ class ClusterStore:
             return
         if budget is None:
             name = f"{given.metadata.namespace or 'default'}/{given.metadata.name}"
-            if self._budgets.pop(name, None) is not None:
+            if name in self._budgets:
+                del self._budgets[name]
                 yield events.RemoveBudget(name)
-        elif self._budgets.get(budget.name) != budget:
-            self._budgets[budget.name] = budget
+        else:
+            # Also where it says the same: its controller may have counted anew, and the scheduler has less left since.
+            self._budgets[budget.name] = None
             yield events.SetBudget(budget)
 
     def is_open(self, node: str) -> bool:

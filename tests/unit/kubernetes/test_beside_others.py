@@ -394,6 +394,29 @@ def test_an_application_is_judged_anew_also_when_its_last_pod_ran_without_it() -
     assert binds(cluster.acts()) == {"new": "n1"}
 
 
+def test_a_budget_that_was_counted_anew_allows_what_is_said_then() -> None:
+    """Also where that is the number of before: who was stopped was not healthy, or another one has come."""
+    cluster = Cluster()
+
+    def counted(expected: int) -> None:
+        status = {"observedGeneration": 1, "disruptionsAllowed": 1, "expectedPods": expected}
+        spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+        cluster.put(BUDGETS, {"metadata": {"name": "b", "namespace": "default"}, "spec": spec, "status": status})
+
+    def left() -> int:
+        cluster_now = cluster.driver.scheduler.cluster
+        return cluster_now.admission.budgets.left(cluster_now.partitions["default"])["default/b"]
+
+    cluster.node("n1")
+    counted(2)
+    cluster.pod("low", "4", 1, "n1", labels={"app": "web"})
+    cluster.pod("high", "4", 9)
+    assert [act.pod.name for act in cluster.acts() if isinstance(act, EvictPod)] == ["low"]
+    assert left() == 0
+    counted(3)
+    assert left() == 1
+
+
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_a_taint_that_goes_before_anybody_is_deleted_for_it_leaves_all_as_it_was(is_bound: bool) -> None:
     """The controller that deletes for it was slow. Nobody waits for an end that does not come: it is a victim again.
