@@ -238,7 +238,7 @@ class PlainSimulator(Idle):
                     gang.waits_for = first
                 for work in self.waiting:
                     work.kept_on = "" if work.gang is later else work.kept_on
-                for work in list(later.standing):
+                for work in sorted(later.standing, key=lambda w: w.number):
                     self._tell(work, "")
             return True
         return freed
