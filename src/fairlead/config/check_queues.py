@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fairlead.config.declare import QUEUE_KEYS, TEMPLATE_KEYS
 from fairlead.config.decode import Findings, child_path
 from fairlead.config.tree import PlacedQueue
 from fairlead.core.model.names import ACL_GROUP, ACL_USER, GROUP_NAME, QUEUE_NAME, USER_NAME
@@ -78,13 +79,12 @@ def check_properties(found: Findings, queue: PlacedQueue) -> None:
                 f"{RESOURCE_GROUP} means something on a parent only: idle work borrows among the leaves below it; "
                 f"write it at the parent of {queue.full_name}",
             )
+        keys = TEMPLATE_KEYS if ".childtemplate." in path else QUEUE_KEYS
         for key in properties:
             if key not in KNOWN:
-                found.warn(
-                    child_path(path, key),
-                    f"{key[:60]} is no property that is acted on; it is kept and inherited"
-                    f"{found.did_you_mean(key, KNOWN)}",
-                )
+                slipped = "; it is a key of its own: write it beside properties" if key.lower() in keys else ""
+                text = f"{key[:60]} is no property that is acted on; it is kept and inherited"
+                found.warn(child_path(path, key), text + (slipped or found.did_you_mean(key, KNOWN)))
 
 
 def _property_maps(queue: PlacedQueue) -> Iterator[tuple[str, Mapping[str, str]]]:

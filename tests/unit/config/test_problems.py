@@ -257,3 +257,24 @@ def test_an_empty_file_is_not_the_built_in_one(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(ConfigurationError, match=r"empty\.yaml:1:1: the text says nothing"):
         load_file(tmp_path / "empty.yaml")
+
+
+def test_a_key_that_slipped_in_among_the_properties_is_told_where_it_belongs() -> None:
+    """`maxapplications` there limits nothing; that another property is named like it helped nobody."""
+    text = """
+partitions:
+  - name: default
+    queues:
+      - name: team
+        parent: true
+        properties: {maxApplications: "4", application.sort.polcy: fair}
+        childtemplate: {properties: {maxapplications: "2", submitacl: sue}}
+"""
+    slipped = "; it is a key of its own: write it beside properties"
+    kept = " is no property that is acted on; it is kept and inherited"
+    assert [p.message for p in check_text(text)] == [
+        f"maxApplications{kept}{slipped}",
+        f"application.sort.polcy{kept}; did you mean application.sort.policy?",
+        f"maxapplications{kept}{slipped}",
+        f"submitacl{kept}",
+    ]
