@@ -26,7 +26,7 @@ from fairlead.config import check_queues, check_rules, declare
 from fairlead.config.admission import check_admission
 from fairlead.config.decode import ERROR, WARNING, ConfigurationError, Findings, Problem, in_text_order
 from fairlead.config.tree import PlacedQueue, places_of, root_of
-from fairlead.config.yamltree import YamlError, compose
+from fairlead.config.yamltree import Node, YamlError, compose
 from fairlead.core.model.resources import UNLIMITED
 from fairlead.core.model.specs import DEFAULT_PARTITION, ClusterSpec, PartitionSpec, QueueSpec
 
@@ -119,6 +119,9 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
             *found.problems,
             _whole(source, "the text says nothing; a queue file needs at least one partition"),
         ]
+    if (kind := _object_kind(document.root)) is not None:
+        message = f"a Kubernetes object ({kind.text[:60]}), not a queue file; give the text under its data, queues.yaml"
+        return None, [*found.problems, _whole(source, message, kind.line, kind.column)]
     declaration = declare.declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
@@ -140,6 +143,13 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
         budgets=tuple(entry.spec for entry in admission.budgets),
     )
     return spec, problems
+
+
+def _object_kind(root: Node) -> Node | None:
+    """What kind of Kubernetes object a text is, if it is one, such as the ConfigMap that has the queue file in it."""
+    told = {key.text: value for key, value in root.pairs()} if root.kind == "mapping" else {}
+    kind = told.get("kind")
+    return kind if kind is not None and kind.kind == "text" and "partitions" not in told else None
 
 
 def _partitions(found: Findings, declaration: declare.Declaration, broken: str) -> tuple[PartitionSpec, ...]:

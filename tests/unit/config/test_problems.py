@@ -278,3 +278,11 @@ partitions:
         f"maxapplications{kept}{slipped}",
         f"submitacl{kept}",
     ]
+
+
+def test_a_config_map_is_told_from_the_queue_file_in_it() -> None:
+    """Each of its keys was said to be unknown, and nothing of where the queue file is."""
+    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  queues.yaml: |\n    partitions: []\n"
+    assert [str(p) for p in problems_of(text)] == [
+        "q.yaml:2:7: a Kubernetes object (ConfigMap), not a queue file; give the text under its data, queues.yaml"
+    ]
