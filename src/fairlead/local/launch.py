@@ -23,7 +23,6 @@ from fairlead.local.gpus import Gpu, visible
 from fairlead.local.means import Means
 from fairlead.local.runs import SUPERVISOR, RunSpec
 from fairlead.local.supervisor import kernel, run_files
-from fairlead.wire.streams import PIPED
 
 PROGRAM = Path(__file__).parent / SUPERVISOR
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -128,7 +127,7 @@ def record_of(
             "time_limit_ms": run.time_limit_ms,
             "output_bytes": run.output_bytes,
             "streams": asdict(run.streams),
-            "piped": PIPED in run.streams.stdin,
+            "piped": run.piped,
             "terminal": run.terminal,
             "descriptors": DESCRIPTORS,
         },

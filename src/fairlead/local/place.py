@@ -28,6 +28,7 @@ from fairlead.local.notices import is_notice
 from fairlead.local.runs import RunReport, RunSpec, is_forgotten, removed, spec_of
 from fairlead.local.unknown_runs import UnknownRuns
 from fairlead.runtime import Entry, InternalFault, Runtime, Turn
+from fairlead.wire.streams import PIPED
 
 if TYPE_CHECKING:
     from fairlead.local.machine import Machine
@@ -186,6 +187,7 @@ class LocalPlace:
             time_limit_ms=spec.time_limit_ms,
             output_bytes=self._output_bound(job.queue),
             streams=job.streams,
+            piped=PIPED in job.streams.stdin,
             script=spec.script,
             terminal=spec.terminal,
         )

@@ -58,6 +58,8 @@ class RunSpec:
     """It runs at a terminal of its own, which users may sit at."""
     streams: Streams = NONE
     """Files of the user, as whole paths; what goes there has no bound."""
+    piped: bool = False
+    """Its input comes from a `fairlead run` that waits to write it, or is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

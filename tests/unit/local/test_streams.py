@@ -141,10 +141,10 @@ def test_a_pipe_whose_run_is_gone_is_not_waited_for(bench: Bench, tmp_path: Path
         os.mkfifo(each / "stdin")
     writer = threading.Thread(target=(there / "stdin").write_text, args=("given\n",))
     writer.start()
-    bench.shell("a", "cat", streams=Streams(stdin=str(there / "stdin")))
+    bench.shell("a", "cat", streams=Streams(stdin=str(there / "stdin")), piped=True)
     writer.join()
     assert bench.output("a") == "given\n"
-    report = bench.run("b", "touch", str(tmp_path / "began"), streams=Streams(stdin=str(left / "stdin")))
+    report = bench.run("b", "touch", str(tmp_path / "began"), streams=Streams(stdin=str(left / "stdin")), piped=True)
     assert (report.exit_code, report.error) == (126, "the `fairlead run` whose input it was to read is gone")
     assert sorted(each.name for each in tmp_path.glob("fairlead-input-*")) == [there.name]
     assert not (tmp_path / "began").exists()
