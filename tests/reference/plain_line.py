@@ -293,5 +293,11 @@ class Line:
             return ""
         if work.kept_on and self._fits(work, self._free(work.kept_on, lambda w: self._goes_before(w, work))):
             return work.kept_on
+        if work.kept_on:
+            # What is kept for weaker ones is not in its way, wherever that is.
+            weaker = [w for w in self.waiting if w.kept_on and w is not work and self._is_stronger(work, w)]
+            free = {w.kept_on: self._free(w.kept_on, lambda w: w is not work and w not in weaker) for w in weaker}
+            if there := [n for n in free if self._fits(work, free[n])]:
+                return min(there, key=lambda n: (self._fullness(n), n))
         fits = [n for n in self.nodes if self._fits(work, self._free(n, lambda w: w is not work))]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")

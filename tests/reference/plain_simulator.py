@@ -73,9 +73,10 @@ class PlainSimulator(Idle):
         while True:
             while self._turn() or self._takes_what_is_left() or self._give_way():
                 pass
-            followed = bool(self.told or self.whole or any(work.takes_over for work in self.running))
-            for work in self.running:
-                work.takes_over = False
+            taken_over = [work for work in self.running if work.takes_over]
+            followed = bool(self.told or self.whole or taken_over)
+            for work in taken_over:
+                work.takes_over, self.changed = False, next(self.numbers)
             for gang in self.whole:
                 self._open(gang)
             self.whole = []
@@ -130,7 +131,7 @@ class PlainSimulator(Idle):
                 work.kept_on = ""
         passed: dict[str, tuple[Work, str]] = {}
         for work in sorted((w for w in self.waiting if not w.task.idle), key=self._place_in_line):
-            if work.gang.waits_for is not None:
+            if work.gang.waits_for is not None or self._is_behind_holders(work):
                 continue
             node = self._room_for(work)
             if node and not work.kept_on and (work.gang.job.queue in passed or self._lets_another_go_on(work)):
@@ -162,6 +163,11 @@ class PlainSimulator(Idle):
                 self._placed(work, node)
                 return True
         return False
+
+    def _is_behind_holders(self, work: Work) -> bool:
+        """While placeholders of its size leave for others of its gang, it waits."""
+        of_gang = (w for w in self.running if w.takes_over and w.gang is work.gang)
+        return any(w.task.amount == work.task.amount for w in of_gang)
 
     def _place_among_gangs(self, each: Work) -> tuple[int, int, bool, int, int]:
         gang = each.gang
