@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 from priority_clusters import PriorityCluster, cores, only_on
 
-from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
+from fairlead.core.model.constraints import Constraints, Requirement
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, UpdateNode
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
 
@@ -110,3 +111,28 @@ def test_what_comes_to_a_queue_that_is_known_to_be_full_has_work_stopped_there()
     c.submit("high", 2, 9, "root.a.x")
     assert c.run() == (["two@n1"], ["low"])
     assert c.nominated() == {"high": "n1"}
+
+
+def test_a_node_that_is_given_back_lets_nothing_start_above_its_limit() -> None:
+    """`limited` has a node set aside, and its user's limit fills up. `large` gives its own back in the turn in which
+    nodes that are set aside are looked at, and that has `limited` tried there.
+    """
+    limit = LimitSpec(limit="ann", users=("ann",), max_resources=cores(5))
+    c = PriorityCluster(rule="guarantee", limits=(limit,), nodes={"n0": 1})
+    for name, size in (("n1", 4), ("n2", 6), ("n3", 2)):
+        c.node(name, size, zone="z")
+    c.fill("one", 3)
+    other = c.fill("other", 3)
+    assert other == "n2"
+    c.submit("large", 6, user="bob")
+    c.run(2_000)
+    in_zone = Constraints(node_terms=((Requirement("zone", "In", ("z",)),),))
+    c.submit("limited", 4, user="ann", where=in_zone)
+    c.run(2_000)
+    c.submit("small", 2, queue="root.b", user="ann")
+    assert c.run()[0] == ["small@n3"]
+    c.handle(UpdateNode("n2", Resources({"vcore": 5_000})))
+    c.finished("other")
+    assert c.run() == ([], []), "ann has 2 of 5 cores, and 4 more are asked for"
+    c.finished("small")
+    assert c.run()[0] == ["limited@n2"]

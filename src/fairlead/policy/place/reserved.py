@@ -224,6 +224,8 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
             stuck[ask] = node
         else:
             again.pop(ask, None)
+    # What is tried again since one of these gave its node back was not looked at.
+    may_start = dict(found)
     for shape in list(nodes.reserved_shapes):
         elsewhere = nodes.first_for(shape) if not shape.unfit else None
         if elsewhere is not None:
@@ -234,8 +236,8 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     while found:
         ask = _first(found)
         wanted = found.pop(ask)
-        may_start = ask in again or _may_start(partition, ask)
-        node = where_it_stays(partition, lines, ask, wanted) if may_start else None
+        is_free = ask in may_start or _may_start(partition, ask)
+        node = where_it_stays(partition, lines, ask, wanted) if is_free else None
         if node is not None:
             ask.attempted = True
             allocations.place(partition, ask, node)
