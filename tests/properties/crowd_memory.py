@@ -1,7 +1,7 @@
 """What is remembered changes no decision: a crowd (`crowd`) in the books of two schedulers.
 
 The one remembers what it looked at in vain, the other forgets all of that before each call, and is read back from what
-it would write down before some; both decide the same.
+it would write down before some; both decide the same, and what starts is within every maximum and limit.
 
     python tests/properties/crowd_memory.py FIRST LAST
 
@@ -18,6 +18,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from invariants.bounds import check_bounds
 from properties.course_numbers import require_some
 from properties.crowd_wide import crowd_of
 
@@ -69,6 +70,7 @@ class TwoMemories:
         self.forgetting.forget()
         decided = [s.schedule(self.crowd.now_ms) for s in (self.remembering, self.forgetting)]
         self._compare("schedule", decided)
+        check_bounds(self.part, decided[0])
         for decision in decided[0]:
             if isinstance(decision, Evict) and self.crowd.chance.random() < 0.8:
                 self.handle(Release(decision.application, decision.key, decision.cause))
