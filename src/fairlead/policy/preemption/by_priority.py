@@ -53,6 +53,7 @@ class Tried:
     def note(self, ask: Ask, before_seq: int) -> None:
         """Nothing was found for it, nor would be for those that are no stronger and came before that (0: for none)."""
         if before_seq:
+            self._known = [each for each in self._known if each[0] > ask.priority or each[1] > before_seq]
             self._known.append((ask.priority, before_seq))
 
     def covers(self, ask: Ask) -> bool:
