@@ -41,9 +41,13 @@ def begin(partition: Partition, ask: Ask) -> None:
 
 def end(partition: Partition, ask: Ask) -> None:
     """It is gone."""
-    partition.disruption.leave_by.pop(ask, None)
-    if not partition.disruption.leave_by:
-        partition.timers.cancel(partition.name, "", TIMER)
+    leave_by, timers = partition.disruption.leave_by, partition.timers
+    due_ms = leave_by.pop(ask, None)
+    if not leave_by:
+        timers.cancel(partition.name, "", TIMER)
+    elif due_ms is not None and due_ms == timers.due_ms(partition.name, "", TIMER):
+        # A timer for nothing would be news, and what is young no longer be spared.
+        timers.set(min(leave_by.values()), partition.name, "", TIMER)
     partition.disruption.overdue.pop(ask, None)
     partition.disruption.going.pop(ask, None)
     ask.evict_cause = ask.evicted_by = ask.evicted_for = None

@@ -41,6 +41,24 @@ def test_nothing_is_left_of_it_when_it_is_gone() -> None:
     assert part.timers.due_ms("default", "", TIMER) is None
 
 
+def test_the_timer_is_that_of_the_first_which_is_still_to_leave() -> None:
+    """One for what has left would be news: what started while `later` waited would be stopped for it then."""
+    c = PriorityCluster(nodes={"n1": 1, "n2": 1})
+    c.fill("one", 1, grace_ms=0)
+    c.fill("two", 1, grace_ms=60_000)
+    c.submit("high", 1, 9)
+    c.submit("higher", 1, 9)
+    c.run()
+    part = c.s.cluster.partitions["default"]
+    told_ms = c.now_ms
+    assert sorted(part.disruption.leave_by.values()) == [told_ms + MARGIN_MS, told_ms + 60_000 + MARGIN_MS]
+    assert part.timers.due_ms("default", "", TIMER) == told_ms + MARGIN_MS
+    c.gone("one")
+    assert part.timers.due_ms("default", "", TIMER) == told_ms + 60_000 + MARGIN_MS
+    c.gone("two")
+    assert part.timers.due_ms("default", "", TIMER) is None
+
+
 def test_who_is_late_is_named_in_the_order_in_which_it_was_told() -> None:
     c, part, low = leaving()
     assert late(part) == []

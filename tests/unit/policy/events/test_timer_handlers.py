@@ -88,3 +88,24 @@ def test_what_comes_later_in_time_sees_what_fired_before() -> None:
     assert isinstance(told[0], ApplicationChanged)
     assert not any(isinstance(d, Allocated) for d in told)
     assert c.s.handle(AddApplication(ApplicationSpec(id="one", queue="root.a")), c.now_ms), "its name is free again"
+
+
+def test_that_ended_work_is_over_is_no_news() -> None:
+    """What started while `high` waited is spared until something new comes; that an application is completed, half a
+    minute after its last work ended, is nothing new, nor that its record is dropped.
+    """
+    c = PriorityCluster(nodes={"n1": 4})
+    c.fill("fixed", 2, 20)
+    c.fill("ended", 1, 1)
+    c.finished("ended")
+    c.submit("high", 3, 9)
+    c.submit("young", 2, 1)
+    assert c.run()[0] == ["young@n1"]
+    part = c.s.cluster.partitions["default"]
+    changed = part.changed_seq
+    assert part.timers.due_ms("default", "ended", "application") is not None
+    c.run(40_000)
+    assert part.timers.due_ms("default", "ended", "application") is None
+    c.run(4 * 24 * 3_600_000)
+    assert part.ended == {}
+    assert part.changed_seq == changed
