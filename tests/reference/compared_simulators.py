@@ -3,8 +3,8 @@
     python tests/reference/compared_simulators.py 40
 
 Random workloads with gangs (of one size, or of two), maximums and limits of users, some of them with guarantees
-(`both`), offsets, fences, idle work and work that stops nothing: every run of every task has to be on the same node,
-from the same time to the same time, and end by itself or stopped in both.
+(`both`), offsets, fences, grace, idle work and work that stops nothing: every run of every task has to be on the same
+node, from the same time to the same time, and end by itself or stopped in both.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def world(seed: int) -> World:
         job = _job(chance, f"j{number}", at_ms, nodes, queues, mixed=seed % 8 >= 4)
         is_meek = is_shifted and chance.random() < 0.15
         is_idle = not job.gang and seed % 16 >= 8 and chance.random() < 0.3
-        jobs.append(replace(job, tasks=tuple(replace(task, meek=is_meek, idle=is_idle) for task in job.tasks)))
+        grace_ms = chance.choice([0, 1_000, 5_000, 20_000]) if seed % 32 >= 16 else 0
+        tasks = (replace(task, meek=is_meek, idle=is_idle, grace_ms=grace_ms) for task in job.tasks)
+        jobs.append(replace(job, tasks=tuple(tasks)))
     return World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
 
 
@@ -174,6 +176,7 @@ def production(made: World) -> list[Ran]:
                 priority=task.priority,
                 allow_preempt_other=not task.meek,
                 idle=task.idle,
+                grace_ms=task.grace_ms,
             )
             for task in job.tasks
         ]

@@ -27,6 +27,8 @@ class Task:
     meek: bool = False
     """It stops nothing."""
     idle: bool = False
+    grace_ms: int = 0
+    """It goes on for so long once it is told to stop."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Work:
     """Within a guarantee."""
     end_ms: int = NEVER
     leaving: bool = False
+    told: int = 0
+    leaves_ms: int = NEVER
     takes_over: bool = False
     """Its placeholder has not left yet: it is no victim before it has."""
     kept_on: str = ""

@@ -4,7 +4,7 @@ It keeps no order, no heap and no memory of what it looked at: all that waits is
 are added up whenever they are needed, and every node is tried. So it is slow and easy to believe. It shares no code
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
 times. It knows queues with maximums and limits of users, guarantees, offsets and fences, gangs by placeholders, idle
-work, and the rules `priority` and `both` without grace; no protections, budgets, constraints, retries or lost nodes.
+work, grace, and the rules `priority` and `both`; no protections, budgets, constraints, retries or lost nodes.
 """
 
 from __future__ import annotations
@@ -44,10 +44,14 @@ class PlainSimulator(Idle):
         """From the first job to the last end."""
         jobs = list(self.jobs)
         while jobs or any(not work.is_holder for work in self.running):
-            ends = [work.end_ms for work in self.running] + [job.at_ms for job in jobs[:1]]
+            ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             self.now_ms = min(ends)
-            for work in sorted((w for w in self.running if w.end_ms == self.now_ms), key=lambda w: w.started):
-                self._leaves(work, evicted=False)
+            over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
+            stopped = {w: w.told for w in self.running if w.leaves_ms == self.now_ms and w not in over}
+            for work in sorted(over | stopped, key=(over | stopped).__getitem__):
+                self._leaves(work, evicted=work in stopped)
+                if work in stopped:
+                    self._comes_back(work)
             while jobs and jobs[0].at_ms == self.now_ms:
                 self._comes(jobs.pop(0))
             self._settle()
@@ -82,6 +86,10 @@ class PlainSimulator(Idle):
             self.whole = []
             told, self.told = self.told, []
             for work in told:
+                work.told = next(self.numbers)
+                if work.task.grace_ms and not work.is_holder:
+                    work.leaves_ms = self.now_ms + work.task.grace_ms
+                    continue
                 self._leaves(work, evicted=True)
                 self._comes_back(work)
             if not followed:
@@ -199,7 +207,7 @@ class PlainSimulator(Idle):
         self.waiting.remove(work)
         self._runs(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
-        while nominees and min(self._free(node, lambda w: True).values()) < 0:
+        while nominees and min(self._left_on(node).values()) < 0:
             weakest = nominees[0]
             for other in nominees[1:]:
                 weakest = weakest if self._is_stronger(other, weakest) else other
@@ -210,6 +218,14 @@ class PlainSimulator(Idle):
             if len(work.gang.standing) == len(work.gang.job.tasks):
                 self.whole.append(work.gang)
                 self._part_ways(work.gang)
+
+    def _left_on(self, node: str) -> Amount:
+        """What is left beside all that is kept there, once all has left that was told to."""
+        left = self._free(node, lambda w: True)
+        for work in self.running:
+            for name, value in work.task.amount if work.leaving and work.node == node else ():
+                left[name] += value
+        return left
 
     def _give_way(self) -> bool:
         """The first that can be whole with what later ones hold takes it from as few of them as it needs."""
