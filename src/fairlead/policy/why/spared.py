@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from fairlead.core.books.asks import NEVER_MS, Ask
 from fairlead.core.books.idle_work import group_of, payer
+from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import lacks
@@ -109,8 +110,7 @@ def why_nothing_stops(partition: Partition, ask: Ask) -> NothingStopped | None:
     if full is not None:
         work = [a for node in nodes for a in node.allocations if full in payer(a).lineage]
     else:
-        usable = (node for node in nodes if node.takes(ask) and node.fits_total(ask.items))
-        work = [a for node in usable for a in node.allocations]
+        work = [a for node in nodes if _could_use(partition, ask, node) for a in node.allocations]
     if not work:
         return None
     looked = looked_at(partition, ask)
@@ -123,6 +123,12 @@ def why_nothing_stops(partition: Partition, ask: Ask) -> NothingStopped | None:
         return NothingStopped(Keeps.GANG)
     where = full.path if full is not None else ""
     return NothingStopped(None, where, len(work), {why: spared[why] for why in Spares if spared[why]}, looked.until_ms)
+
+
+def _could_use(partition: Partition, ask: Ask, node: Node) -> bool:
+    """Whether the ask could run on the node if nothing else did there."""
+    is_large_enough = node.takes(ask) and node.fits_total(ask.items)
+    return is_large_enough and partition.nodes.terrain.misfit_here(ask.where, node, node.allocations) is None
 
 
 def looked_at(partition: Partition, ask: Ask) -> LookedAt:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.model.events import AddApplication, AddAsks, SetWindow, UpdateNode
+from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetWindow, UpdateNode
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec, WindowSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, NodeSpec, QueueSpec, WindowSpec
 from fairlead.policy.why.spared import Keeps, NothingStopped, Spares, why_nothing_stops
 
 Made = Callable[[], PriorityCluster]
@@ -215,6 +217,20 @@ def test_under_a_full_queue_what_runs_there_counts_alone() -> None:
     c.submit("urgent", 2, 9)
     found = asked(c)
     assert (found.queue, found.running, found.spared) == ("root.a", 2, {Spares.PRIORITY: 1})
+
+
+def test_what_runs_on_nodes_that_it_does_not_suit_does_not_count() -> None:
+    """Neither where its selector rules them out, nor a taint."""
+    c = filled()
+    c.node("n2", 1, zone="west")
+    west = Constraints(selector=(Requirement("zone", values=("west",)),))
+    c.fill("high", 1, 20, where=west)
+    spec = NodeSpec(id="n3", capacity=Resources({"vcore": 1000}), attributes={"zone": "west"}, taints=(Taint("t"),))
+    c.handle(AddNode(spec))
+    c.fill("tainted", 1, 1, where=replace(west, tolerations=(Toleration("t"),)))
+    c.submit("urgent", 1, 9, where=west)
+    found = asked(c)
+    assert (found.running, found.spared) == (1, {Spares.PRIORITY: 1})
 
 
 def test_nothing_is_said_of_what_has_work_stopped_for_it() -> None:
