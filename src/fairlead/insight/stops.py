@@ -40,6 +40,7 @@ _SPARES = {
     Spares.OWN_GANG: ("is of its own gang", "are of its own gang"),
     Spares.OWN_QUEUE: ("is of its own queue", "are of its own queue"),
     Spares.GUARANTEED: ("is within what its queue is guaranteed", "are within what their queues are guaranteed"),
+    Spares.LARGE: ("is more than its own queue may take back", "are each more than its own queue may take back"),
     Spares.NODE: ("can run on that node alone", "can run on their nodes alone"),
     Spares.YOUNG: ("started in its turn while it waited", "started in their turn while it waited"),
     Spares.RUNTIME: ("is not yet past its minimum run time", "are not yet past their minimum run times"),

@@ -83,7 +83,8 @@ class Stops(Shape, frozen=True, kw_only=True):
         dict[str, int],
         said(
             "How much of it each thing spares: `told`, `closed`, `priority`, `own-gang`, `own-queue`, `guaranteed`, "
-            "`node`, `young`, `runtime`, `again`, `evictions`, `window` or `other`. The rest makes no room for it."
+            "`large`, `node`, `young`, `runtime`, `again`, `evictions`, `window` or `other`. The rest "
+            "makes no room for it."
         ),
     ]
     until_ms: Annotated[int | None, said("When the first of it is otherwise by itself; null: that is not known.")]

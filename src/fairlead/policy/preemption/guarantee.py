@@ -110,6 +110,17 @@ def _is_short(left: Book, ask: Ask) -> bool:
     return any(left.get(name, 0) < 0 for name, _ in ask.items)
 
 
+def entitled_at_most(snapshots: QueueSnapshots, found: Iterable[Ask]) -> Book:
+    """What the guarantee leaves to the ask's queue once every candidate is gone: no larger victim goes for it."""
+    mark = snapshots.mark()
+    for victim in found:
+        if not victim.spec.idle:
+            snapshots.remove(snapshots.of(victim.app.queue), victim.items)
+    left = snapshots.ask_queue.remaining()
+    snapshots.undo(mark)
+    return left
+
+
 def guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[Ask]) -> bool:
     """Whether the ask would be within the guarantee if every candidate were gone. Without a guarantee: no."""
     mine = snapshots.ask_queue
@@ -119,32 +130,36 @@ def guarantee_leaves_room(snapshots: QueueSnapshots, ask: Ask, found: Iterable[A
     if not lacks(left, {}, ask.items):
         return True
     snapshots.add(mine, ask.items)
-    for victim in found:
-        if not victim.spec.idle:
-            snapshots.remove(snapshots.of(victim.app.queue), victim.items)
-    is_short = _is_short(mine.remaining(), ask)
+    is_short = _is_short(entitled_at_most(snapshots, found), ask)
     snapshots.undo()
     return not is_short
 
 
-def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator[Ask]:
-    """Those of some candidates that the queues let go, each taken tentatively.
+def lets_go(snapshots: QueueSnapshots, ask: Ask, victim: Ask) -> bool:
+    """Whether the queue of a candidate lets it go, from which it is then taken tentatively.
 
-    Its queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
+    The queue must be above its guarantee in something that the ask needs, or have none, and must not fall below it.
+    """
+    theirs = snapshots.of(victim.app.queue)
+    left = theirs.remaining()
+    if left and not _is_short(left, ask):
+        return False
+    snapshots.remove(theirs, victim.items)
+    left = theirs.remaining()
+    return not any(left.get(n, 0) > 0 for n, _ in victim.items)
+
+
+def _taken(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]) -> Iterator[Ask]:
+    """Those of some candidates that the queues let go (`lets_go`), each taken tentatively.
+
     What is taken must itself fit into what the ask's queue has left of its guarantee, and is charged to it; where it
     does not, there is no use in looking further. Idle work is in no guarantee: it goes and charges none.
     """
     mine = snapshots.ask_queue
     for victim in work:
         if not victim.spec.idle:
-            theirs = snapshots.of(victim.app.queue)
-            left = theirs.remaining()
-            if left and not _is_short(left, ask):
-                continue
             mark = snapshots.mark()
-            snapshots.remove(theirs, victim.items)
-            left = theirs.remaining()
-            if any(left.get(n, 0) > 0 for n, _ in victim.items):
+            if not lets_go(snapshots, ask, victim):
                 snapshots.undo(mark)
                 continue
             entitled = mine.remaining()

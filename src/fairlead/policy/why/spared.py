@@ -27,7 +27,13 @@ from fairlead.policy.order.effective_priority import search_root as fence_of
 from fairlead.policy.order.victim_index import Stoppable
 from fairlead.policy.preemption.candidates import Candidates
 from fairlead.policy.preemption.gang_room import GangRoom
-from fairlead.policy.preemption.guarantee import guarantee_leaves_room, is_guaranteed, seen_ahead
+from fairlead.policy.preemption.guarantee import (
+    entitled_at_most,
+    guarantee_leaves_room,
+    is_guaranteed,
+    lets_go,
+    seen_ahead,
+)
 from fairlead.policy.preemption.protection import in_time, spared_until_ms
 from fairlead.policy.preemption.victims import Survey, candidates, idle_candidates, search_root
 
@@ -68,6 +74,8 @@ class Spares(StrEnum):
     """It is of the same queue (by guarantee)."""
     GUARANTEED = "guaranteed"
     """Its queue would be below its guarantee."""
+    LARGE = "large"
+    """It is more than the ask's own queue has left of its guarantee (by guarantee)."""
     NODE = "node"
     """It can run on its node alone (by guarantee)."""
     YOUNG = "young"
@@ -227,6 +235,8 @@ class _ByGuarantee(LookedAt):
         self._survey = Survey(partition)
         self._snapshots = seen_ahead(self._survey, ask)
         self._top = search_root(ask)
+        self._found = (*idle_candidates(partition, ask), *candidates(self._survey, ask, self._snapshots))
+        self._entitled = entitled_at_most(self._snapshots, self._found)
         self._seen = {queue: at + 1 for queue, at in standing_by_queue(ask.app.queue, ask.priority).items()}
 
     def keeps(self) -> tuple[Keeps | None, int | None]:
@@ -237,8 +247,7 @@ class _ByGuarantee(LookedAt):
         ask, own = self.ask, self._snapshots.ask_queue
         if not own.remaining():
             return Keeps.NO_GUARANTEE, None
-        found = (*idle_candidates(self.partition, ask), *candidates(self._survey, ask, self._snapshots))
-        if lacks(own.guaranteed, own.used, ask.items) or not guarantee_leaves_room(self._snapshots, ask, found):
+        if lacks(own.guaranteed, own.used, ask.items) or not guarantee_leaves_room(self._snapshots, ask, self._found):
             return Keeps.BEYOND_GUARANTEE, None
         due = due_ms(ask)
         waits = ask.preempt_checked_ms is None and self.partition.now_ms < due < NEVER_MS
@@ -252,11 +261,14 @@ class _ByGuarantee(LookedAt):
             return Spares.YOUNG if self.partition.is_young(running, self.ask) else None
         if leaf is self.ask.app.queue:
             return Spares.OWN_QUEUE
-        left = self._snapshots.of(leaf).remaining()
-        if left and min(left.values()) >= 0:
+        let_go = lets_go(self._snapshots, self.ask, running)
+        self._snapshots.undo()
+        if not let_go:
             return Spares.GUARANTEED
         if running.priority >= below(self._seen, leaf):
             return Spares.PRIORITY
         if running.required_node:
             return Spares.NODE
-        return Spares.YOUNG if self.partition.is_young(running, self.ask) else None
+        if self.partition.is_young(running, self.ask):
+            return Spares.YOUNG
+        return Spares.LARGE if lacks(self._entitled, {}, running.items) else None

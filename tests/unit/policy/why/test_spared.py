@@ -152,6 +152,23 @@ def test_by_guarantee_work_of_its_own_queue_and_of_one_that_is_not_above_its_gua
     assert asked(c).spared == {Spares.PRIORITY: 1, Spares.OWN_QUEUE: 1, Spares.GUARANTEED: 2}
 
 
+def test_by_guarantee_work_that_is_more_than_its_queue_may_take_back() -> None:
+    c = PriorityCluster(QueueSpec(name="a"), at_once("b", 2), rule="guarantee")
+    c.fill("large", 3)
+    c.fill("small", 1)
+    c.submit("urgent", 2, 0, "root.b")
+    assert asked(c).spared == {Spares.LARGE: 1}
+
+
+def test_by_guarantee_work_without_which_its_queue_would_be_below_its_guarantee() -> None:
+    """The queue is above it now."""
+    c = PriorityCluster(at_once("a", 3), at_once("b", 2), rule="guarantee")
+    c.fill("large", 2)
+    c.fill("other", 2)
+    c.submit("urgent", 2, 0, "root.b")
+    assert asked(c).spared == {Spares.GUARANTEED: 2}
+
+
 def test_work_that_started_while_it_waited() -> None:
     """It is no victim until something happens."""
     c = PriorityCluster(nodes={"n1": 4, "n2": 1})
