@@ -249,8 +249,8 @@ class _ByGuarantee(LookedAt):
             return Keeps.NO_GUARANTEE, None
         if lacks(own.guaranteed, own.used, ask.items) or not guarantee_leaves_room(self._snapshots, ask, self._found):
             return Keeps.BEYOND_GUARANTEE, None
-        due = due_ms(ask)
-        waits = ask.preempt_checked_ms is None and self.partition.now_ms < due < NEVER_MS
+        due, delay_ms = due_ms(ask), ask.app.queue.properties.preemption_delay_ms
+        waits = self.partition.now_ms < ask.created_ms + delay_ms and due < NEVER_MS
         return (Keeps.DELAY, due) if waits else (None, None)
 
     def _spares(self, running: Ask) -> Spares | None:

@@ -9,7 +9,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import Constraints, Requirement, Taint, Toleration
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, SetWindow, UpdateNode
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, MoveApplication, SetWindow, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, NodeSpec, QueueSpec, WindowSpec
 from fairlead.policy.why.spared import Keeps, NothingStopped, Spares, why_nothing_stops
@@ -112,6 +112,17 @@ def test_by_guarantee_it_has_not_waited_long_enough() -> None:
     assert (found.because, found.until_ms) == (Keeps.DELAY, submitted_ms + 30_000)
     c.run(30_000)
     assert len(c.evictions()) == 1
+
+
+def test_by_guarantee_it_has_tried_before_and_came_to_a_queue_with_a_delay() -> None:
+    queues = at_once("a"), at_once("b", 1), QueueSpec(name="c", guaranteed=cores(4))
+    c = filled(*queues, rule="guarantee")
+    c.submit("urgent", 2, 9, "root.b")
+    submitted_ms = c.now_ms
+    assert asked(c).because is Keeps.BEYOND_GUARANTEE
+    c.handle(MoveApplication("urgent", "root.c"))
+    found = asked(c)
+    assert (found.because, found.until_ms) == (Keeps.DELAY, submitted_ms + 30_000)
 
 
 # -- what spares work ---------------------------------------------------------------------------------------------
