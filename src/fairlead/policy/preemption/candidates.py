@@ -61,6 +61,7 @@ class Candidates:
         self._above: dict[Queue, dict[str, int]] = {}
         """By how much queues are above their guarantees, as far as it was asked."""
         self._far: dict[tuple[bool, bool], list[Ask]] = {}
+        self._own_without: dict[Node | None, bool] = {}
 
     def own_guarantees(self) -> list[Bound]:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
@@ -123,8 +124,24 @@ class Candidates:
         return is_before or self.partition.is_young(running, self.ask)
 
     def lets_go(self, running: Ask) -> bool:
-        """Whether guarantees let this work go, by itself."""
-        return any(self._within_guarantees([running], among_own) for among_own in (False, True))
+        """Whether guarantees may let this work go: by itself, or within one of the ask's own queues beside all that
+        could go with it, if the ask is within that guarantee then.
+        """
+        if self._within_guarantees([running], among_own=False):
+            return True
+        return bool(self._within_guarantees([running], among_own=True)) and self._would_be_within(running.node)
+
+    def _would_be_within(self, node: Node | None) -> bool:
+        """Whether the ask would be within the guarantees of its own queues without all that it outranks on the node,
+        and anywhere if a maximum lacks room.
+        """
+        node = None if self.above else node
+        if node not in self._own_without:
+            nodes = self.partition.nodes.nodes.values() if node is None else (node,)
+            work = (a for each in nodes for a in each.allocations if a.evict_cause is None)
+            gone = [a for a in work if a.priority < self.reach.below(a.app.queue)]
+            self._own_without[node] = all(own.copy(gone).is_kept for own in self.own_guarantees())
+        return self._own_without[node]
 
     def _may_go(self, running: Ask) -> bool:
         """Whether running work may be stopped for the ask, as far as it alone is concerned."""

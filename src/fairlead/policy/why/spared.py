@@ -25,7 +25,6 @@ from fairlead.policy.eligibility.limits import full_ceiling
 from fairlead.policy.order.effective_priority import below, standing_by_queue
 from fairlead.policy.order.effective_priority import search_root as fence_of
 from fairlead.policy.order.victim_index import Stoppable
-from fairlead.policy.preemption.candidates import Candidates
 from fairlead.policy.preemption.gang_room import GangRoom
 from fairlead.policy.preemption.guarantee import (
     entitled_at_most,
@@ -34,6 +33,7 @@ from fairlead.policy.preemption.guarantee import (
     lets_go,
     seen_ahead,
 )
+from fairlead.policy.preemption.plan import Search
 from fairlead.policy.preemption.protection import in_time, spared_until_ms
 from fairlead.policy.preemption.victims import Survey, candidates, idle_candidates, search_root
 
@@ -213,7 +213,7 @@ class _ByRank(LookedAt):
 
     def __init__(self, partition: Partition, ask: Ask) -> None:
         super().__init__(partition, ask)
-        self._candidates = Candidates(partition, ask, [])
+        self._candidates = Search(partition, ask, []).candidates
 
     def _spares(self, running: Ask) -> Spares | None:
         leaf = running.app.queue

@@ -154,6 +154,26 @@ def test_work_within_the_guarantee_of_its_queue() -> None:
     assert asked(c).spared == {Spares.GUARANTEED: 4}
 
 
+def test_work_within_the_guarantee_of_its_own_queue_which_the_ask_would_be_above() -> None:
+    """What can go together with it counts: with both of them gone it would be within the guarantee."""
+    c = PriorityCluster(QueueSpec(name="a", guaranteed=cores(1)), QueueSpec(name="b"), rule="both")
+    c.fill("low", 2, 1)
+    c.fill("high", 2, 20, "root.b")
+    c.submit("urgent", 2, 9)
+    assert asked(c).spared == {Spares.PRIORITY: 1, Spares.GUARANTEED: 1}
+    c = PriorityCluster(QueueSpec(name="a", guaranteed=cores(3)), nodes={"n1": 2, "n2": 2}, rule="both")
+    c.fill("low", 2, 1)
+    c.fill("other", 2, 1)
+    c.submit("urgent", 2, 9)
+    assert asked(c).spared == {Spares.GUARANTEED: 2}, "they are on two nodes"
+    c = PriorityCluster(QueueSpec(name="a", guaranteed=cores(3)), rule="both")
+    c.fill("low", 2, 1)
+    c.fill("other", 2, 1)
+    c.submit("urgent", 2, 9)
+    c.run()
+    assert len(c.evictions()) == 2
+
+
 def test_by_guarantee_work_of_its_own_queue_and_of_one_that_is_not_above_its_guarantee() -> None:
     c = PriorityCluster(at_once("a", 4), at_once("b", 2), at_once("c"), rule="guarantee")
     for key, queue in (("own", "a"), ("within", "b"), ("more", "b"), ("important", "c")):
