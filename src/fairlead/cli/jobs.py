@@ -19,6 +19,7 @@ from fairlead.cli.columns import NAMES, USUAL, JobColumn, chosen, in_order
 from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, given, job_filters, jobs_of, state_option
 from fairlead.cli.jobfields import details
 from fairlead.cli.render import Screen
+from fairlead.client.errors import Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire.arrays import order
 
@@ -68,12 +69,25 @@ def ls(client: Client, keys: tuple[str, ...], interval: float | None, **given: A
     if len(keys) > 1:
         raise app.wrong_usage(f"ls: lists one job or array; `fairlead show {' '.join(keys)}` shows several")
     given["array"] = keys[0] if keys else None
-    while True:
-        if interval and given["output"] in ("table", "wide"):
-            print(render.moment(render.now_ms()))
+    if interval is None:
         _list(client, **given)
-        if not interval:
-            return
+    else:
+        _list_again_and_again(client, interval, given)
+
+
+def _list_again_and_again(client: Client, interval: float, given: dict[str, Any]) -> None:
+    """Until Ctrl-C, also while a service that was there is away: it may be restarting."""
+    was_there = away = False
+    while True:
+        try:
+            _list(client, timed=given["output"] in ("table", "wide"), **given)
+            was_there, away = True, False
+        except Unreachable as problem:
+            if not was_there:
+                raise
+            if not away:
+                app.complain(f"{problem.message} Trying again.")
+            away = True
         sys.stdout.flush()
         time.sleep(interval)
 
@@ -87,11 +101,15 @@ def _list(
     sort: str | None,
     no_header: bool,
     output: str,
+    timed: bool = False,
     **by: Any,
 ) -> None:
+    """`timed`: the moment stands above it."""
     shown = chosen(columns) if columns is not None else None
     by |= {"namespace": namespace} if namespace is not None else {}
     found = sorted(jobs_of(client, by, state), key=_by_key)
+    if timed:
+        print(render.moment(render.now_ms()))
     if sort is not None:
         found = in_order(found, sort)
     if render.write_names(found, "key", output) or render.write_value(found, output):

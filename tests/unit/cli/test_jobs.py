@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from testbed.answering import made
 
+from fairlead.cli import jobs
 from fairlead.cli.jobs import print_jobs
 from fairlead.cli.render import Screen
+from fairlead.client.errors import Unreachable
 from fairlead.wire.jobs import Job
 
 FULL = {"code": "cluster-full", "sentence": "all nodes together have cpu 1 free"}
@@ -310,6 +312,29 @@ def test_an_interval_that_no_clock_can_wait_for_is_refused(
     result = run(command, "-i", seconds)
     assert (result.exit_code, result.stdout, service.requests) == (2, "", [])
     assert f"{command}: invalid value for '--interval'" in result.stderr
+
+
+def test_looking_again_and_again_goes_on_while_the_service_is_away(
+    filled: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be restarting, which is said once; who cannot be reached at the first look is an error as ever."""
+    looks = iter([True, False, False, True])
+
+    def jobs_of(*_: Any) -> list[Job]:
+        match next(looks, None):
+            case None:
+                raise KeyboardInterrupt
+            case False:
+                raise Unreachable("nobody listens there.")
+        return []
+
+    monkeypatch.setattr(jobs, "jobs_of", jobs_of)
+    monkeypatch.setattr(jobs.time, "sleep", lambda _: None)
+    result = run("ls", "--interval", "1")
+    assert result.stderr.count("nobody listens there. Trying again.\n") == 1
+    assert (result.exit_code, result.stdout.count("KEY")) == (130, 2)
+    looks = iter([False])
+    assert run("ls", "--interval", "1").exit_code == 3
 
 
 def test_a_message_obeys_no_control_characters(service: Any, run: Callable[..., Any]) -> None:
