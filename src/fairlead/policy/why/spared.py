@@ -16,13 +16,14 @@ from enum import StrEnum
 from fairlead.core.books.asks import NEVER_MS, Ask
 from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
+from fairlead.core.books.nominations import limit_short_of_kept
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.attempt_times import due_ms
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.limits import full_ceiling
-from fairlead.policy.order.effective_priority import below, standing_by_queue
+from fairlead.policy.order.effective_priority import below, standing_by_queue, weaker_than
 from fairlead.policy.order.effective_priority import search_root as fence_of
 from fairlead.policy.order.victim_index import Stoppable
 from fairlead.policy.preemption.gang_room import GangRoom
@@ -48,7 +49,7 @@ class Keeps(StrEnum):
     NEVER = "never"
     """Its priority class, or it itself, says so."""
     LIMIT = "limit"
-    """A limit of its user or group is in its way; for that nothing is stopped."""
+    """A limit of its user or group is in its way, or what that leaves is promised; for that nothing is stopped."""
     NO_GUARANTEE = "no-guarantee"
     """No queue on its way is guaranteed any of what it needs (by guarantee)."""
     BEYOND_GUARANTEE = "beyond-guarantee"
@@ -214,6 +215,14 @@ class _ByRank(LookedAt):
     def __init__(self, partition: Partition, ask: Ask) -> None:
         super().__init__(partition, ask)
         self._candidates = Search(partition, ask, []).candidates
+
+    def keeps(self) -> tuple[Keeps | None, int | None]:
+        """And what others that are nominated have to do with it."""
+        because, until_ms = super().keeps()
+        weaker = tuple(weaker_than(self.partition, self.ask)) if because is None else ()
+        if because is None and limit_short_of_kept(self.partition, self.ask, weaker) is not None:
+            return Keeps.LIMIT, None
+        return because, until_ms
 
     def _spares(self, running: Ask) -> Spares | None:
         leaf = running.app.queue

@@ -65,6 +65,14 @@ def test_a_limit_is_in_its_way() -> None:
     assert asked(c).because is Keeps.LIMIT
 
 
+def test_what_its_limit_leaves_is_promised() -> None:
+    c = filled(limits=(LimitSpec(limit="ann", users=("ann",), max_resources=cores(3)),))
+    c.submit("first", 2, 9, user="ann")
+    c.run()
+    c.submit("urgent", 2, 9, user="ann")
+    assert asked(c).because is Keeps.LIMIT
+
+
 def gang(c: PriorityCluster, size: int, whole: int, priority: int = 9) -> None:
     """A gang of that many members of a core, which says how many cores it needs as a whole."""
     spec = ApplicationSpec(id="gang", queue="root.a", placeholder_ask=Resources({"vcore": whole * 1000}))
