@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead.core.acts.terminating import grace_left
+from fairlead.core.books.classes import NEVER
 from fairlead.core.books.timers import ATTEMPT
 from fairlead.core.books.windows import TIMER as WINDOW
 from fairlead.core.model.constraints import DOES_NOT_EXIST, EXISTS, GT, IN, NOT_IN, Requirement
@@ -285,9 +286,15 @@ def may_stop_others(partition: Partition, ask: Ask) -> list[Lever]:
     """That others might be stopped for it, where its class or it itself says no."""
     if ask.spec.allow_preempt_other or ask.spec.idle or not partition.spec.preemption.enabled:
         return []
+    return [together(Part(What.STOPS_OTHERS, ask.key, 0, 1, text=says_never(partition, ask)))]
+
+
+def says_never(partition: Partition, ask: Ask) -> str:
+    """Who says that nothing is stopped for the ask: its class, as that is now, or what it was submitted as."""
     name = ask.spec.priority_class
-    why = f"its priority class {name} says Never" if name else "it says itself that it stops nobody"
-    return [together(Part(What.STOPS_OTHERS, ask.key, 0, 1, text=why))]
+    found = partition.admission.classes.get(name)
+    is_class = found is not None and found.preemption_policy == NEVER
+    return f"its priority class {name} says Never" if is_class else "it was submitted as work that stops nothing"
 
 
 def shorter(partition: Partition, ask: Ask) -> list[Lever]:

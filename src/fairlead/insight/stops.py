@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.insight.grounds import says_never
 from fairlead.policy.why.spared import Keeps, NothingStopped, Spares, why_nothing_stops
 from fairlead.times import duration
 from fairlead.wire.verdicts import Stops
@@ -82,8 +83,7 @@ def _in_words(partition: Partition, ask: Ask, why: NothingStopped) -> str:
             later = f"; for some of it that is over in {again}" if again else ""
             return f"{_of_work(partition, why)}{later}"
         case Keeps.NEVER:
-            name = ask.spec.priority_class
-            return f"its priority class {name} says Never" if name else "it says itself that it stops nothing"
+            return says_never(partition, ask)
         case Keeps.DELAY:
             return f"it may have work stopped in {again}, once it has waited for the preemption.delay of its queue"
         case other:

@@ -60,7 +60,7 @@ def test_in_a_full_queue() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"allow_preempt_other": False}, "it says itself that it stops nothing"),
+        ({"allow_preempt_other": False}, "it was submitted as work that stops nothing"),
         ({"allow_preempt_other": False, "priority_class": "meek"}, "its priority class meek says Never"),
         ({"idle": True}, "it is idle work, which takes what is left over"),
     ],
@@ -72,6 +72,18 @@ def test_what_keeps_the_ask_itself_from_it(more: dict[str, object], sentence: st
     c.fill("low", 4)
     c.submit("urgent", 1, 9, **more)
     assert sentence in told(c).paragraph
+
+
+def test_its_class_is_not_named_where_it_does_not_say_never() -> None:
+    """The class was given another rule since, or is the default one; the job keeps what it was submitted with."""
+    c = PriorityCluster()
+    c.handle(SetPriorityClass(PriorityClassSpec(name="usual", value=9, preemption_policy="Never")))
+    c.fill("low", 4)
+    c.submit("urgent", 1, 9, priority_class="usual")
+    c.handle(SetPriorityClass(PriorityClassSpec(name="usual", value=9)))
+    assert "it was submitted as work that stops nothing" in told(c).paragraph
+    changes = told(c).changes
+    assert "priority class" not in str(changes), changes
 
 
 def test_by_guarantee_a_higher_priority_alone_spares_and_the_delay_is_told() -> None:
