@@ -19,7 +19,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import limit_short_of_kept
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.resources import lacks
+from fairlead.core.model.resources import Items, lacks
 from fairlead.policy.eligibility.attempt_times import due_ms
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.limits import full_ceiling
@@ -246,6 +246,7 @@ class _ByGuarantee(LookedAt):
         self._top = search_root(ask)
         self._found = (*idle_candidates(partition, ask), *candidates(self._survey, ask, self._snapshots))
         self._entitled = entitled_at_most(self._snapshots, self._found)
+        self._let_go: dict[tuple[Queue, Items], bool] = {}
         self._seen = {queue: at + 1 for queue, at in standing_by_queue(ask.app.queue, ask.priority).items()}
 
     def keeps(self) -> tuple[Keeps | None, int | None]:
@@ -270,9 +271,11 @@ class _ByGuarantee(LookedAt):
             return Spares.YOUNG if self.partition.is_young(running, self.ask) else None
         if leaf is self.ask.app.queue:
             return Spares.OWN_QUEUE
-        let_go = lets_go(self._snapshots, self.ask, running)
-        self._snapshots.undo()
-        if not let_go:
+        alike = (leaf, running.items)
+        if alike not in self._let_go:
+            self._let_go[alike] = lets_go(self._snapshots, self.ask, running)
+            self._snapshots.undo()
+        if not self._let_go[alike]:
             return Spares.GUARANTEED
         if running.priority >= below(self._seen, leaf):
             return Spares.PRIORITY
