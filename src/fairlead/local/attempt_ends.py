@@ -29,6 +29,7 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
         key=job_names.ask_key(job.key, job.attempt),
         cause=_release_cause(job, last),
         exit_code=records.exit_status(last),
+        ended_ms=last.ended_at_ms,
     )
     if job.released:
         _enter_lost_place(turn, job, last, report)

@@ -14,8 +14,11 @@ from testbed.paper import ANN, CAPACITY, QUEUES, Paper, Service, spec
 
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
-from fairlead.core.model.events import Cause, Configure, DrainNode, SetWindow
+from fairlead.core.model.events import Cause, Configure, DrainNode, Release, SetWindow
 from fairlead.core.model.specs import RetrySpec, WindowSpec
+from fairlead.journal.codec import decode_event
+from fairlead.journal.format import EVENT
+from fairlead.journal.reader import Reader
 from fairlead.local import attempt_ends, orders, requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import Change, change, suspend
@@ -464,6 +467,16 @@ def wait_for(what: Callable[[], Any]) -> None:
     while not what():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.005)
+
+
+def test_the_scheduler_is_told_when_a_run_ended(service: Service) -> None:
+    """The record of the scheduler's events says it, for those who learn run times from that."""
+    key = service.submit()
+    wait_for(lambda: service.job(key).pid)
+    service.end(f"{key}-1", exit_code=0)
+    with Reader(service.directory / "journal.db") as reader:
+        told = [decode_event(record.payload) for record in reader.records(kinds=(EVENT,))]
+    assert [event.ended_ms for event in told if isinstance(event, Release)] == [2]
 
 
 def test_an_end_that_a_fault_kept_out_of_the_books_is_entered_later(

@@ -164,6 +164,9 @@ class Release(_OfAsk):
     partition: str = DEFAULT_PARTITION
     exit_code: int | None = None
     """How it ended by itself, 128 + N after signal N; None: not known. It decides whether it is tried again."""
+    ended_ms: int | None = None
+    """When it ended, Unix milliseconds, where that was observed and may be long before it is told; None: now. Nothing
+    is decided by it: its room is free from now on. Who learns run times from a record goes by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,14 +233,18 @@ class Recorder:
         # What was stopped has an exit code, too, and did not fail: it would be tried again for that.
         stopped = event.cause is not Cause.FINISHED
         code = 0 if stopped else event.exit_code or 0
+        # It may have ended while the service was down, and been told at the restart.
+        at_ms = at_ms if event.ended_ms is None else min(event.ended_ms, at_ms)
         for key in keys:
             self._ended(at_ms, event.application, key, stopped, code)
 
     def _ended(self, at_ms: int, application: str, key: str, stopped: bool, exit_code: int = 0) -> None:
         run = self._now.get((application, key))
         if run is not None and run.ended_ms is None:
+            # By a clock that was set back it may have ended before it began.
+            at_ms = at_ms if run.started_ms is None else max(at_ms, run.started_ms)
             run.ended_ms, run.stopped, run.exit_code = at_ms, stopped, exit_code
-            run.stop_ms = run.stop_ms if run.told_ms is None else at_ms - run.told_ms
+            run.stop_ms = run.stop_ms if run.told_ms is None else max(at_ms - run.told_ms, 0)
 
     # -- giving out -----------------------------------------------------------------------------------------------
 

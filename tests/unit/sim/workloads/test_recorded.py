@@ -85,6 +85,17 @@ def test_run_times_are_the_real_ones() -> None:
     assert past.jobs() == [(0, "one", 20), (5, "two", 30)]
 
 
+def test_what_ended_while_the_service_was_down_ran_to_its_end() -> None:
+    """The restart tells of it hours later. By a clock that was set it lasted nothing at all, or until then."""
+    past = Past(cores=4)
+    for name in ("one", "early", "late"):
+        past.come(5, name)
+    for name, ended_ms in (("one", 20_000), ("early", 2), ("late", 9_900_000)):
+        past.say(7200, Release(name, name, Cause.FINISHED, ended_ms=ended_ms))
+    assert past.jobs() == [(5, "one", 15), (5, "early", 0), (5, "late", 7195)]
+    assert past.jobs(from_ms=6_000) == [(6, "one", 14), (6, "late", 7194)]
+
+
 def test_the_same_queue_file_gives_the_same_past() -> None:
     """Replayed with the recorded queues and nodes, everything starts and ends when it did."""
     past = Past(2).come(0, "one").come(1, "two").come(2, "three").end(20, "two").end(30, "one").end(70, "three")
