@@ -152,10 +152,9 @@ class Recorder:
                     run = self._now.pop((d.application, d.key), None)
                     if run is not None:
                         self._now[d.application, d.new_key] = run
-                        run.started_ms = run.ended_ms = None
-                        run.stopped, run.told_ms, run.exit_code, run.tried_again = False, None, 0, True
+                        run.try_again(at_ms)
                 case Evict() if (run := self._now.get((d.application, d.key))) is not None:
-                    run.told_ms = at_ms
+                    run.told_ms, run.at_wish = at_ms, d.cause is Cause.REQUEUED
                 case Released():
                     # Not told by anybody: its node is gone, or its application was removed.
                     self._ended(at_ms, d.application, d.key, stopped=True)
@@ -254,7 +253,7 @@ class Recorder:
         Raises `NothingRecorded` if there is nothing to simulate.
         """
         begin_ms = max((at_ms for at_ms in (self.from_ms, self._begin_ms) if at_ms is not None), default=None)
-        chosen = [w for w in self._all if self._counts(w)]
+        chosen = [w for w in map(self._in_line, self._all) if self._counts(w)]
         if not chosen:
             where = "in that stretch of time" if self._all else f"in partition {specs.DEFAULT_PARTITION}"
             other = f"; other partitions have {self._elsewhere:,} submissions" if self._elsewhere else ""
@@ -271,6 +270,11 @@ class Recorder:
             queues=self.queue_text or queue_file(dict.fromkeys(a.queue for a in self._apps.values() if a.queue)),
         )
 
+    def _in_line(self, run: Run) -> Run:
+        """What was tried again and held to its end was in line only before."""
+        is_held = run.at_ms > (self.last_ms if run.ended_ms is None else run.ended_ms)
+        return run.before if is_held and run.before is not None else run
+
     def _counts(self, run: Run) -> bool:
         """Whether it is in line or runs between `from_ms` and `until_ms`."""
         if run.at_ms > (self.last_ms if run.ended_ms is None else run.ended_ms):
@@ -284,7 +288,7 @@ class Recorder:
 
     def _notes(self, chosen: list[Run], carried: int) -> list[str]:
         running = sum(w.ended_ms is None and w.started_ms is not None for w in chosen)
-        never = sum(w.started_ms is None for w in chosen)
+        never = sum(w.last.started_ms is None for w in chosen)
         evicted = sum(w.cut_short for w in chosen)
         stopped = sum(w.stopped and w.started_ms is not None for w in chosen) - evicted
         again, awaited = sum(w.tried_again for w in chosen), sum(w.awaited for w in chosen)
@@ -330,12 +334,13 @@ class Recorder:
         yield from sorted(found, key=lambda job: job.at_ms)
 
     def _task(self, run: Run, usual: Usual) -> Task:
-        run_ms, ask = run.run_ms, replace(run.ask, task_group="")
-        if run_ms is None and run.started_ms is not None:
-            run_ms = self.last_ms - run.started_ms
+        last, ask = run.last, replace(run.ask, task_group="")
+        run_ms = last.run_ms
+        if run_ms is None and last.started_ms is not None:
+            run_ms = self.last_ms - last.started_ms
         if run_ms is None:
             run_ms = usual.of(run.app.user)
-        elif run.cut_short:
+        elif last.cut_short:
             run_ms = usual.longer(run.app.user, run_ms) or max(run_ms, ask.time_limit_ms or 0)
             ask = replace(ask, retry=ask.retry or specs.RetrySpec(limit=0))
         return Task(ask, run_ms, run.exit_code, usual.stop_ms if run.stop_ms is None else run.stop_ms)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_low
 
 from fairlead.core.model import specs
@@ -34,6 +34,10 @@ class Run:
     """When the scheduler told its last run to stop."""
     stop_ms: int | None = None
     """How long it took to stop when it was told last; None: it never was."""
+    at_wish: bool = False
+    """Somebody wished that it stops and waits again: the scheduler alone would not have told it to."""
+    before: Run | None = None
+    """The run before, where it is to be tried again."""
     tried_again: bool = False
     awaited: bool = False
     """It waited for other work."""
@@ -48,7 +52,19 @@ class Run:
     @property
     def cut_short(self) -> bool:
         """Whether it would have run on, had the scheduler let it."""
-        return self.stopped and self.told_ms is not None
+        return self.stopped and self.told_ms is not None and not self.at_wish
+
+    @property
+    def last(self) -> Run:
+        """The last one that began; itself where none did."""
+        return self if self.started_ms is not None or self.before is None else self.before
+
+    def try_again(self, at_ms: int) -> None:
+        """It is over, if that was not told already, and waits again."""
+        ended_ms, stopped = (at_ms, True) if self.ended_ms is None else (self.ended_ms, self.stopped)
+        self.before = replace(self.last, ended_ms=ended_ms, stopped=stopped, exit_code=0, before=None)
+        self.started_ms = self.ended_ms = self.told_ms = None
+        self.stopped, self.at_wish, self.exit_code, self.tried_again = False, False, 0, True
 
 
 class Usual:

@@ -10,7 +10,7 @@ import pytest
 from fairlead.config import load_text
 from fairlead.core.model.conditions import Conditions, Dependency
 from fairlead.core.model.constraints import Taint
-from fairlead.core.model.decisions import Allocated, Released
+from fairlead.core.model.decisions import Allocated, Evict, Released
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -370,6 +370,21 @@ def test_a_record_without_work_is_refused() -> None:
     ]
     with pytest.raises(NothingRecorded, match="other partitions have 1 submissions"):
         recorded(past, "past")
+
+
+def test_what_ran_and_never_ran_again_ran_as_long_as_the_last_time() -> None:
+    """Whether it is in line again or was held: it is not left out, and nothing else is taken for its run time."""
+    past = Past(cores=2).come(0, "usual").end(3, "usual").come(4, "lost", retry=RetrySpec(limit=1))
+    past.end(14, "lost", Cause.INTERRUPTED).end(20, "lost#2").come(20, "low").come(20, "held")
+    past.moments.append((40_000, None, (Evict("held", "held", "n", Cause.REQUEUED),)))
+    past.end(45, "held", Cause.REQUEUED).say(45, SetConditions("held", "held#2", Conditions(held_by="ann"), "ann"))
+    past.end(50, "held#2", Cause.STOPPED_BY_RM).say(50, DrainNode("n")).end(51, "low", Cause.REQUEUED)
+    assert past.jobs() == [(0, "usual", 3), (4, "lost", 6), (20, "low", 31), (20, "held", 25)]
+    notes = recorded(past.moments, "past").notes
+    assert notes[:2] == [
+        "tasks that were tried again, taken to run as long as the last time: 2",
+        "tasks that were stopped before their end, taken to run as long as they did: 1",
+    ]
 
 
 def test_what_failed_and_runs_again_has_not_failed_yet() -> None:
