@@ -195,7 +195,7 @@ class Engine(VirtualTime):
         if job.gang:
             gang = self._gangs[app.id] = Gang(job, tuple(a.ask for a in attempts))
             self.handle(AddAsks(gang.placeholders))
-        else:
+        elif attempts:
             self.handle(AddAsks(tuple([a.ask for a in attempts])))
 
     def _open(self, gang: Gang) -> None:

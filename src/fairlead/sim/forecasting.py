@@ -93,7 +93,8 @@ class ForecastTrial(Engine):
         self._since |= dict.fromkeys(ids, self.now_ms)
         gang = Gang(job, tuple(task.ask for task in job.tasks)) if job.gang else None
         asks = gang.placeholders if gang is not None else tuple(task.ask for task in job.tasks)
-        self.arrivals.learn(Arrival(self.now_ms, sized(job), asks))
+        if asks:
+            self.arrivals.learn(Arrival(self.now_ms, sized(job), asks))
 
     def take(self, decisions: list[Decision]) -> None:
         """As the simulation does; starts are noted."""

@@ -42,6 +42,7 @@ class Job:
     """Tasks that come together at `at_ms`, in one application.
 
     An application that is known and has not ended gets them as further asks; `application` then only says which one.
+    Without tasks it is an application that waits for them.
     `gang`: all tasks start together or none does, by placeholders of their sizes.
     """
 

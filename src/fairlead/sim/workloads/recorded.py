@@ -126,6 +126,8 @@ class Recorder:
             for _, held in partition.held_asks:
                 if not held.spec.placeholder:
                     self._come(replace(held.spec, conditions=held.conditions), self._begin_ms)
+            age = {app: number for number, app in enumerate(partition.applications)}
+            self._all.sort(key=lambda run: age[run.app.id])
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -220,8 +222,8 @@ class Recorder:
     def _come(self, ask: specs.AskSpec, at_ms: int) -> Run:
         tags = {name: value for name, value in ask.tags.items() if name != specs.TAG_CREATION_TIME}
         held = ask.conditions
-        at_ms = _in_line_ms(held, at_ms) if held is not None else at_ms
-        run = Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), at_ms)
+        in_line_ms = _in_line_ms(held, at_ms) if held is not None else at_ms
+        run = Run(self._apps[ask.application], replace(ask, node="", tags=tags, conditions=None), in_line_ms, at_ms)
         run.awaited = held is not None and bool(held.after)
         self._now[ask.application, ask.key] = run
         self._all.append(run)
@@ -325,12 +327,18 @@ class Recorder:
                 if run.started_ms is not None and run.started_ms <= begin_ms:
                     run_ms = max(task.run_ms - (begin_ms - run.started_ms), 0)
                     task = replace(task, run_ms=run_ms, ask=replace(task.ask, node="" if moved else run.node))
-            found.append(Job(at_ms, replace(run.app, placeholder_ask=NOTHING), (task,)))
+            app = replace(run.app, placeholder_ask=NOTHING)
+            if run.at_ms > run.came_ms and app.id not in gangs:
+                # What was held is as old in line as its application, which comes by itself.
+                found.append(Job(run.came_ms, app, ()))
+            found.append(Job(at_ms, app, (task,)))
         for members in gangs.values():
             first = members[0]
             tasks = tuple(self._task(w, usual) for w in members)
             at_ms = min(self._placeholders[first.app.id][0], first.at_ms)
             found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
+        first_ms = min(job.at_ms for job in found if job.tasks)
+        found = [replace(job, at_ms=max(job.at_ms, first_ms)) for job in found]
         yield from sorted(found, key=lambda job: job.at_ms)
 
     def _task(self, run: Run, usual: Usual) -> Task:

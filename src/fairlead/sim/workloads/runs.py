@@ -24,6 +24,9 @@ class Run:
     app: specs.ApplicationSpec
     ask: specs.AskSpec
     at_ms: int
+    """When it was in line."""
+    came_ms: int
+    """When it was submitted, in line or held."""
     started_ms: int | None = None
     ended_ms: int | None = None
     node: str = ""

@@ -346,6 +346,25 @@ def test_what_is_held_comes_when_it_is_in_line() -> None:
     assert [task.ask.conditions for job in jobs for task in job.tasks] == [None, None]
 
 
+@pytest.mark.parametrize("queues", [QUEUES, BY_PRIORITY])
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_was_held_stands_where_its_application_stood(queues: str, is_cut: bool) -> None:
+    """Before what was submitted while it was held, as in the record; also where that begins in the middle of things."""
+    past = Past().say(0, Configure(replace(load_text(queues), text=queues))).come(0, "long")
+    past.come(1, "begin", conditions=Conditions(begin_ms=50_000)).come(2, "later")
+    past.say(3, SetConditions("later", "later", Conditions(held_by="ann"), "ann")).come(10, "other")
+    state, moments = Scheduler.load(past.scheduler.dump()), len(past.moments) if is_cut else 0
+    past.say(50, SetConditions("later", "later", Conditions())).come(60, "last")
+    for at_s, key in ((100, "long"), (200, "begin"), (300, "later"), (400, "other"), (500, "last")):
+        past.end(at_s, key)
+    workload = recorded(past.moments[moments:], "past", state=state if is_cut else None)
+    engine = Engine(load_text(workload.queues), workload.nodes, workload.jobs)
+    engine.run()
+    begins = sorted(zip(engine.columns.start_ms, engine.columns.names, strict=True))
+    assert [name for _, name in begins] == ["long", "begin", "later", "other", "last"]
+    assert engine.columns.begin_ms == (10_000 if is_cut else 0)
+
+
 def test_what_waited_for_others_or_was_tried_again_is_counted() -> None:
     """It came when they ended then, whenever they end here; of several runs the last counts."""
     past = Past().come(0, "one", retry=RetrySpec(limit=1)).end(10, "one", exit_code=1)
