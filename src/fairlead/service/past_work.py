@@ -35,9 +35,14 @@ class PastWork:
 
     async def compared(self, in_force: str, other: str, days: int) -> ConfigPast:
         """Both files on the work of so many days. Raises `Refusal`."""
-        since_ms = now_ms() - days * DAY_MS
+        at_ms = now_ms()
         asked = PastQuestion(
-            state=str(self.state), since_ms=since_ms, in_force=in_force, other=other, patience_s=self.patience_s
+            state=str(self.state),
+            since_ms=at_ms - days * DAY_MS,
+            now_ms=at_ms,
+            in_force=in_force,
+            other=other,
+            patience_s=self.patience_s,
         )
         async with self._passes.one():
             return await self._answer(msgspec.json.encode(asked), f"the work of the last {days} days")

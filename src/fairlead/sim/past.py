@@ -34,7 +34,7 @@ NICENESS = 15
 
 def answered(asked: PastQuestion) -> ConfigPast:
     """Both files on the same work, one after the other. Raises OSError or ValueError: what is in the way."""
-    source = Source(workload=asked.state, since=asked.since_ms, journal=journal_workload)
+    source = Source(workload=asked.state, since=asked.since_ms, now=asked.now_ms, journal=journal_workload)
     trial = Trial(name=IN_FORCE, text=asked.in_force, source=source, digest=False, period_ms=LENGTHS["day"])
     outcomes = [run_trial(trial), run_trial(replace(trial, name=OTHER, text=asked.other))]
     return ConfigPast(

@@ -116,6 +116,8 @@ class Source:
     since: int | None = None
     """For a journal: only what was submitted from this time on, Unix milliseconds; None: from its begin."""
     until: int | None = None
+    now: int = 0
+    """For a journal that is written on: Unix milliseconds at which what runs by it still ran; 0: to its last record."""
     first_ms: int | None = None
     """Only what comes so long from the first job on; None: all of it."""
     journal: Callable[[Source], Workload] | None = None

@@ -244,6 +244,8 @@ class PastQuestion(Shape, frozen=True, kw_only=True):
 
     state: str
     since_ms: int
+    now_ms: int = 0
+    """What runs by the record still ran then; 0: when the record ends."""
     in_force: str
     other: str
     patience_s: float = PAST_S

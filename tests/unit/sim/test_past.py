@@ -5,11 +5,21 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace as replace_struct
 
+from fairlead.config import load_text
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.journal import codec
+from fairlead.journal.format import EVENT, SCHEDULE
+from fairlead.journal.store import Journal
+from fairlead.scheduler import Scheduler
 from fairlead.sim.past import IN_THE_WAY, answered
 from fairlead.sim.simulate import Files, run
 from fairlead.sim.sources import Source
@@ -63,6 +73,28 @@ def test_it_finds_what_sim_compare_finds_of_the_same_journal(tmp_path: Path) -> 
     means = {each.name: (each.now_ms, each.then_ms) for each in found.queues}
     assert means == {"root.a": (49_500, 54_500), "root.b": (198_000, 98_000)}
     assert {each.name for each in found.users} == {"ann", "bob"}
+
+
+def test_what_runs_has_run_until_it_is_asked(tmp_path: Path) -> None:
+    """Where nothing else happened since it began, the record ends then: it had not run at all, and nobody waited."""
+    state = tmp_path / "state"
+    state.mkdir()
+    with Journal(state / "journal.db") as journal:
+        scheduler = Scheduler()
+        events: list[Event] = [Configure(replace(load_text(IN_FORCE), text=IN_FORCE))]
+        events.append(AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 1000}))))
+        for name in ("runs", "waits"):
+            events.append(AddApplication(ApplicationSpec(id=name, queue="root.a", user="ann")))
+            events.append(AddAsks((AskSpec(application=name, key=name, resources=Resources({"vcore": 1000})),)))
+        for event in events:
+            journal.append(1000, EVENT, codec.encode(event), codec.encode_all(scheduler.handle(event, 1000)))
+        decisions = scheduler.schedule(1000)
+        journal.append(1000, SCHEDULE, codec.encode_plain({"limit": None}), codec.encode_all(decisions))
+        journal.commit()
+    asked = PastQuestion(state=str(state), since_ms=500_000, now_ms=3_601_000, in_force=IN_FORCE, other=OTHER)
+    assert answered(asked).tasks == 2
+    [row] = answered(replace_struct(asked, since_ms=0)).queues
+    assert row.now_ms == 1_800_000
 
 
 def test_over_some_days_it_says_in_how_many_it_is_better(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Decides what is read of it: every event and decision from its first record on. W
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def journal_workload(source: Source) -> Workload:
     nodes = machines(source.nodes) if source.nodes else ()
     try:
         state = _state_at_its_begin(file)
-        return recorded(_moments(file), str(source.workload), source.since, source.until, nodes, state)
+        moments = itertools.chain(_moments(file), [(source.now, None, ())] if source.now else ())
+        return recorded(moments, str(source.workload), source.since, source.until, nodes, state)
     except (JournalError, CodecError, NothingRecorded) as e:
         raise SourceError(str(e)) from e
 
