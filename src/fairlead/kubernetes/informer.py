@@ -150,7 +150,7 @@ class Informer:
             before, known.spec = known.spec, self.reader.spec_of(pod, known, known.foreign)
             if known.books is not Books.OUT and known.spec != before:
                 yield self.reader.described(known)
-            elif known.application not in self.specs and not known.foreign:
+            elif not known.foreign and (known.flaw or known.application not in self.specs):
                 known.flaw = ""
                 yield from self._ours(known, pod, before)
                 yield from self.workloads.came(known)

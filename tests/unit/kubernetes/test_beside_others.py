@@ -174,6 +174,21 @@ def test_a_pod_that_comes_before_its_namespace_has_the_queue_that_that_names() -
     assert [ClusterMoment(cluster.driver).details(f"new/{name}").queue for name in "pq"] == ["root.lab"] * 2
 
 
+def test_all_pods_that_come_before_their_namespace_enter_with_it() -> None:
+    """Also those of an application that the first of them has declared by then, and of a pod group."""
+    cluster = Cluster()
+    cluster.node("n1", "9")
+    cluster.put(NAMESPACES, {"metadata": {"name": "other", "uid": "ns-other"}})
+    cluster.put(POD_GROUPS, {"metadata": {"name": "g", "namespace": "default", "uid": "g"}, "spec": {"minMember": 2}})
+    for number in range(2):
+        cluster.pod(f"plain-{number}")
+        cluster.pod(f"ring-{number}", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    assert binds(cluster.acts()) == {}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "ns-default"}})
+    bound = binds(cluster.acts() + cluster.acts())
+    assert sorted(name for name in bound if "[" not in name) == ["plain-0", "plain-1", "ring-0", "ring-1"]
+
+
 def test_a_budget_leaves_what_its_controller_counted() -> None:
     """Nothing, as one of its pods is not healthy: another victim goes, though it is dearer."""
     cluster = Cluster()
