@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import AddAsks, ChangeAsk, Event, LabelAsk
-from fairlead.core.model.specs import TAG_FORCE_CREATE
+from fairlead.core.model.specs import TAG_FORCE_CREATE, TAG_GANG_COMES_AGAIN
 from fairlead.kubernetes.devices.device_binder import UNMET
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 UNREADABLE = (AmountError, ConstraintError, IdentityError)
 """What is raised for a pod that makes no sense."""
+OWN_TAGS = TAG_NAMESPACE, TAG_FORCE_CREATE, TAG_GANG_COMES_AGAIN
+"""Of an application, whatever its namespace says."""
 NO_MEMBER = f"idle work starts with no pod group: leave out {IDLE}, or the group"
 
 
@@ -137,14 +139,12 @@ class PodReader:
         informer = self._informer
         for name in [each for each in informer.refused if not informer.gangs.has_failed(each)]:
             spec, first = informer.specs.get(name), next(informer.pod_store.members(name), None)
-            if spec is None or first is None or informer.workloads.is_one(name):
+            if spec is None or first is None:
                 continue
-            space = spec.tags.get(TAG_NAMESPACE, "")
-            notes = informer.around.namespace_notes(space)
-            tags = {key: spec.tags[key] for key in (TAG_NAMESPACE, TAG_FORCE_CREATE) if key in spec.tags} | tags_of(
-                notes
-            )
-            now = replace(spec, queue=first.queue or notes.get(QUEUE, ""), tags=tags)
+            notes = informer.around.namespace_notes(spec.tags.get(TAG_NAMESPACE, ""))
+            tags = {key: spec.tags[key] for key in OWN_TAGS if key in spec.tags} | tags_of(notes)
+            said = replace(spec, queue=first.queue or notes.get(QUEUE, ""), tags=tags)
+            now = informer.workloads.declared_by(said, name)
             if now != spec:
                 informer.specs[name] = now
                 informer.gangs.redeclare(now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import PRIORITY, Cluster, binds
+from driven_jobs import Jobs, suspensions
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
@@ -136,3 +137,23 @@ def test_a_gang_that_was_refused_so_has_its_placeholders_made_in_the_right_queue
     assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
     _namespace(cluster, "root.a")
     assert [act.queue for act in cluster.acts() if isinstance(act, CreatePlaceholder)] == ["root.a"]
+
+
+def test_jobs_and_pod_groups_that_were_refused_so_are_tried_again_too() -> None:
+    """A group by the queue that its namespace names, a job by the parent of its queue."""
+    rules = "{name: provided, create: true, parent: {name: tag, value: namespace.parentqueue}}"
+    cluster = Jobs(STRICT.replace("{name: provided}", rules).replace("QUEUES", "queues: [{name: a, parent: true}]"))
+    cluster.node("n1", "9")
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "ns"}})
+    cluster.group("ring", 2)
+    for name in "mn":
+        cluster.in_group(name, "ring")
+    cluster.job("train", queue="lab")
+    acts = cluster.acts()
+    assert (binds(acts), suspensions(acts)) == ({}, {})
+    notes = {"yunikorn.apache.org/queue": "ours", "yunikorn.apache.org/parentqueue": "root.a"}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "ns", "annotations": notes}})
+    acts = cluster.acts()
+    assert (sorted(binds(acts)), suspensions(acts)) == (["m", "n"], {"train": False})
+    queues = cluster.driver.scheduler.cluster.partitions["default"].root.children["a"].children
+    assert {name: queue.allocated["vcore"] for name, queue in queues.items()} == {"ours": 2000, "lab": 4000}
