@@ -155,6 +155,7 @@ class Informer:
                 yield from self._ours(known, pod, before)
                 yield from self.workloads.came(known)
         yield from self.reader.renoted()
+        yield from self.workloads.reclassed(by_namespaces=True)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -335,10 +336,7 @@ class Informer:
         for uid in list(self.pod_store.homeless.get(node, ())):
             known = self.pod_store.by_uid[uid]
             self.pod_store.house(known)
-            if known.foreign:
-                yield from self._foreign(known)
-            else:
-                yield from self.enter(known)
+            yield from self._foreign(known) if known.foreign else self.enter(known)
 
     # -- the whole of it ------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from fairlead.kubernetes.kinds import LIMIT_RANGES, RUNTIME_CLASSES, Kind
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.translate.constraints import selects_namespaces
 from fairlead.kubernetes.translate.identity import IdentityError
 from fairlead.kubernetes.translate.pods import ask_of
 from fairlead.kubernetes.translate.workloads import (
@@ -36,7 +37,7 @@ WATCHED = (LIMIT_RANGES, RUNTIME_CLASSES)
 
 
 class MissingError(IdentityError):
-    """A class that a template names is not there; the sentence names it."""
+    """What a job or its template names is not there; the sentence names it."""
 
 
 class JobTemplates:
@@ -56,9 +57,11 @@ class JobTemplates:
             self._known[change.kind].pop((change.namespace, change.name), None)
 
     def application(self, spec: WorkloadSpec) -> ApplicationSpec:
-        """The application of a job. Raises `UNREADABLE`."""
-        notes = self._informer.around.namespace_notes(spec.name.namespace)
-        return application_spec(spec, spec.pod_sets[0].template, notes)
+        """The application of a job, of which its namespace says a part. Raises `UNREADABLE`."""
+        around, namespace = self._informer.around, spec.name.namespace
+        if around.lacks_namespace(namespace):
+            raise MissingError(f"its namespace {namespace} is not known yet")
+        return application_spec(spec, spec.pod_sets[0].template, around.namespace_notes(namespace))
 
     def asks(self, spec: WorkloadSpec) -> Iterator[tuple[AskSpec, int]]:
         """What each pod of a job will ask for, without a key, and how many such pods it has. Raises `UNREADABLE`."""
@@ -81,14 +84,20 @@ class JobTemplates:
         resolved = with_runtime(with_class(template, classes), runtime)
         return with_limits(with_whole(with_label_keys(resolved)), inside)
 
-    def differ(self, known: Workload) -> bool:
-        """Whether the pods of a job, whose room is reserved, would ask for something else by now."""
+    def differ(self, known: Workload, *, by_namespaces: bool = False) -> bool:
+        """Whether the pods of a job, whose room is reserved, would ask for something else by now, or what was wrong
+        with it is so no more. `by_namespaces`: these alone are others than before.
+        """
+        if by_namespaces and not (known.flaw or any(selects_namespaces(p.template) for p in known.spec.pod_sets)):
+            return False
         reserved = {each.spec.task_group: each.spec for each in known.stand_ins.values()}
         try:
+            if known.flaw:
+                self.application(known.spec)
             now = [ask for ask, _ in self.asks(known.spec)]
-        except UNREADABLE:
-            return True
-        return any(
+        except UNREADABLE as e:
+            return str(e) != known.flaw
+        return bool(known.flaw) or any(
             replace(ask, key=old.key, placeholder=old.placeholder) != old
             for ask, old in ((ask, reserved.get(ask.task_group, ask)) for ask in now)
         )

@@ -306,10 +306,10 @@ class Workloads:
         self._informer.acts.append(Record(known.spec.name, "GaveUp", text, warning=True))
         yield from self._drop(known)
 
-    def reclassed(self) -> Iterator[Event]:
+    def reclassed(self, *, by_namespaces: bool = False) -> Iterator[Event]:
         """What completes templates is other than before: jobs that wait with what it made of them do so anew."""
         for known in [each for each in self.by_uid.values() if (each.stand_ins or each.flaw) and not each.begun]:
-            if known.flaw or self._templates.differ(known):
+            if self._templates.differ(known, by_namespaces=by_namespaces):
                 yield from self._drop(known)
                 yield from self._consider(known)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from driven_jobs import QUEUES, Jobs, records, suspensions, template
 
-from fairlead.kubernetes.kinds import JOBS, LIMIT_RANGES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
+from fairlead.kubernetes.kinds import JOBS, LIMIT_RANGES, NAMESPACES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
 from fairlead.kubernetes.reflector import Deleted
 from fairlead.runtime import Refusal
 from fairlead.service.kubernetes.pods import ClusterMoment
@@ -163,4 +163,43 @@ def test_a_job_whose_pods_the_server_would_refuse_takes_no_room() -> None:
     assert (suspensions(cluster.acts()), cluster.waiting()) == ({}, 0)
     cluster.put(PRIORITY_CLASSES, urgent)
     cluster.gone("before")
+    assert suspensions(cluster.acts()) == {"train": False}
+
+
+def test_a_job_that_comes_before_its_namespace_waits_for_what_that_says() -> None:
+    """They are watched apart: the queue that was made for it had no quota then, or it went to another one."""
+    rules = "placementrules: [{name: provided, create: true, parent: {name: tag, value: namespace.parentqueue}}, "
+    cluster = Jobs(
+        QUEUES.replace("placementrules: [", rules).replace(
+            "{name: default}", "{name: default}, {name: lab, parent: true}"
+        )
+    )
+    cluster.node("n1", "9")
+    cluster.put(NAMESPACES, {"metadata": {"name": "other", "uid": "o"}})
+    cluster.job("train", queue="mine")
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    assert records(acts, "NotAdmitted") == ["its namespace default is not known yet"]
+    notes = {"yunikorn.apache.org/parentqueue": "root.lab", "yunikorn.apache.org/namespace.quota": '{"cpu": "5"}'}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "d", "annotations": notes}})
+    assert suspensions(cluster.acts()) == {"train": False}
+    queue = cluster.driver.scheduler.cluster.partitions["default"].root.children["lab"].children["mine"]
+    assert (queue.allocated["vcore"], queue.max["vcore"]) == (4000, 5000)
+
+
+def test_what_a_job_waits_with_follows_the_labels_of_namespaces() -> None:
+    """Its pods are to stand beside what runs in the namespaces of a team, and one is of that team only later."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", labels={"kubernetes.io/hostname": "n1"})
+    team = {"matchLabels": {"team": "a"}}
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "namespaceSelector": team}
+    beside = {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": "kubernetes.io/hostname"}]}
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "d"}})
+    cluster.pod("web", labels={"app": "web"}, node="n1")
+    job(cluster, affinity={"podAffinity": beside})
+    assert suspensions(cluster.acts()) == {}
+    before = list(cluster.driver.informer.waiting)
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "d", "annotations": {"anything": "else"}}})
+    assert list(cluster.driver.informer.waiting) == before
+    cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "d", "labels": {"team": "a"}}})
     assert suspensions(cluster.acts()) == {"train": False}
