@@ -25,7 +25,7 @@ from fairlead.core.model.decisions import (
     Retried,
     Unreserved,
 )
-from fairlead.core.model.events import Cause, Configure, Event, Release, RemoveApplication
+from fairlead.core.model.events import Cause, Configure, Event, Release
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, EvictPod, Nominate, ObjectName, Record
@@ -212,9 +212,7 @@ class Orders:
         informer.gangs.give_up(application, failed=fails)
         informer.placeholders.drop(declared)
         self._end_placeholders(application)
-        if application in informer.applications:
-            del informer.applications[application]
-            yield RemoveApplication(application, informer.partition)
+        yield from informer.placeholders.expel(application)
         informer.specs[application] = replace(spec, placeholder_ask=NOTHING)
         if fails:
             self._refuse(application, f"{_failed(application)}; {declared.refused}")

@@ -171,7 +171,7 @@ class Informer:
                 self.acts.append(DeletePod(known.name))
             return
         if known.application not in self.specs:
-            self._declare(known, pod)
+            yield from self._declare(known, pod)
         if known.books is Books.OUT:
             if self.may_enter(known):
                 yield from self.enter(known)
@@ -193,7 +193,7 @@ class Informer:
         """Whether a placeholder was still on its way when its gang was given up, or when the last pod of it went."""
         return self.gangs.is_late(placeholder) or placeholder.application not in self.specs
 
-    def _declare(self, known: KnownPod, pod: Pod) -> None:
+    def _declare(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
         """The first pod of an application says what it is, together with its namespace."""
         if not known.bound and self.around.lacks_namespace(known.name.namespace):
             known.pod, known.flaw = pod, f"its namespace {known.name.namespace} is not known yet"
@@ -215,6 +215,7 @@ class Informer:
         self.specs[application.id] = application
         if gang is not None and not self.workloads.is_one(application.id):
             self.gangs.declare(application, gang, known.name, pod)
+            yield from self.placeholders.expel(application.id)
 
     def introduce(self, application: str) -> Iterator[Event]:
         """An application enters the books, for the first time or again after it had ended there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.core.model.events import Event
+from fairlead.core.model.events import Event, RemoveApplication
 from fairlead.kubernetes.acts import DropPlaceholder
 from fairlead.kubernetes.gangs import Declared
 from fairlead.kubernetes.pod_store import Books, KnownPod
@@ -48,6 +48,14 @@ class Placeholders:
         if declared is not None and declared.gang.groups and not declared.begun:
             yield from informer.introduce(application)
         yield from self.release_members(application)
+
+    def expel(self, application: str) -> Iterator[Event]:
+        """An application leaves the books before it is declared anew. What has just ended is there for a while still,
+        and would take in pods without being accepted, so that no placeholder would be made.
+        """
+        if application in self._informer.applications:
+            del self._informer.applications[application]
+            yield RemoveApplication(application, self._informer.partition)
 
     def complete(self, application: str, only: str = "") -> None:
         """Create the placeholders that a gang lacks, or of these `only` the one of this name.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.decisions import Evict
-from fairlead.core.model.events import AddAsks, Cause, Event, RemoveApplication
+from fairlead.core.model.events import AddAsks, Cause, Event
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
@@ -178,9 +178,7 @@ class Workloads:
 
     def _reserve(self, known: Workload, asks: Sequence[AskSpec], application: ApplicationSpec) -> Iterator[Event]:
         informer, spec = self._informer, known.spec
-        if application.id in informer.applications:
-            del informer.applications[application.id]
-            yield RemoveApplication(application.id, informer.partition)
+        yield from informer.placeholders.expel(application.id)
         total = sum((ask.resources for ask in asks), NOTHING)
         tags = {**application.tags, TAG_GANG_COMES_AGAIN: "true"}
         application = replace(

@@ -465,3 +465,25 @@ def test_a_gang_whose_application_was_refused_begins_with_a_queue_file_that_take
     assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
     cluster.driver.configure(load_text(strict.replace("name: a", "name: b")), 5)
     assert [act.queue for act in cluster.driver.acts() if isinstance(act, CreatePlaceholder)] == ["root.b"] * 2
+
+
+def test_a_gang_that_is_made_again_as_the_one_before_has_just_ended_has_its_placeholders_made() -> None:
+    """The application is completing for half a minute yet; no placeholder was made, and its pods waited for ever."""
+    cluster = Cluster(QUEUES)
+    cluster.node("n1", "9")
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS}
+    for attempt in ("first", "second"):
+        cluster.pod(attempt, "2", labels={"applicationId": "job"}, annotations=notes)
+        made = [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+        assert [act.name for act in made] == [FIRST, SECOND]
+        for act in made:
+            words = {identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"}
+            cluster.pod(act.name, "2", labels={"applicationId": "job"}, annotations=words)
+        cluster.bind_all(cluster.acts())
+        cluster.acts()
+        for act in made:
+            cluster.gone(act.name)
+        cluster.bind_all(cluster.acts())
+        assert cluster.used("n1") == 2000
+        cluster.gone(attempt)
+        cluster.now += 1000
