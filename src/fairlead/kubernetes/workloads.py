@@ -76,7 +76,7 @@ class Workloads:
         return found
 
     def _changed(self, known: Workload, spec: WorkloadSpec) -> Iterator[Event]:
-        before, known.spec = known.spec, spec
+        before, known.spec, known.flaw = known.spec, spec, ""
         if spec.suspended is False and known.phase in (Phase.WAITING, Phase.STARTING):
             # What has room already keeps it for the pods to come, also when somebody else let the job go on.
             yield from self._drop(known, [s for s in known.stand_ins.values() if s.books is not Books.PLACED])

@@ -203,3 +203,17 @@ def test_what_a_job_waits_with_follows_the_labels_of_namespaces() -> None:
     assert list(cluster.driver.informer.waiting) == before
     cluster.put(NAMESPACES, {"metadata": {"name": "default", "uid": "d", "labels": {"team": "a"}}})
     assert suspensions(cluster.acts()) == {"train": False}
+
+
+@pytest.mark.parametrize("more", [{"parallelism": 0}, {"suspend": False}])
+def test_what_was_wrong_with_a_job_is_forgotten_when_it_starts_no_pods_or_somebody_let_it_go(more: Any) -> None:
+    """It was said to be not admitted; and what completes templates is looked at again in peace."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    cluster.job("train", template={"priority_class": "urgent"})
+    assert records(cluster.acts(), "NotAdmitted")
+    cluster.job("train", template={"priority_class": "urgent"}, **more)
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "other", "uid": "o"}, "value": 7})
+    assert suspensions(cluster.acts()) == {}
+    with pytest.raises(Refusal, match="no pod default/train waits or runs"):
+        ClusterMoment(cluster.driver).why("default/train")
