@@ -320,13 +320,18 @@ class Course(SettlingCourse):
         assert idle == sorted(idle), f"idle work was placed before others: {decisions}"
 
     def no_idle_while_a_turn_is_kept(self, decisions: list[Decision], kept: set[Ask]) -> None:
-        """In the resource group of one whose turn was kept all the time no idle work starts."""
+        """In the resource group of one whose turn was kept all the time no idle work starts; while a limit of its user
+        is in its way, none that counts there.
+        """
+        limits = {holder: reservation.limit for holder, reservation in self.part.reserving.every()}
         switched = {(d.application, d.key) for d in decisions if isinstance(d, ReservationSwitched)}
         holders = [holder for holder in kept if (holder.app.id, holder.key) not in switched]
         for decision in decisions:
             ask = self.known(decision.application, decision.key) if isinstance(decision, Allocated) else None
             if ask is not None and ask.spec.idle:
-                near = [str(h) for h in holders if group_of(ask.app.queue) in h.app.queue.lineage]
+                own = (None, *ask.app.ceilings)
+                held = [h for h in holders if limits.get(h) in own]
+                near = [str(h) for h in held if group_of(ask.app.queue) in h.app.queue.lineage]
                 assert not near, f"{ask} is idle and starts while {near} of its group have a reservation"
 
     def kept_turns(self) -> set[Ask]:
