@@ -17,3 +17,13 @@ def test_both_start_and_stop_the_same_work() -> None:
     assert tally.runs > 150
     assert tally.gangs > 8
     assert tally.evicted > 20
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [27, 134])
+def test_they_agree_where_they_once_did_not(number: int) -> None:
+    """27: that an application was completed was news. 134: a gang gave way for room of its own that was leaving for
+    other work.
+    """
+    tally = compared(range(number, number + 1))
+    assert not tally.different, "\n".join(tally.different)

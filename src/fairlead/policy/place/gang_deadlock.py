@@ -164,8 +164,9 @@ class AsItIs:
         """What is in use of a queue or limit."""
         book = dict(place.allocated)
         for app in self._giving:
-            if place in _places(app):
-                take_from(book, tuple(app.placeholders.items()))
+            # What was told to go already leaves for others.
+            for ask in app.standing() if place in _places(app) else ():
+                take_from(book, ask.items)
         return book
 
     def gone(self) -> tuple[Ask, ...]:
