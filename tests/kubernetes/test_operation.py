@@ -35,7 +35,7 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     assert "cpu" in rows["default/waits"]["reason"]["sentence"]
     told = ask("why", "pod/waits")
     assert "default/waits: waiting (1st in its queue)" in told
-    assert "You can ask for cpu 1 at most (now cpu 3)" in told, "what stops nothing comes first"
+    assert "You can make it anew with requests of cpu 1 at most (now cpu 3)" in told, "what stops nothing comes first"
     everything = ask("why", "pod/waits", "-n", "default", "--all")
     assert "default/waits: waiting" in everything
     # Both pods are of one application; that the other one is stopped for it is said all the same.
