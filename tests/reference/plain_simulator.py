@@ -260,7 +260,8 @@ class PlainSimulator(Idle):
                     gang.waits_for = first
                 for work in self.waiting:
                     work.kept_on = "" if work.gang is later else work.kept_on
-                for work in sorted(later.standing, key=lambda w: w.number):
+                sizes = [task.amount for task in later.job.tasks]  # Each size is a group, the first that came first.
+                for work in sorted(later.standing, key=lambda w: (sizes.index(w.task.amount), w.number)):
                     self._tell(work, "")
             return True
         return freed

@@ -135,7 +135,7 @@ class Empty:
 
     def used_of(self, place: Queue | Ceiling) -> Book:
         """What would be in use of a queue or limit."""
-        return dict(self._app.placeholders) if place in _places(self._app) else {}
+        return _held_by(self._app) if place in _places(self._app) else {}
 
     def gone(self) -> tuple[Ask, ...]:
         """What would not run any more and is therefore no neighbour."""
@@ -164,14 +164,21 @@ class AsItIs:
         """What is in use of a queue or limit."""
         book = dict(place.allocated)
         for app in self._giving:
-            # What was told to go already leaves for others.
-            for ask in app.standing() if place in _places(app) else ():
-                take_from(book, ask.items)
+            if place in _places(app):
+                take_from(book, tuple(_held_by(app).items()))
         return book
 
     def gone(self) -> tuple[Ask, ...]:
         """What would not run any more and is therefore no neighbour."""
         return tuple(ask for given in self._given.values() for ask in given)
+
+
+def _held_by(app: Application) -> Book:
+    """What its placeholders have; of those that were told to go others have it by now."""
+    book: Book = {}
+    for ask in app.standing():
+        add_to(book, ask.items)
+    return book
 
 
 def _places(app: Application) -> tuple[Queue | Ceiling, ...]:

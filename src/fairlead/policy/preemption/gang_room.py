@@ -24,7 +24,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.resources import Book, Items, add_to, lacks, take_from
+from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
 from fairlead.policy.eligibility.gang_size import GangSizes, keeps_apart
 from fairlead.policy.order.effective_priority import Reach, weaker_than
 from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
@@ -85,7 +85,7 @@ class GangRoom:
         if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
             return False
         above = [queue for queue in app.queue.lineage[:-1] if queue.max is not None]
-        given = [*self._table.sums(may_go.stands_below), *((payer(a), a.items) for a in may_go.idle)] if above else []
+        given = list(may_go.given(self._table)) if above else []
         return not any(lacks(queue.max, _stays_in(queue, given), items) for queue in above)
 
     def _free(self, may_go: MayGo) -> dict[str, Numbers]:
@@ -111,8 +111,8 @@ class MayGo:
 
     def __init__(self, partition: Partition, asks: list[Ask]) -> None:
         self._reaches = [Reach(partition, ask) for ask in asks]
-        running = (a for a in partition.idle.running if a.evict_cause is None)
-        self.idle = [a for a in running if not self.stands_below(a.app.queue, a.priority)]
+        self._all_idle = [a for a in partition.idle.running if a.evict_cause is None]
+        self.idle = [a for a in self._all_idle if not self.stands_below(a.app.queue, a.priority)]
         """Idle work that only gives way because it is idle."""
         self.nominated = list(dict.fromkeys(chain.from_iterable(weaker_than(partition, ask) for ask in asks)))
         """What has room kept for it, and gives that up."""
@@ -120,6 +120,14 @@ class MayGo:
     def stands_below(self, leaf: Queue, priority: int) -> bool:
         """Whether work of this priority there may be stopped for one of them."""
         return any(priority < reach.below(leaf) for reach in self._reaches)
+
+    def given(self, table: Stoppable) -> Iterator[tuple[Queue, Items]]:
+        """What it is, with the queue in whose books."""
+        yield from table.sums(self.stands_below)
+        for ask in self._all_idle:
+            yield payer(ask), ask.items
+            if self.stands_below(ask.app.queue, ask.priority):
+                yield ask.app.queue, negative(ask.items)  # The table has it in its leaf.
 
 
 def _stays_in(queue: Queue, given: list[tuple[Queue, Items]]) -> Book:

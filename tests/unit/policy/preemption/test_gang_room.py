@@ -237,3 +237,16 @@ def test_what_becomes_whole_without_it_does_with_it(rule: str, monkeypatch: pyte
     in_vain, before = (sum(count for whole, count in each if not whole) for each in (found, without))
     assert before > 10
     assert in_vain * 4 <= before
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_idle_work_of_a_low_priority_has_no_room_of_its_queue(rule: str) -> None:
+    """It counts in its resource group alone: what it gives back makes none in a full queue."""
+    a = QueueSpec(name="a", max=cores(4))
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 5}, rule=rule)
+    c.fill("important", 3, 20)
+    c.fill("idle", 2, 0, idle=True)
+    gang(c, 2, each=1)
+    assert stopped(c) == []
+    c.finished("important")
+    assert stopped(c) == [], "three cores are free now"
