@@ -45,7 +45,7 @@ def placeholder_withdrawn(partition: Partition, ask: Ask) -> None:
     group.timed_out += 1
     if not group.stands_in:
         reserve_turn.look_at_late(partition, app.queue)
-    if app.awaited_by and not any(other.pending and other.spec.placeholder for other in app.asks.values()):
+    if app.awaited_by and not any(other.spec.placeholder for other in app.asks.values()):
         part_ways(app)
 
 

@@ -75,12 +75,19 @@ def _place(app: Application) -> tuple[int, int, int]:
 
 
 def _let_go(partition: Partition, held: list[Application]) -> bool:
-    """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold."""
+    """Nothing waits for a gang that lacks nothing any more, nor for one that not even the empty cluster could hold. In
+    the place of what it was told to give up another one may come.
+    """
     awaited = [app for app in held if app.awaited_by]
-    in_vain = [app for app in awaited if not (_lacking(app) and _fits_alone(partition, app))]
+    in_vain = [app for app in awaited if not (_is_to_come(app) and _fits_alone(partition, app))]
     for app in in_vain:
         gangs.part_ways(app)
     return bool(in_vain)
+
+
+def _is_to_come(app: Application) -> bool:
+    """Whether some placeholder of it waits, or was told to go."""
+    return any(a.pending or a.evict_cause is not None for a in app.asks.values() if a.spec.placeholder)
 
 
 def _who_gives_way(partition: Partition, first: Application, waiting: list[Application]) -> list[Application]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from invariants.books import check_books
 from portions import where_compiled
 
+from fairlead.core.acts.allocations import evict
 from fairlead.core.acts.gangs import give_way
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Retried
 from fairlead.core.model.events import (
@@ -297,9 +298,28 @@ def test_it_waits_until_the_older_is_no_gang_any_more() -> None:
     """The placeholder that it lacked was withdrawn: it waits for no room, so that nobody waits for it."""
     g = given_back()
     g.do(Release("old", "old-2"))
-    assert g.apps["young"].gives_way_to is None
     g.run()
+    assert g.apps["young"].gives_way_to is None
     assert (g.holds("old"), g.holds("young")) == (2, 2)
+
+
+def test_it_waits_while_the_older_gets_one_in_the_place_of_what_was_stopped() -> None:
+    """A member of it was told to go for other work as the last one got its node: it lacks one again at once."""
+    g = given_back()
+    partition = g.s.cluster.partitions["default"]
+    old = g.apps["old"].asks["old-0"]
+    evict(partition, old, Cause.PREEMPTED_BY_SCHEDULER, "other/work", "priority")
+    partition.out.clear()
+    g.stands["old"].discard("old-0")
+    g.confirms = False
+    g.run()  # The last one starts.
+    g.do(Release("old", "old-0", Cause.PREEMPTED_BY_SCHEDULER))
+    assert g.apps["young"].gives_way_to is g.apps["old"]
+    g.placeholder("old", "old-0-again")
+    g.confirms = True
+    g.run()
+    assert g.whole == ["old"]
+    assert g.apps["young"].gives_way_to is None
 
 
 def test_it_waits_no_longer_for_one_that_can_never_be_whole() -> None:
