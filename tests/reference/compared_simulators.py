@@ -13,13 +13,14 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import StringIO
 
-from reference.plain_line import Amount, Job, Queue, Task
+from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import PlainSimulator, Ran
 
 from fairlead.config import load_text
+from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim import jobs as ours
@@ -30,6 +31,8 @@ from fairlead.sim.engine import Engine
 GANGS = 0.5
 """How likely a job of several tasks is a gang, where all of it could stand at once."""
 LEAVES = ("root.a", "root.b", "root.c.x", "root.c.y")
+SLOWER = 20
+"""So many times as long all takes where hours count."""
 FOR_EVER_MS = 10**12
 
 
@@ -42,10 +45,15 @@ class World:
     jobs: list[Job]
     pack: bool
     rule: str = "priority"
+    zones: dict[str, str] = field(default_factory=dict)
+    """By node; of those that are in one."""
+    faults: tuple[tuple[int, str], ...] = ()
+    """When which node is lost, or back."""
+    budgets: tuple[Budget, ...] = ()
 
 
 def world(seed: int) -> World:
-    """The world of this number."""
+    """The world of this number; from 1,000 on with more in it."""
     chance = random.Random(seed)
     numbers = range(chance.randint(1, 4))
     nodes = {f"n{i}": {"vcore": 1000 * chance.randint(3, 6), "memory": chance.randint(4, 10)} for i in numbers}
@@ -65,7 +73,104 @@ def world(seed: int) -> World:
         grace_ms = chance.choice([0, 1_000, 5_000, 20_000]) if seed % 32 >= 16 else 0
         tasks = (replace(task, meek=is_meek, idle=is_idle, grace_ms=grace_ms) for task in job.tasks)
         jobs.append(replace(job, tasks=tuple(tasks)))
-    return World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
+    made = World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
+    more = seed // 1000
+    made = _with_zones(chance, made) if more & 1 else made
+    made = _with_least(chance, made) if more & 2 else made
+    made = _with_faults(chance, made) if more & 4 else made
+    made = _with_bounds(chance, made) if more & 8 else made
+    return _with_jobs(chance, made) if more & 16 else made
+
+
+def _with_jobs(chance: random.Random, made: World) -> World:
+    """Queues, and users there, that run so many jobs at a time: none more than the one above it."""
+    some = chance.random
+    made.queues = {
+        path: replace(
+            queue,
+            jobs=chance.randint(1, 2 if "." in path[5:] else 4) if some() < 0.3 else 0,
+            user_jobs=chance.randint(1, 2) if path in LEAVES and some() < 0.2 else 0,
+        )
+        for path, queue in made.queues.items()
+    }
+    if most := made.queues["root.c"].jobs:
+        made.queues |= {
+            path: replace(queue, jobs=min(queue.jobs or chance.randint(1, 4), most))
+            for path, queue in made.queues.items()
+            if path.startswith("root.c.")
+        }
+    made.queues = {
+        path: replace(queue, user_jobs=min(queue.user_jobs, queue.jobs or queue.user_jobs))
+        for path, queue in made.queues.items()
+    }
+    return made
+
+
+def _with_zones(chance: random.Random, made: World) -> World:
+    """Some work runs in one of two zones alone."""
+    made.zones = {node: chance.choice("pq") for node in made.nodes}
+    made.jobs = [_in_zone(made, job, chance.choice("pq")) if chance.random() < 0.4 else job for job in made.jobs]
+    return made
+
+
+def _in_zone(made: World, job: Job, zone: str) -> Job:
+    nodes = {node: amount for node, amount in made.nodes.items() if made.zones[node] == zone}
+    sizes = [dict(task.amount) for task in job.tasks]
+    most = {name: max(size[name] for size in sizes) for name in sizes[0]}
+    if job.gang and not _stands(most, len(sizes), job.queue, nodes, made.queues):
+        return job
+    return replace(job, tasks=tuple(replace(task, zone=zone) for task in job.tasks))
+
+
+def _with_least(chance: random.Random, made: World) -> World:
+    """Some work is no victim before it has run for some seconds."""
+    made.queues = {
+        path: replace(queue, least_ms=1000 * chance.choice([1, 5, 20, 60])) if chance.random() < 0.2 else queue
+        for path, queue in made.queues.items()
+    }
+    least = {job.name: 1000 * chance.choice([1, 5, 20, 60]) for job in made.jobs if chance.random() < 0.5}
+    made.jobs = [
+        replace(job, tasks=tuple(replace(task, least_ms=least.get(job.name, 0)) for task in job.tasks))
+        for job in made.jobs
+    ]
+    return made
+
+
+def _with_bounds(chance: random.Random, made: World) -> World:
+    """Budgets of teams, and queues that may lose so much within an hour; all takes longer."""
+    some = chance.random
+    made.queues = {
+        path: replace(queue, losses=chance.randint(1, 6)) if some() < 0.3 else queue
+        for path, queue in made.queues.items()
+    }
+    made.budgets = tuple(
+        Budget(team, stay=chance.randint(0, 3)) if some() < 0.5 else Budget(team, away=chance.randint(0, 2))
+        for team in "rst"
+        if some() < 0.7
+    )
+    made.faults = tuple((at_ms * SLOWER, node) for at_ms, node in made.faults)
+    made.jobs = [
+        replace(job, at_ms=job.at_ms * SLOWER, tasks=tuple(_slower(chance, task) for task in job.tasks))
+        for job in made.jobs
+    ]
+    return made
+
+
+def _slower(chance: random.Random, task: Task) -> Task:
+    team = chance.choice(["r", "s", "t", ""])
+    return replace(task, run_ms=task.run_ms * SLOWER, least_ms=task.least_ms * SLOWER, team=team)
+
+
+def _with_faults(chance: random.Random, made: World) -> World:
+    """Nodes are lost and come back."""
+    faults = []
+    for node in made.nodes:
+        at_ms = made.jobs[0].at_ms + 1000 * chance.randint(1, 120)
+        for _ in range(chance.randint(0, 3)):
+            faults += [(at_ms, node), (back_ms := at_ms + 1000 * chance.choice([1, 5, 20, 60]), node)]
+            at_ms = back_ms + 1000 * chance.randint(1, 200)
+    made.faults = tuple(sorted(faults))
+    return made
 
 
 def _queue(chance: random.Random, above: int) -> Queue:
@@ -133,13 +238,17 @@ def file_of(made: World) -> str:
         bounds = {"max": queue.most, "guaranteed": queue.due}
         if amounts := {name: {"vcore": f"{bound['vcore']}m"} for name, bound in bounds.items() if bound}:
             more["resources"] = amounts
-        if queue.users:
-            most = {"vcore": f"{queue.users['vcore']}m"}
-            more["limits"] = [{"limit": "each", "users": ["*"], "maxresources": most}]
+        if queue.jobs:
+            more["maxapplications"] = queue.jobs
+        if queue.users or queue.user_jobs:
+            most = {"maxresources": {"vcore": f"{queue.users['vcore']}m"}} if queue.users else {}
+            more["limits"] = [{"limit": "each", "users": ["*"]} | most | {"maxapplications": queue.user_jobs}]
         properties = {
             "priority.offset": str(queue.offset) if queue.offset else "",
             "priority.policy": "fence" if queue.is_fence else "",
             "preemption.policy": queue.stays,
+            "preemption.min.runtime": f"{queue.least_ms}ms" if queue.least_ms else "",
+            "preemption.evictions.max": "" if queue.losses is None else str(queue.losses),
         }
         if kept := {name: value for name, value in properties.items() if value}:
             more["properties"] = kept
@@ -150,14 +259,26 @@ def file_of(made: World) -> str:
     root = {"name": "root", "submitacl": "*", "queues": [entry(p) for p in made.queues if p.count(".") == 1]}
     sort = {"type": "binpacking" if made.pack else "fair"}
     rule = {"rule": made.rule}
-    return json.dumps(
-        {"partitions": [{"name": "default", "preemption": rule, "nodesortpolicy": sort, "queues": [root]}]}
-    )
+    partition = {"name": "default", "preemption": rule, "nodesortpolicy": sort, "queues": [root]}
+    budgets = [
+        {"name": each.team, "selector": {"team": each.team}}
+        | ({"minAvailable": each.stay} if each.away is None else {"maxUnavailable": each.away})
+        for each in made.budgets
+    ]
+    return json.dumps({"partitions": [partition]} | ({"budgets": budgets} if budgets else {}))
 
 
 def plain(made: World) -> list[Ran]:
     """What runs by the plain simulator."""
-    simulator = PlainSimulator(made.nodes, made.queues, made.jobs, pack=made.pack)
+    simulator = PlainSimulator(
+        made.nodes,
+        made.queues,
+        made.jobs,
+        pack=made.pack,
+        zones=made.zones,
+        budgets=made.budgets,
+        faults=made.faults,
+    )
     simulator.run()
     return sorted(simulator.ran, key=_order)
 
@@ -177,13 +298,24 @@ def production(made: World) -> list[Ran]:
                 allow_preempt_other=not task.meek,
                 idle=task.idle,
                 grace_ms=task.grace_ms,
+                min_runtime_ms=task.least_ms,
+                labels={"team": task.team} if task.team else {},
+                where=Constraints(selector=(Requirement("zone", "In", (task.zone,)),)) if task.zone else ANYWHERE,
             )
             for task in job.tasks
         ]
         tasks = tuple(ours.Task(ask, task.run_ms) for ask, task in zip(asks, job.tasks, strict=True))
         jobs.append(ours.Job(job.at_ms, spec, tasks, job.gang))
-    nodes = [NodeSpec(id=name, capacity=Resources(amount)) for name, amount in made.nodes.items()]
-    engine = Engine(load_text(file_of(made)), nodes, jobs, settings=Settings(lines=StringIO()))
+    nodes = [
+        NodeSpec(id=name, capacity=Resources(amount), attributes={"zone": made.zones[name]} if made.zones else {})
+        for name, amount in made.nodes.items()
+    ]
+    # The engine counts from the first job on.
+    begin_ms, away, faults = made.jobs[0].at_ms, set[str](), list[ours.Fault]()
+    for at_ms, name in made.faults:
+        faults.append(ours.Fault(at_ms - begin_ms, name, ours.BACK if name in away else ours.LOST))
+        away ^= {name}
+    engine = Engine(load_text(file_of(made)), nodes, jobs, faults, settings=Settings(lines=StringIO()))
     engine.run()
     columns = engine.columns
     runs = [

@@ -16,9 +16,9 @@ class Idle(Room):
 
     def _room_for_idle(self, work: Work) -> str:
         """The first node in order with room that nobody is kept; no maximum below the root counts."""
-        if not self._is_allowed(work) or self._is_full("root", work):
+        if not self._is_allowed(work) or not self._may_begin(work) or self._is_full("root", work):
             return ""
-        fits = [n for n in self.nodes if self._fits(work, self._free(n, lambda w: w is not work))]
+        fits = [n for n in self.nodes if self._fits(work, n, self._free(n, lambda w: w is not work))]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")
 
     def _plan_of(self, work: Work) -> Plan | None:
@@ -31,7 +31,7 @@ class Idle(Room):
         return plan
 
     def _idle_plan(self, work: Work) -> Plan | None:
-        if not self._is_allowed(work):
+        if not self._is_allowed(work) or not self._may_begin(work) or self._is_too_large(work):
             return None
         below = [path for path in self._lineage(work.gang.job.queue) if path != "root"]
         if any(self._is_full(path, work) or self._lacks(path, work, []) for path in below):
@@ -42,7 +42,7 @@ class Idle(Room):
         return min(plans, key=lambda p: (*_harm(p.victims), self._fullness(p.node), p.node), default=None)
 
     def _idle_plan_on(self, work: Work, node: str, idle: list[Work]) -> Plan | None:
-        if any(value > self.nodes[node].get(name, 0) for name, value in work.task.amount):
+        if not self._fits(work, node, self.nodes[node]):
             return None
         gone = [w for w in self.running if w.task.idle and w.leaving and w.node == node]
         lacks_above = self._lacks("root", work, [])
@@ -52,7 +52,7 @@ class Idle(Room):
             for each in (*gone, *victims):
                 for name, value in each.task.amount if each.node == node else ():
                     free[name] += value
-            return self._fits(work, free) and not self._lacks("root", work, victims)
+            return self._fits(work, node, free) and not self._lacks("root", work, victims)
 
         found = [w for w in idle if w.node == node or lacks_above]
         for size in range(len(found) + 1):
@@ -63,7 +63,9 @@ class Idle(Room):
                     (sorted(some, key=_standing) for some in enough), key=lambda s: [_standing(w) for w in s]
                 )
                 victims = min(ordered, key=_harm)
-                return Plan(node, victims, gone, []) if victims or gone or self._waits_above(work) else None
+                return (
+                    Plan(node, victims, gone, [], is_loss=False) if victims or gone or self._waits_above(work) else None
+                )
         return None
 
 

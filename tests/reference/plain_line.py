@@ -29,6 +29,12 @@ class Task:
     idle: bool = False
     grace_ms: int = 0
     """It goes on for so long once it is told to stop."""
+    zone: str = ""
+    """It runs on nodes of this zone alone; nothing: on any."""
+    least_ms: int = 0
+    """It is no victim before it has run for so long."""
+    team: str = ""
+    """What budgets go by."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,23 @@ class Queue:
     """Outside, its work counts for the offset alone."""
     stays: str = ""
     """`fence`: its work stops nothing outside; `disabled`: nothing stops its work."""
+    least_ms: int = 0
+    """Its work is no victim before it has run for so long."""
+    losses: int | None = None
+    """So much of its work is stopped for other work within an hour at most."""
+    jobs: int = 0
+    """So many jobs run in it and below at most; 0: all."""
+    user_jobs: int = 0
+    """So many of each user."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much of the work of a team has to stay, or may be away."""
+
+    team: str
+    stay: int = 0
+    away: int | None = None
 
 
 @dataclass(eq=False)
@@ -99,18 +122,37 @@ class Gang:
     standing: list[Work] = field(default_factory=list)
     waits_for: Gang | None = None
     tries: Counter[str] = field(default_factory=Counter)
+    has_begun: bool = False
+    """Something of it has started, and it has had ordinary work in line, or some that runs, ever since; and has not
+    given way.
+    """
 
 
 class Line:
     """What waits and what runs on which nodes, in which queues."""
 
-    def __init__(self, nodes: dict[str, Amount], queues: dict[str, Queue], *, pack: bool) -> None:
-        self.nodes, self.queues, self.pack = nodes, queues, pack
+    def __init__(
+        self,
+        nodes: dict[str, Amount],
+        queues: dict[str, Queue],
+        *,
+        pack: bool,
+        zones: dict[str, str] | None = None,
+        budgets: Sequence[Budget] = (),
+    ) -> None:
+        self.nodes, self.queues, self.pack = dict(nodes), queues, pack
+        self.zones, self.budgets = zones or {}, budgets
+        self.now_ms = 0
         self.numbers = count(1)
         self.changed = 0
         """When something happened last that was more than new work."""
         self.waiting: list[Work] = []
         self.running: list[Work] = []
+
+    def _said(self, path: str, name: str) -> object:
+        """What a queue says, or the nearest above it that says anything."""
+        says = (getattr(self.queues[each], name) for each in self._lineage(path) if each in self.queues)
+        return next((value for value in says if value not in (None, 0, "")), None)
 
     # -- sums ---------------------------------------------------------------------------------------------------------
 
@@ -202,11 +244,9 @@ class Line:
 
     def _may_take_from(self, work: Work, other: Work) -> bool:
         """Whether queues let the one have the other stopped, whatever the priorities."""
-        own, its = self._lineage(work.gang.job.queue), self._lineage(other.gang.job.queue)
+        own = self._lineage(work.gang.job.queue)
         fence = next(path for path in own if path == "root" or self.queues[path].stays == "fence")
-        # A queue that says nothing itself has it from the one above.
-        nearest = next((said for path in its if path != "root" and (said := self.queues[path].stays)), "")
-        return self._within(fence, other.gang) and nearest != "disabled"
+        return self._within(fence, other.gang) and self._said(other.gang.job.queue, "stays") != "disabled"
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -243,8 +283,11 @@ class Line:
 
     # -- room ---------------------------------------------------------------------------------------------------------
 
-    def _fits(self, work: Work, free: Amount) -> bool:
-        return all(value <= free.get(name, 0) for name, value in work.task.amount)
+    def _fits(self, work: Work, node: str, free: Amount) -> bool:
+        return self._suits(work, node) and all(value <= free.get(name, 0) for name, value in work.task.amount)
+
+    def _suits(self, work: Work, node: str) -> bool:
+        return work.task.zone in ("", self.zones.get(node))
 
     def _is_limited(self, work: Work) -> bool:
         return any(path in self.queues and self.queues[path].users for path in self._lineage(work.gang.job.queue))
@@ -261,6 +304,33 @@ class Line:
                     kept = self._kept(path, name, work, user) - sum(dict(w.task.amount)[name] for w in given)
                     if self._used(path, name, user) + kept + value > limits[name]:
                         return False
+        return True
+
+    # -- jobs that run ------------------------------------------------------------------------------------------------
+
+    def _runs_already(self, gang: Gang) -> bool:
+        """Whether a job has a place among those that run."""
+        if any(w.gang is gang for w in self.running):
+            return True
+        is_in_line = gang.waits_for is None and any(w.gang is gang and not w.task.idle for w in self.waiting)
+        gang.has_begun = gang.has_begun and is_in_line
+        return gang.has_begun
+
+    def _may_begin(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
+        """Whether its job has a place among those that run, or gets one, if these had no room kept any more."""
+        gang = work.gang
+        if self._runs_already(gang):
+            return True
+        kept = {w.gang for w in self.waiting if w.kept_on and w not in yielding}
+        begun = {w.gang for w in (*self.running, *self.waiting) if w.gang in kept or self._runs_already(w.gang)} - {
+            gang
+        }
+        for path in self._lineage(gang.job.queue):
+            said = self.queues[path] if path in self.queues else Queue()
+            here = [each for each in begun if self._within(path, each)]
+            own = [each for each in here if each.job.user == gang.job.user]
+            if (said.jobs and len(here) >= said.jobs) or (said.user_jobs and len(own) >= said.user_jobs):
+                return False
         return True
 
     def _is_full(self, path: str, work: Work) -> bool:
@@ -291,17 +361,19 @@ class Line:
 
     def _room_for(self, work: Work) -> str:
         """The first node in order with room for it, where no queue or limit is in the way."""
-        if not self._is_allowed(work):
+        if not self._is_allowed(work) or not self._may_begin(work):
             return ""
         if any(self._is_full(path, work) or self._lacks(path, work, []) for path in self._lineage(work.gang.job.queue)):
             return ""
-        if work.kept_on and self._fits(work, self._free(work.kept_on, lambda w: self._goes_before(w, work))):
+        if work.kept_on and self._fits(
+            work, work.kept_on, self._free(work.kept_on, lambda w: self._goes_before(w, work))
+        ):
             return work.kept_on
         if work.kept_on:
             # What is kept for weaker ones is not in its way, wherever that is.
             weaker = [w for w in self.waiting if w.kept_on and w is not work and self._is_stronger(work, w)]
             free = {w.kept_on: self._free(w.kept_on, lambda w: w is not work and w not in weaker) for w in weaker}
-            if there := [n for n in free if self._fits(work, free[n])]:
+            if there := [n for n in free if self._fits(work, n, free[n])]:
                 return min(there, key=lambda n: (self._fullness(n), n))
-        fits = [n for n in self.nodes if self._fits(work, self._free(n, lambda w: w is not work))]
+        fits = [n for n in self.nodes if self._fits(work, n, self._free(n, lambda w: w is not work))]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")

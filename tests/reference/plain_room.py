@@ -6,22 +6,31 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reference.plain_line import NOT_DUE, Gang, Line, Work
+from reference.plain_line import NOT_DUE, Amount, Gang, Line, Work
 
+HOUR_MS = 3_600_000
 TOGETHER = 16
 """So many of those that were passed over are tried together with higher work."""
 
 
 @dataclass
 class Plan:
-    """What stops on a node, what was told before, and who loses the room that is kept for it."""
+    """What stops on a node, what was told before, and what loses the room that is kept for it."""
 
     node: str
     victims: list[Work]
     leaving: list[Work]
     cleared: list[Work]
+    is_loss: bool = True
+    """What stops is lost to its queues."""
+
+
+def _copies(size: tuple[tuple[str, int], ...], nodes: dict[str, Amount]) -> int:
+    """How often this size fits on all of these together."""
+    return sum(min(max(left.get(name, 0), 0) // value for name, value in size) for left in nodes.values())
 
 
 def _sizes(works: list[Work]) -> list[tuple[tuple[str, int], ...]]:
@@ -33,11 +42,21 @@ class Room(Line):
 
     reach = NOT_DUE
     """How far up the guarantee is that the ask is within, beside what is kept, for which room is looked for now."""
+    lost: Sequence[tuple[int, Work]] = ()
+    """What was stopped for other work, and when."""
 
     def _may_go(self, victim: Work, work: Work) -> bool:
         """Lower work, but none that got its turn after `work` had its own in vain and nothing changed since."""
         is_young = victim.began > work.number and (victim.began > self.changed or victim.began_due)
-        return not victim.leaving and self._stands_below(victim, work) and not is_young
+        return not (victim.leaving or is_young or self._is_new(victim)) and self._stands_below(victim, work)
+
+    def _is_new(self, victim: Work) -> bool:
+        """Whether it has not run for as long as it may at least."""
+        return self._least_ms(victim) > 0 and victim.start_ms + self._least_ms(victim) > self.now_ms
+
+    def _least_ms(self, work: Work) -> int:
+        said = self._said(work.gang.job.queue, "least_ms")
+        return max(work.task.least_ms, said if isinstance(said, int) else 0)
 
     def _stands_below(self, other: Work, work: Work) -> bool:
         if other.takes_over or not self._may_take_from(work, other):
@@ -54,7 +73,9 @@ class Room(Line):
     def _plan(self, work: Work) -> Plan | None:
         """On which node, and what has to stop: of all nodes the one with the least harm."""
         weaker = [w for w in self.waiting if w.kept_on and self._is_stronger(work, w)]
-        if not self._is_allowed(work, weaker):
+        if not self._is_allowed(work, weaker) or not self._may_begin(work, weaker):
+            return None
+        if self._is_too_large(work) and not weaker:
             return None
         self.reach = self._distance(work, beside_kept=True)
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
@@ -78,9 +99,10 @@ class Room(Line):
         for gone in below:
             for name, value in gone.task.amount:
                 free[gone.node][name] += value
+        # All of one gang wants the same nodes.
+        free = {node: left for node, left in free.items() if self._suits(members[0], node)}
         for size in _sizes(unkept):
-            each = (min(max(left.get(name, 0), 0) // value for name, value in size) for left in free.values())
-            if sum(each) < sum(w.task.amount == size for w in unkept):
+            if _copies(size, free) < sum(w.task.amount == size for w in unkept):
                 return False
         names = {name for w in members for name, _ in w.task.amount}
         for name in names:
@@ -96,6 +118,21 @@ class Room(Line):
                     return False
         return True
 
+    def _is_too_large(self, work: Work) -> bool:
+        """Whether it is a placeholder of a gang that could not be whole on all nodes if nothing else ran, as far as its
+        own size says.
+        """
+        if not work.is_holder or work.gang.is_open:
+            return False
+        total: Counter[str] = Counter()
+        for task in work.gang.job.tasks:
+            total.update(dict(task.amount))
+        if any(value > self._most("root").get(name, 0) for name, value in total.items()):
+            return True
+        count = sum(task.amount == work.task.amount for task in work.gang.job.tasks)
+        suiting = {node: amount for node, amount in self.nodes.items() if self._suits(work, node)}
+        return _copies(work.task.amount, suiting) < count
+
     def _needed(self, members: list[Work], name: str) -> int:
         return sum(dict(w.task.amount).get(name, 0) for w in members)
 
@@ -108,10 +145,11 @@ class Room(Line):
         top: tuple[int, ...] = max((self._rank(w) for w in victims), default=())
         start = min((w.start_ms for w in victims if self._rank(w) == top), default=0)
         total = sum(max(self._seen(w, "root"), 0) for w in victims)
-        return (top, total, len(victims), len(plan.cleared), -start, plan.node)
+        broken = len(self._beyond_budgets(victims))
+        return (broken, top, total, len(victims), len(plan.cleared), -start, plan.node)
 
     def _plan_on(self, work: Work, node: str, weaker: list[Work]) -> Plan | None:
-        if any(value > self.nodes[node].get(name, 0) for name, value in work.task.amount):
+        if not self._fits(work, node, self.nodes[node]):
             return None
         short = [path for path in self._lineage(work.gang.job.queue) if self._lacks(path, work, [])]
         leaving = [w for w in self.running if w.leaving and w.node == node]
@@ -121,28 +159,33 @@ class Room(Line):
             for each in gone:
                 for name, value in each.task.amount if each.node == node else ():
                     free[name] += value
-            return self._fits(work, free) and not any(self._lacks(path, work, [*gone, *yielding]) for path in short)
+            return self._fits(work, node, free) and not any(
+                self._lacks(path, work, [*gone, *yielding]) for path in short
+            )
 
-        if leaving and self._fits(work, self._free(node, lambda w: w is not work and w not in weaker)):
+        if leaving and self._fits(work, node, self._free(node, lambda w: w is not work and w not in weaker)):
             leaving = []
         victims: list[Work] = []
         if not fits(leaving, weaker):
-            found = None if work.task.meek else self._victims(work, node, short, leaving, weaker, among_own=False)
-            if found is None and not work.task.meek and any(self._beyond_own(work).values()):
+            is_meek = work.task.meek or self._is_too_large(work)
+            found = None if is_meek else self._victims(work, node, short, leaving, weaker, among_own=False)
+            if found is None and not is_meek and any(self._beyond_own(work).values()):
                 found = self._victims(work, node, short, leaving, weaker, among_own=True)
             if found is None:
                 return None
             victims = found
-        cleared = [w for w in weaker if w.kept_on == node or short or self._is_limited(work)]
+        is_held = self._is_limited(work) or not self._may_begin(work)
+        cleared = [w for w in weaker if w.kept_on == node or short or is_held]
         for spared in sorted(cleared, key=lambda w: (*(-seen for seen in self._rank(w)), w.number)):
             fewer = [w for w in cleared if w is not spared]
             rest = [w for w in weaker if w in fewer]
-            if fits([*leaving, *victims], rest) and self._is_allowed(work, rest):
+            if fits([*leaving, *victims], rest) and self._is_allowed(work, rest) and self._may_begin(work, rest):
                 cleared = fewer
-        waits = not work.task.meek and (leaving or self._waits_above(work))
+        is_meek = work.task.meek or self._is_too_large(work)
+        waits = not is_meek and (leaving or self._waits_above(work))
         if not victims and not (cleared or waits):
             return None
-        return Plan(node, victims[::-1], leaving, cleared)
+        return Plan(node, sorted(victims, key=self._importance, reverse=True), leaving, cleared)
 
     def _victims(
         self, work: Work, node: str, short: list[str], leaving: list[Work], weaker: list[Work], *, among_own: bool
@@ -157,7 +200,7 @@ class Room(Line):
             for each in (*leaving, *gone):
                 for name, value in each.task.amount if each.node == node else ():
                     free[name] += value
-            if not self._fits(work, free):
+            if not self._fits(work, node, free):
                 return False
             if any(self._lacks(path, work, [*leaving, *gone, *weaker]) for path in short):
                 return False
@@ -176,20 +219,32 @@ class Room(Line):
         found += [w for w in self._elsewhere(work, above, weaker, among_own=among_own) if w not in found]
         found.sort(key=self._importance, reverse=True)
         kept = self._let_go(found, work, among_own=among_own)
-        chosen = fewest(kept[::-1])
+        broken = self._beyond_budgets(kept)
+        highest_first = kept[::-1]
+        back = sorted(highest_first, key=lambda w: w not in broken)
+        chosen = fewest(back)
+        most: dict[str, int] = {}
+        while chosen and (over := self._beyond_losses(chosen)):
+            most |= over
+            back = self._as_many(back[::-1], most)[::-1]
+            chosen = fewest(back)
+        kept = back
         if chosen is not None or len(kept) == len(found) or not fits(found):
             return chosen
         # All of the lower work together uses up what its queue may lose: one that was passed over goes first.
+        found.sort(key=lambda w: bool(self._beyond_budgets([w])))
         for with_higher in (False, True):
             tried: list[tuple[object, ...]] = []
             for place, victim in enumerate(found):
-                alike = (victim.gang.job.queue, victim.task.amount)
+                # Where more than room counts, none stands for another.
+                alike = (victim,) if work.task.zone else (victim.gang.job.queue, victim.task.amount)
                 if victim in kept or alike in tried or (with_higher and len(tried) == TOGETHER):
                     continue
                 tried.append(alike)
                 others = found[:place] if len(tried) <= TOGETHER else []
                 others = [*others, *(found[place + 1 :] if with_higher else [])]
                 beside = self._let_go([victim, *others], work, among_own=among_own)
+                beside = self._as_many(beside, self._beyond_losses(beside))
                 if beside[:1] == [victim] and (chosen := fewest([victim, *beside[:0:-1]])):
                     return chosen
         return None
@@ -233,13 +288,48 @@ class Room(Line):
         """Work on any node that makes room under these maximums: the least important, and no more than it takes."""
         chosen: list[Work] = []
         holds = [w for w in self.running if any(self._counts(path, w) for path in short) and self._may_go(w, work)]
-        for victim in self._let_go(sorted(holds, key=self._importance, reverse=True), work, among_own=among_own):
+        holds.sort(key=self._importance, reverse=True)
+        holds = self._as_many(holds, self._beyond_losses(holds))
+        for victim in self._let_go(holds, work, among_own=among_own):
             lacking = [path for path in short if self._lacks(path, work, [*chosen, *weaker])]
             if not lacking:
                 break
             if any(self._counts(path, victim) for path in lacking):
                 chosen.append(victim)
         return chosen
+
+    # -- budgets ------------------------------------------------------------------------------------------------------
+
+    def _beyond_budgets(self, victims: list[Work]) -> list[Work]:
+        """Those for which a budget has nothing left, taken in this order."""
+        found = []
+        for budget in self.budgets:
+            of_team = [w for w in (*self.waiting, *self.running) if w.task.team == budget.team and not w.is_holder]
+            stay = budget.stay if budget.away is None else max(len(of_team) - budget.away, 0)
+            left = sum(w.node != "" and not w.leaving for w in of_team) - stay
+            found += [w for w in victims if w.task.team == budget.team and not w.is_holder][max(left, 0) :]
+        return found
+
+    def _losses_left(self, path: str, at_ms: int) -> int | None:
+        most = self._said(path, "losses") if path != "root" else None
+        if not isinstance(most, int):
+            return None
+        return max(most - sum(self._within(path, w.gang) and at_ms < then + HOUR_MS for then, w in self.lost), 0)
+
+    def _beyond_losses(self, victims: list[Work]) -> dict[str, int]:
+        """The queues that would lose more than they may, with how much that is."""
+        hit = Counter(path for victim in victims for path in self._lineage(victim.gang.job.queue))
+        left = {path: self._losses_left(path, self.now_ms) for path in hit}
+        return {path: most for path, most in left.items() if most is not None and most < hit[path]}
+
+    def _as_many(self, victims: list[Work], most: dict[str, int]) -> list[Work]:
+        """As many of the first of these as their queues may lose."""
+        kept: list[Work] = []
+        for victim in victims:
+            lost = Counter(path for each in (*kept, victim) for path in self._lineage(each.gang.job.queue))
+            if all(lost[path] <= most[path] for path in self._lineage(victim.gang.job.queue) if path in most):
+                kept.append(victim)
+        return kept
 
     # -- gangs that hold each other -----------------------------------------------------------------------------------
 
@@ -274,7 +364,7 @@ class Room(Line):
             for name, value in work.task.amount:
                 free[work.node][name] -= value
         for work in lacking:
-            node = next((n for n in self.nodes if self._fits(work, free[n])), None)
+            node = next((n for n in self.nodes if self._fits(work, n, free[n])), None)
             if node is None:
                 return False
             for name, value in work.task.amount:

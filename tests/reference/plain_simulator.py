@@ -9,10 +9,12 @@ work, grace, and the rules `priority` and `both`; no protections, budgets, const
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reference.plain_idle import Idle
-from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Job, Queue, Task, Work
+from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
+from reference.plain_room import HOUR_MS
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,22 @@ class Ran:
 class PlainSimulator(Idle):
     """One simulation."""
 
-    def __init__(self, nodes: dict[str, Amount], queues: dict[str, Queue], jobs: list[Job], *, pack: bool) -> None:
-        super().__init__(nodes, queues, pack=pack)
+    def __init__(
+        self,
+        nodes: dict[str, Amount],
+        queues: dict[str, Queue],
+        jobs: list[Job],
+        *,
+        pack: bool,
+        zones: dict[str, str] | None = None,
+        budgets: Sequence[Budget] = (),
+        faults: Sequence[tuple[int, str]] = (),
+    ) -> None:
+        super().__init__(nodes, queues, pack=pack, zones=zones, budgets=budgets)
         self.jobs = jobs
-        self.now_ms = 0
+        self.faults = faults
+        """When which node is lost, or comes back."""
+        self.all_nodes = nodes
         self.told: list[Work] = []
         """Told to stop in this call, in order."""
         self.whole: list[Gang] = []
@@ -42,19 +56,33 @@ class PlainSimulator(Idle):
 
     def run(self) -> None:
         """From the first job to the last end."""
-        jobs = list(self.jobs)
-        while jobs or any(not work.is_holder for work in self.running):
+        jobs, faults = list(self.jobs), list(self.faults)
+        while jobs or faults or any(not work.is_holder for work in self.running):
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
-            self.now_ms = min(ends)
+            ends += [work.start_ms + self._least_ms(work) for work in self.running if self._is_new(work)]
+            ends += [at_ms + HOUR_MS for at_ms, _ in self.lost if at_ms + HOUR_MS > self.now_ms]
+            self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
+            if self._spares_less():
+                self.changed = next(self.numbers)
             over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
             stopped = {w: w.told for w in self.running if w.leaves_ms == self.now_ms and w not in over}
             for work in sorted(over | stopped, key=(over | stopped).__getitem__):
                 self._leaves(work, evicted=work in stopped)
                 if work in stopped:
                     self._comes_back(work)
+            while faults and faults[0][0] == self.now_ms:
+                self._strikes(faults.pop(0)[1])
             while jobs and jobs[0].at_ms == self.now_ms:
                 self._comes(jobs.pop(0))
             self._settle()
+
+    def _spares_less(self) -> bool:
+        """Whether something is spared no longer from now on."""
+        lefts = (
+            (self._losses_left(path, self.now_ms - 1), self._losses_left(path, self.now_ms)) for path in self.queues
+        )
+        has_aged = any((w_ms := self._least_ms(w)) and w.start_ms + w_ms == self.now_ms for w in self.running)
+        return has_aged or any(before == 0 and now for before, now in lefts)
 
     def _comes(self, job: Job) -> None:
         gang = Gang(job, next(self.numbers), is_open=not job.gang)
@@ -71,6 +99,23 @@ class PlainSimulator(Idle):
             work.gang.standing.remove(work)
         if not work.is_holder:
             self.ran.append(Ran(work.task.key, work.node, work.start_ms, self.now_ms, evicted))
+
+    def _strikes(self, node: str) -> None:
+        """The node is lost with what runs there, or is back."""
+        self.changed = next(self.numbers)
+        if node not in self.nodes:
+            self.nodes[node] = self.all_nodes[node]
+            return
+        lost = sorted((w for w in self.running if w.node == node), key=lambda w: w.started)
+        del self.nodes[node]
+        for work in self.waiting:
+            work.kept_on = "" if work.kept_on == node else work.kept_on
+        for work in lost:
+            self._leaves(work, evicted=False)
+        # Idle work and placeholders are asked for again at once.
+        for work in sorted(lost, key=lambda w: (not w.task.idle, not w.is_holder)):
+            self._comes_back(work)
+        self.changed = next(self.numbers)
 
     def _settle(self) -> None:
         """Turn after turn until nothing more follows."""
@@ -116,6 +161,7 @@ class PlainSimulator(Idle):
     def _runs(self, work: Work) -> None:
         work.start_ms, work.started = self.now_ms, next(self.numbers)
         work.began = work.began or work.started
+        work.gang.has_begun = True
         work.end_ms = NEVER if work.is_holder else self.now_ms + work.task.run_ms
         work.kept_on = ""
         self.running.append(work)
@@ -157,6 +203,8 @@ class PlainSimulator(Idle):
                     nominee.kept_on = ""
                 for victim in plan.victims:
                     self._tell(victim, work.key)
+                    if plan.is_loss:
+                        self.lost = [*self.lost, (self.now_ms, victim)]
                 work.kept_on, work.kept_since = plan.node, next(self.numbers)
                 work.awaits = (*plan.victims, *plan.leaving)
                 return True
