@@ -126,6 +126,10 @@ class Gang:
     """Something of it has started, and it has had ordinary work in line, or some that runs, ever since; and has not
     given way.
     """
+    is_counted: bool = False
+    """It counts for its user. What was stopped, so that nothing of it ran or waited for a moment, does not before it
+    starts again, though it needs no place.
+    """
 
 
 class Line:
@@ -314,6 +318,7 @@ class Line:
             return True
         is_in_line = gang.waits_for is None and any(w.gang is gang and not w.task.idle for w in self.waiting)
         gang.has_begun = gang.has_begun and is_in_line
+        gang.is_counted = gang.is_counted and gang.has_begun
         return gang.has_begun
 
     def _may_begin(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
@@ -328,7 +333,7 @@ class Line:
         for path in self._lineage(gang.job.queue):
             said = self.queues[path] if path in self.queues else Queue()
             here = [each for each in begun if self._within(path, each)]
-            own = [each for each in here if each.job.user == gang.job.user]
+            own = [g for g in here if g.job.user == gang.job.user and (g.is_counted or not self._runs_already(g))]
             if (said.jobs and len(here) >= said.jobs) or (said.user_jobs and len(own) >= said.user_jobs):
                 return False
         return True

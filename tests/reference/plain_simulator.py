@@ -95,6 +95,8 @@ class PlainSimulator(Idle):
     def _leaves(self, work: Work, *, evicted: bool) -> None:
         self.running.remove(work)
         self.changed = next(self.numbers)
+        if not any(other.gang is work.gang for other in (*self.running, *self.waiting)):
+            work.gang.is_counted = False
         if work in work.gang.standing:
             work.gang.standing.remove(work)
         if not work.is_holder:
@@ -161,7 +163,7 @@ class PlainSimulator(Idle):
     def _runs(self, work: Work) -> None:
         work.start_ms, work.started = self.now_ms, next(self.numbers)
         work.began = work.began or work.started
-        work.gang.has_begun = True
+        work.gang.has_begun = work.gang.is_counted = True
         work.end_ms = NEVER if work.is_holder else self.now_ms + work.task.run_ms
         work.kept_on = ""
         self.running.append(work)
