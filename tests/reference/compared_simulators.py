@@ -14,13 +14,15 @@ import json
 import random
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import StringIO
 
 from reference.plain_line import Amount, Budget, Job, Queue, Task
-from reference.plain_simulator import PlainSimulator, Ran
+from reference.plain_simulator import Order, PlainSimulator, Ran
 
 from fairlead.config import load_text
 from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement
+from fairlead.core.model.events import Configure, DrainNode, Event, SetPriority, UndrainNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim import jobs as ours
@@ -50,6 +52,7 @@ class World:
     faults: tuple[tuple[int, str], ...] = ()
     """When which node is lost, or back."""
     budgets: tuple[Budget, ...] = ()
+    orders: tuple[Order, ...] = ()
 
 
 def world(seed: int) -> World:
@@ -57,13 +60,8 @@ def world(seed: int) -> World:
     chance = random.Random(seed)
     numbers = range(chance.randint(1, 4))
     nodes = {f"n{i}": {"vcore": 1000 * chance.randint(3, 6), "memory": chance.randint(4, 10)} for i in numbers}
-    queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
-    queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
-    queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
-    if is_owed := seed % 4 >= 2:
-        queues = _with_guarantees(chance, queues)
-    if is_shifted := seed % 2 == 1:
-        queues = {path: _shifted(chance, path, queue) for path, queue in queues.items()}
+    is_owed, is_shifted = seed % 4 >= 2, seed % 2 == 1
+    queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
     jobs, at_ms = [], 0
     for number in range(chance.randint(10, 60)):
         at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
@@ -79,7 +77,26 @@ def world(seed: int) -> World:
     made = _with_least(chance, made) if more & 2 else made
     made = _with_faults(chance, made) if more & 4 else made
     made = _with_bounds(chance, made) if more & 8 else made
-    return _with_jobs(chance, made) if more & 16 else made
+    made = _with_jobs(chance, made) if more & 16 else made
+    return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted) if more & 32 else made
+
+
+def _with_orders(chance: random.Random, made: World, *, is_owed: bool, is_shifted: bool) -> World:
+    """Queues change, nodes are drained for a while, and jobs get other priorities."""
+    begin_ms, end_ms = made.jobs[0].at_ms + 1, made.jobs[-1].at_ms + 60_000
+    orders = []
+    for _ in range(chance.randint(1, 8)):
+        at_ms = chance.randrange(begin_ms, end_ms, 500)
+        kind = chance.random()
+        if kind < 0.4:
+            orders.append(Order(at_ms, queues=_queues(chance, is_owed=is_owed, is_shifted=is_shifted)))
+        elif kind < 0.7:
+            node = chance.choice(list(made.nodes))
+            orders += [Order(at_ms, node=node), Order(at_ms + 1000 * chance.choice([1, 10, 60]), node=node)]
+        else:
+            orders.append(Order(at_ms, job=chance.choice(made.jobs).name, priority=chance.randint(0, 4)))
+    made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
+    return made
 
 
 def _with_jobs(chance: random.Random, made: World) -> World:
@@ -171,6 +188,17 @@ def _with_faults(chance: random.Random, made: World) -> World:
             at_ms = back_ms + 1000 * chance.randint(1, 200)
     made.faults = tuple(sorted(faults))
     return made
+
+
+def _queues(chance: random.Random, *, is_owed: bool, is_shifted: bool) -> dict[str, Queue]:
+    queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
+    queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
+    queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
+    if is_owed:
+        queues = _with_guarantees(chance, queues)
+    if is_shifted:
+        queues = {path: _shifted(chance, path, queue) for path, queue in queues.items()}
+    return queues
 
 
 def _queue(chance: random.Random, above: int) -> Queue:
@@ -278,9 +306,26 @@ def plain(made: World) -> list[Ran]:
         zones=made.zones,
         budgets=made.budgets,
         faults=made.faults,
+        orders=made.orders,
     )
     simulator.run()
     return sorted(simulator.ran, key=_order)
+
+
+class Driven(Engine):
+    """It also does what an administrator says."""
+
+    def is_to_do(self, made: World) -> None:
+        """All orders, each at its time."""
+        drained: set[str] = set()
+        for order in made.orders:
+            event: Event = SetPriority(order.job, "", order.priority)
+            if order.queues is not None:
+                event = Configure(load_text(file_of(replace(made, queues=order.queues))))
+            elif order.node:
+                event = UndrainNode(order.node) if order.node in drained else DrainNode(order.node)
+                drained ^= {order.node}
+            self.later(order.at_ms, partial(self.handle, event))
 
 
 def production(made: World) -> list[Ran]:
@@ -315,7 +360,8 @@ def production(made: World) -> list[Ran]:
     for at_ms, name in made.faults:
         faults.append(ours.Fault(at_ms - begin_ms, name, ours.BACK if name in away else ours.LOST))
         away ^= {name}
-    engine = Engine(load_text(file_of(made)), nodes, jobs, faults, settings=Settings(lines=StringIO()))
+    engine = Driven(load_text(file_of(made)), nodes, jobs, faults, settings=Settings(lines=StringIO()))
+    engine.is_to_do(made)
     engine.run()
     columns = engine.columns
     runs = [

@@ -146,6 +146,7 @@ class Line:
     ) -> None:
         self.nodes, self.queues, self.pack = dict(nodes), queues, pack
         self.zones, self.budgets = zones or {}, budgets
+        self.drained: set[str] = set()
         self.now_ms = 0
         self.numbers = count(1)
         self.changed = 0
@@ -288,7 +289,10 @@ class Line:
     # -- room ---------------------------------------------------------------------------------------------------------
 
     def _fits(self, work: Work, node: str, free: Amount) -> bool:
-        return self._suits(work, node) and all(value <= free.get(name, 0) for name, value in work.task.amount)
+        return self._takes(work, node) and all(value <= free.get(name, 0) for name, value in work.task.amount)
+
+    def _takes(self, work: Work, node: str) -> bool:
+        return node not in self.drained and self._suits(work, node)
 
     def _suits(self, work: Work, node: str) -> bool:
         return work.task.zone in ("", self.zones.get(node))

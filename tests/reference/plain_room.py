@@ -100,7 +100,7 @@ class Room(Line):
             for name, value in gone.task.amount:
                 free[gone.node][name] += value
         # All of one gang wants the same nodes.
-        free = {node: left for node, left in free.items() if self._suits(members[0], node)}
+        free = {node: left for node, left in free.items() if self._takes(members[0], node)}
         for size in _sizes(unkept):
             if _copies(size, free) < sum(w.task.amount == size for w in unkept):
                 return False
@@ -119,15 +119,20 @@ class Room(Line):
         return True
 
     def _is_too_large(self, work: Work) -> bool:
-        """Whether it is a placeholder of a gang that could not be whole on all nodes if nothing else ran, as far as its
-        own size says.
+        """Whether it is a placeholder of a gang that could not be whole if nothing else ran: in its queues, or on nodes
+        as far as its own size says.
         """
         if not work.is_holder or work.gang.is_open:
             return False
         total: Counter[str] = Counter()
         for task in work.gang.job.tasks:
             total.update(dict(task.amount))
-        if any(value > self._most("root").get(name, 0) for name, value in total.items()):
+        for path in self._lineage(work.gang.job.queue):
+            users = (path in self.queues and self.queues[path].users) or {}
+            for name, value in total.items():
+                if value > self._most(path).get(name, value) or value > users.get(name, value):
+                    return True
+        if not all(name in self._most("root") for name in total):
             return True
         count = sum(task.amount == work.task.amount for task in work.gang.job.tasks)
         suiting = {node: amount for node, amount in self.nodes.items() if self._suits(work, node)}

@@ -9,12 +9,24 @@ work, grace, and the rules `priority` and `both`; no protections, budgets, const
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reference.plain_idle import Idle
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
 from reference.plain_room import HOUR_MS
+
+
+@dataclass(frozen=True)
+class Order:
+    """One of these: other queues; a node is drained, or is not any more; what waits of a job has another priority."""
+
+    at_ms: int
+    queues: dict[str, Queue] | None = None
+    node: str = ""
+    job: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,11 +53,13 @@ class PlainSimulator(Idle):
         zones: dict[str, str] | None = None,
         budgets: Sequence[Budget] = (),
         faults: Sequence[tuple[int, str]] = (),
+        orders: Sequence[Order] = (),
     ) -> None:
         super().__init__(nodes, queues, pack=pack, zones=zones, budgets=budgets)
         self.jobs = jobs
         self.faults = faults
         """When which node is lost, or comes back."""
+        self.orders = orders
         self.all_nodes = nodes
         self.told: list[Work] = []
         """Told to stop in this call, in order."""
@@ -56,12 +70,15 @@ class PlainSimulator(Idle):
 
     def run(self) -> None:
         """From the first job to the last end."""
-        jobs, faults = list(self.jobs), list(self.faults)
-        while jobs or faults or any(not work.is_holder for work in self.running):
+        jobs, faults, orders = list(self.jobs), list(self.faults), list(self.orders)
+        while jobs or faults or orders or any(not work.is_holder for work in self.running):
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             ends += [work.start_ms + self._least_ms(work) for work in self.running if self._is_new(work)]
             ends += [at_ms + HOUR_MS for at_ms, _ in self.lost if at_ms + HOUR_MS > self.now_ms]
+            ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
+            while orders and orders[0].at_ms == self.now_ms:
+                self._obeys(orders.pop(0))
             if self._spares_less():
                 self.changed = next(self.numbers)
             over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
@@ -85,9 +102,19 @@ class PlainSimulator(Idle):
         return has_aged or any(before == 0 and now for before, now in lefts)
 
     def _comes(self, job: Job) -> None:
+        if job.gang and self._is_refused(job):
+            return
         gang = Gang(job, next(self.numbers), is_open=not job.gang)
         for task in job.tasks:
             self._asks(gang, task, f"{task.key}~" if job.gang else task.key)
+
+    def _is_refused(self, job: Job) -> bool:
+        """Whether a gang is larger than a maximum on its way."""
+        total: Counter[str] = Counter()
+        for task in job.tasks:
+            total.update(dict(task.amount))
+        most = [self._most(path) for path in self._lineage(job.queue)]
+        return any(value > each.get(name, value) for name, value in total.items() for each in most)
 
     def _asks(self, gang: Gang, task: Task, key: str) -> None:
         self.waiting.append(Work(key, gang, task, next(self.numbers), self.now_ms, is_holder=not gang.is_open))
@@ -118,6 +145,23 @@ class PlainSimulator(Idle):
         for work in sorted(lost, key=lambda w: (not w.task.idle, not w.is_holder)):
             self._comes_back(work)
         self.changed = next(self.numbers)
+
+    def _obeys(self, order: Order) -> None:
+        """What an administrator says."""
+        self.changed = next(self.numbers)
+        if order.queues is not None:
+            self.queues = order.queues
+            for work in self.running:
+                # What started within a guarantee that is no more did not start so.
+                dues = [self.queues[path].due or {} for path in self._lineage(work.gang.job.queue) if path != "root"]
+                work.began_due = work.began_due and any(name in due for due in dues for name, _ in work.task.amount)
+        if order.node:
+            self.drained ^= {order.node}
+            for work in self.waiting:
+                work.kept_on = "" if work.kept_on == order.node and order.node in self.drained else work.kept_on
+        for work in self.waiting:
+            if work.gang.job.name == order.job:
+                work.task = replace(work.task, priority=order.priority)
 
     def _settle(self) -> None:
         """Turn after turn until nothing more follows."""
@@ -169,8 +213,9 @@ class PlainSimulator(Idle):
         self.running.append(work)
 
     def _comes_back(self, work: Work) -> None:
-        """What was stopped is asked for again."""
+        """What was stopped is asked for again, as it was at first."""
         gang = work.gang
+        task = next(each for each in gang.job.tasks if each.key == work.task.key)
         if work.is_holder and gang.is_open:
             return
         if work.is_holder:
@@ -178,7 +223,7 @@ class PlainSimulator(Idle):
         else:
             gang.tries[work.task.key] += 1
             again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
-        self.waiting.append(Work(again, gang, work.task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
+        self.waiting.append(Work(again, gang, task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
 
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
