@@ -140,12 +140,14 @@ class Disruption:
 
     # -- evictions by the hour ------------------------------------------------------------------------------------
 
-    def evictions_left(self, queue: Queue, now_ms: int) -> tuple[int, int]:
-        """How many more works of a queue with a budget may be stopped now, and when there will be one more."""
+    def evictions_left(self, queue: Queue, now_ms: int) -> tuple[int, int | None]:
+        """How many more works of a queue with a budget may be stopped now, and when there will be one more; None: it
+        has lost nothing.
+        """
         most = queue.properties.preemption_evictions_max
         assert most is not None
         times = [at_ms for at_ms in self._times.get(queue.path, ()) if at_ms + HOUR_MS > now_ms]
-        return max(most - len(times), 0), min(times, default=now_ms) + HOUR_MS
+        return max(most - len(times), 0), min(times) + HOUR_MS if times else None
 
     # -- written down ---------------------------------------------------------------------------------------------
 

@@ -98,20 +98,20 @@ def is_full_too_long(partition: Partition, preemptor: Ask, node: Node, victims: 
     return False
 
 
-def _evictions_left(partition: Partition, queue: Queue) -> int:
-    """How much more work of this queue and below, which has a budget of evictions, may be stopped within the hour."""
-    left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
-    if not left:
-        look_again(partition, again_ms)
-    return left
-
-
 def overdrawn(partition: Partition, victims: Iterable[Ask]) -> dict[Queue, int]:
-    """The queues that would lose more than they may if all of these were stopped, each with what it may lose."""
+    """The queues that would lose more than they may within the hour if all of these were stopped, each with what it may
+    lose; when that will be more they are looked at again.
+    """
     hit = (queue for victim in victims for queue in victim.app.queue.lineage)
     counts = Counter(queue for queue in hit if queue.properties.preemption_evictions_max is not None)
-    left = {queue: _evictions_left(partition, queue) for queue in counts}
-    return {queue: most for queue, most in left.items() if counts[queue] > most}
+    over: dict[Queue, int] = {}
+    for queue, count in counts.items():
+        left, again_ms = partition.disruption.evictions_left(queue, partition.now_ms)
+        if count > left:
+            over[queue] = left
+            if again_ms is not None:
+                look_again(partition, again_ms)
+    return over
 
 
 def within(most: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:

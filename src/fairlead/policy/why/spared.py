@@ -204,8 +204,9 @@ class LookedAt:
         """Whether `preemption.policy` keeps the ask from the work of a leaf, whatever its priority."""
         return leaf.properties.preemption_policy == "disabled" or self._fence not in leaf.lineage
 
-    def _until(self, until_ms: int, why: Spares) -> Spares:
-        self.until_ms = min(self.until_ms or until_ms, until_ms)
+    def _until(self, until_ms: int | None, why: Spares) -> Spares:
+        if until_ms is not None:
+            self.until_ms = min(self.until_ms or until_ms, until_ms)
         return why
 
 

@@ -285,6 +285,27 @@ def test_a_plan_that_needs_more_victims_than_a_queue_may_lose_is_none() -> None:
     assert c.run() == ([], [])
 
 
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_it_is_looked_at_again_when_the_queue_may_lose_as_many_as_it_takes(rule: str) -> None:
+    """One is left within the hour and two are needed: by a timer, since nothing else happens."""
+    a = QueueSpec(name="a", properties={"preemption.evictions.max": "2"})
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 4, "n2": 3}, rule=rule)
+    c.fill("low0", 3, 1, where=only_on("n2"))
+    c.fill("low1", 2, 1, where=only_on("n1"))
+    c.fill("low2", 2, 1, where=only_on("n1"))
+    c.submit("first", 3, 9, "root.b", where=only_on("n2"))
+    assert c.run() == ([], ["low0"])
+    again_ms = c.now_ms + HOUR_MS
+    c.gone("low0")
+    assert c.run() == (["first@n2"], [])
+    c.submit("urgent", 4, 9, "root.b")
+    assert c.run(20_000) == ([], [])
+    while (due_ms := c.s.next_wakeup_ms() or 0) < again_ms and due_ms:
+        assert c.run(due_ms - c.now_ms) == ([], [])
+    assert due_ms == again_ms
+    assert c.run(due_ms - c.now_ms) == ([], ["low2", "low1"])
+
+
 def test_nobody_is_stopped_when_preemption_is_off() -> None:
     """`preemption.enabled: false`."""
     c = PriorityCluster(enabled=False)
