@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reference.plain_line import NOT_DUE, Amount, Gang, Line, Work
+from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Line, Work
 
 HOUR_MS = 3_600_000
 TOGETHER = 16
@@ -42,13 +42,23 @@ class Room(Line):
 
     reach = NOT_DUE
     """How far up the guarantee is that the ask is within, beside what is kept, for which room is looked for now."""
+    spared_ms = NEVER
+    """Until when the first of what was looked at is spared."""
     lost: Sequence[tuple[int, Work]] = ()
     """What was stopped for other work, and when."""
 
     def _may_go(self, victim: Work, work: Work) -> bool:
         """Lower work, but none that got its turn after `work` had its own in vain and nothing changed since."""
         is_young = victim.began > work.number and (victim.began > self.changed or victim.began_due)
-        return not (victim.leaving or is_young or self._is_new(victim)) and self._stands_below(victim, work)
+        if victim.leaving or is_young or not self._stands_below(victim, work):
+            return False
+        if self._is_new(victim):
+            self._looks_again(victim.start_ms + self._least_ms(victim))
+        return not self._is_new(victim)
+
+    def _looks_again(self, at_ms: int) -> None:
+        """Something that was looked at is spared until then."""
+        self.spared_ms = min(self.spared_ms, at_ms)
 
     def _is_new(self, victim: Work) -> bool:
         """Whether it has not run for as long as it may at least."""
@@ -325,7 +335,12 @@ class Room(Line):
         """The queues that would lose more than they may, with how much that is."""
         hit = Counter(path for victim in victims for path in self._lineage(victim.gang.job.queue))
         left = {path: self._losses_left(path, self.now_ms) for path in hit}
-        return {path: most for path, most in left.items() if most is not None and most < hit[path]}
+        over = {path: most for path, most in left.items() if most is not None and most < hit[path]}
+        for path in over:
+            for at_ms, work in self.lost:
+                if self._within(path, work.gang) and self.now_ms < at_ms + HOUR_MS:
+                    self._looks_again(at_ms + HOUR_MS)
+        return over
 
     def _as_many(self, victims: list[Work], most: dict[str, int]) -> list[Work]:
         """As many of the first of these as their queues may lose."""

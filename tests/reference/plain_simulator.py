@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from reference.plain_idle import Idle
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
-from reference.plain_room import HOUR_MS
 
 
 @dataclass(frozen=True)
@@ -73,14 +72,13 @@ class PlainSimulator(Idle):
         jobs, faults, orders = list(self.jobs), list(self.faults), list(self.orders)
         while jobs or faults or orders or any(not work.is_holder for work in self.running):
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
-            ends += [work.start_ms + self._least_ms(work) for work in self.running if self._is_new(work)]
-            ends += [at_ms + HOUR_MS for at_ms, _ in self.lost if at_ms + HOUR_MS > self.now_ms]
+            ends += [self.spared_ms] if self.spared_ms < NEVER else []
             ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
             while orders and orders[0].at_ms == self.now_ms:
                 self._obeys(orders.pop(0))
-            if self._spares_less():
-                self.changed = next(self.numbers)
+            if self.spared_ms == self.now_ms:
+                self.spared_ms, self.changed = NEVER, next(self.numbers)
             over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
             stopped = {w: w.told for w in self.running if w.leaves_ms == self.now_ms and w not in over}
             for work in sorted(over | stopped, key=(over | stopped).__getitem__):
@@ -93,14 +91,6 @@ class PlainSimulator(Idle):
                 self._comes(jobs.pop(0))
             self._settle()
 
-    def _spares_less(self) -> bool:
-        """Whether something is spared no longer from now on."""
-        lefts = (
-            (self._losses_left(path, self.now_ms - 1), self._losses_left(path, self.now_ms)) for path in self.queues
-        )
-        has_aged = any((w_ms := self._least_ms(w)) and w.start_ms + w_ms == self.now_ms for w in self.running)
-        return has_aged or any(before == 0 and now for before, now in lefts)
-
     def _comes(self, job: Job) -> None:
         if job.gang and self._is_refused(job):
             return
@@ -109,11 +99,11 @@ class PlainSimulator(Idle):
             self._asks(gang, task, f"{task.key}~" if job.gang else task.key)
 
     def _is_refused(self, job: Job) -> bool:
-        """Whether a gang is larger than a maximum on its way."""
+        """Whether a gang is larger than the maximum of a queue on its way; nodes may come."""
         total: Counter[str] = Counter()
         for task in job.tasks:
             total.update(dict(task.amount))
-        most = [self._most(path) for path in self._lineage(job.queue)]
+        most = [self._most(path) for path in self._lineage(job.queue) if path != "root"]
         return any(value > each.get(name, value) for name, value in total.items() for each in most)
 
     def _asks(self, gang: Gang, task: Task, key: str) -> None:
