@@ -22,7 +22,15 @@ from reference.plain_simulator import Order, PlainSimulator, Ran
 
 from fairlead.config import load_text
 from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement
-from fairlead.core.model.events import Configure, DrainNode, Event, SetPriority, UndrainNode
+from fairlead.core.model.events import (
+    Configure,
+    DrainNode,
+    Event,
+    MoveApplication,
+    SetPriority,
+    UndrainNode,
+    UpdateNode,
+)
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 from fairlead.sim import jobs as ours
@@ -78,18 +86,36 @@ def world(seed: int) -> World:
     made = _with_faults(chance, made) if more & 4 else made
     made = _with_bounds(chance, made) if more & 8 else made
     made = _with_jobs(chance, made) if more & 16 else made
-    return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted) if more & 32 else made
+    if not more & 96:
+        return made
+    return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
 
 
-def _with_orders(chance: random.Random, made: World, *, is_owed: bool, is_shifted: bool) -> World:
+def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: bool, is_shifted: bool) -> Order:
+    """Other rules, a node of another size, or a job in another queue."""
+    kind = chance.random()
+    if kind < 0.3:
+        queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
+        rule = chance.choice(["priority", "both"])
+        return Order(at_ms, queues=queues, pack=chance.random() < 0.5, rule=rule)
+    if kind < 0.6:
+        size = {"vcore": 1000 * chance.randint(2, 6), "memory": chance.randint(3, 10)}
+        return Order(at_ms, node=chance.choice(list(made.nodes)), size=size)
+    return Order(at_ms, job=chance.choice(made.jobs).name, queue=chance.choice(LEAVES))
+
+
+def _with_orders(chance: random.Random, made: World, *, is_owed: bool, is_shifted: bool, has_more: bool) -> World:
     """Queues change, nodes are drained for a while, and jobs get other priorities."""
     begin_ms, end_ms = made.jobs[0].at_ms + 1, made.jobs[-1].at_ms + 60_000
     orders = []
     for _ in range(chance.randint(1, 8)):
         at_ms = chance.randrange(begin_ms, end_ms, 500)
         kind = chance.random()
-        if kind < 0.4:
-            orders.append(Order(at_ms, queues=_queues(chance, is_owed=is_owed, is_shifted=is_shifted)))
+        if has_more and chance.random() < 0.5:
+            orders.append(_further_order(chance, made, at_ms, is_owed=is_owed, is_shifted=is_shifted))
+        elif kind < 0.4:
+            queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
+            orders.append(Order(at_ms, queues=queues, pack=made.pack, rule=made.rule))
         elif kind < 0.7:
             node = chance.choice(list(made.nodes))
             orders += [Order(at_ms, node=node), Order(at_ms + 1000 * chance.choice([1, 10, 60]), node=node)]
@@ -308,6 +334,7 @@ def plain(made: World) -> list[Ran]:
         faults=made.faults,
         orders=made.orders,
     )
+    simulator.counts_dues = made.rule == "both"
     simulator.run()
     return sorted(simulator.ran, key=_order)
 
@@ -320,8 +347,13 @@ class Driven(Engine):
         drained: set[str] = set()
         for order in made.orders:
             event: Event = SetPriority(order.job, "", order.priority)
-            if order.queues is not None:
-                event = Configure(load_text(file_of(replace(made, queues=order.queues))))
+            if order.queue:
+                event = MoveApplication(order.job, order.queue)
+            elif order.queues is not None:
+                later = replace(made, queues=order.queues, pack=order.pack, rule=order.rule)
+                event = Configure(load_text(file_of(later)))
+            elif order.size:
+                event = UpdateNode(order.node, Resources(order.size))
             elif order.node:
                 event = UndrainNode(order.node) if order.node in drained else DrainNode(order.node)
                 drained ^= {order.node}

@@ -147,6 +147,8 @@ class Line:
         self.nodes, self.queues, self.pack = dict(nodes), queues, pack
         self.zones, self.budgets = zones or {}, budgets
         self.drained: set[str] = set()
+        self.counts_dues = True
+        """Guarantees count for rank (`both`)."""
         self.now_ms = 0
         self.numbers = count(1)
         self.changed = 0
@@ -218,13 +220,17 @@ class Line:
     def _rank(self, work: Work) -> tuple[int, int]:
         return self._seen(work, "root"), work.task.priority
 
+    def _due(self, path: str) -> Amount:
+        """What a queue is guaranteed, where that counts for rank."""
+        return (self.counts_dues and path in self.queues and self.queues[path].due) or {}
+
     def _distance(self, work: Work, *, beside_kept: bool = False) -> int:
         """How far up the nearest guarantee is that it is within, as it is within all on its way; a guarantee of nothing
         that it needs is none.
         """
         found = NOT_DUE
         for distance, path in enumerate(self._lineage(work.gang.job.queue)):
-            due = (path in self.queues and self.queues[path].due) or {}
+            due = self._due(path)
             for name, value in work.task.amount:
                 if name in due:
                     found = min(found, distance)

@@ -271,7 +271,7 @@ class Room(Line):
         """For each guarantee on its way what it leaves beside the ask, of what that needs."""
         found = {}
         for path in self._lineage(work.gang.job.queue):
-            if due := path in self.queues and self.queues[path].due:
+            if due := self._due(path):
                 needs = [(name, value) for name, value in work.task.amount if name in due]
                 found[path] = {n: due[n] - self._used(path, n, leaving=False) - value for n, value in needs}
         return found
@@ -288,7 +288,7 @@ class Room(Line):
             dues = {
                 path: due
                 for path in ([] if victim.task.idle else self._lineage(victim.gang.job.queue))
-                if path not in is_within and (due := path in self.queues and self.queues[path].due)
+                if path not in is_within and (due := self._due(path))
             }
             if all(
                 value <= self._used(path, name, leaving=False) - due[name] - self._given(path, name, kept)

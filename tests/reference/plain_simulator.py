@@ -19,13 +19,19 @@ from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queu
 
 @dataclass(frozen=True)
 class Order:
-    """One of these: other queues; a node is drained, or is not any more; what waits of a job has another priority."""
+    """One of these: another configuration; a node has another size, or is drained, or is not any more; what waits of a
+    job has another priority, or it is moved to another queue.
+    """
 
     at_ms: int
     queues: dict[str, Queue] | None = None
+    pack: bool = False
+    rule: str = ""
     node: str = ""
+    size: Amount | None = None
     job: str = ""
     priority: int = 0
+    queue: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class PlainSimulator(Idle):
         self.faults = faults
         """When which node is lost, or comes back."""
         self.orders = orders
-        self.all_nodes = nodes
+        self.all_nodes = dict(nodes)
         self.told: list[Work] = []
         """Told to stop in this call, in order."""
         self.whole: list[Gang] = []
@@ -140,18 +146,62 @@ class PlainSimulator(Idle):
         """What an administrator says."""
         self.changed = next(self.numbers)
         if order.queues is not None:
-            self.queues = order.queues
+            self.queues, self.pack, self.counts_dues = order.queues, order.pack, order.rule == "both"
             for work in self.running:
-                # What started within a guarantee that is no more did not start so.
-                dues = [self.queues[path].due or {} for path in self._lineage(work.gang.job.queue) if path != "root"]
-                work.began_due = work.began_due and any(name in due for due in dues for name, _ in work.task.amount)
-        if order.node:
+                self._forget_due(work)
+        if order.node and order.size:
+            self.nodes |= {order.node: order.size} if order.node in self.nodes else {}
+            self.all_nodes |= {order.node: order.size} if order.node in self.nodes else {}
+            for work in [w for w in self.waiting if w.kept_on == order.node]:
+                work.kept_on = work.kept_on if self._holds(order.node, work) else ""
+        elif order.node:
             self.drained ^= {order.node}
             for work in self.waiting:
                 work.kept_on = "" if work.kept_on == order.node and order.node in self.drained else work.kept_on
-        for work in self.waiting:
-            if work.gang.job.name == order.job:
+        of_job = [w for w in (*self.waiting, *self.running) if w.gang.job.name == order.job]
+        if order.queue and of_job and self._may_move(of_job[0].gang, order.queue):
+            gang = of_job[0].gang
+            gang.job = replace(gang.job, queue=order.queue)
+            for work in of_job:
+                work.kept_on = ""
+                self._forget_due(work)
+        for work in of_job if not order.queue else ():
+            if not work.node or work.is_holder:
                 work.task = replace(work.task, priority=order.priority)
+
+    def _holds(self, node: str, work: Work) -> bool:
+        return all(value <= self.nodes[node].get(name, 0) for name, value in work.task.amount)
+
+    def _forget_due(self, work: Work) -> None:
+        """What started within a guarantee that is no more did not start so."""
+        dues = [self._due(path) for path in self._lineage(work.gang.job.queue)]
+        work.began_due = work.began_due and any(name in due for due in dues for name, _ in work.task.amount)
+
+    def _may_move(self, gang: Gang, queue: str) -> bool:
+        """Whether the other queue may hold it, and has room for what runs of it."""
+        own = list(self._lineage(gang.job.queue))
+        if queue == own[0] or (gang.job.gang and self._is_refused(replace(gang.job, queue=queue))):
+            return False
+        for path in self._lineage(queue):
+            others = {w.gang for w in (*self.running, *self.waiting) if self._within(path, w.gang)} - {gang}
+            begun = [g for g in others if self._runs_already(g) or any(w.kept_on and w.gang is g for w in self.waiting)]
+            jobs = self.queues[path].jobs if path in self.queues else 0
+            if path not in own and jobs and self._runs_already(gang) and len(begun) >= jobs:
+                return False
+            more: Counter[str] = Counter()
+            for work in self.running:
+                if work.gang is gang and path not in own and not work.task.idle:
+                    more.update(dict(work.task.amount))
+            kept = {name: sum(dict(w.task.amount).get(name, 0) for w in self._kept_in(path)) for name in more}
+            leaving = {name: self._used(path, name) - self._used(path, name, leaving=False) for name in more}
+            for name, value in more.items():
+                used, most = self._used(path, name), self._most(path).get(name, NEVER)
+                if used + value > most or used - leaving[name] + kept[name] + value > most:
+                    return False
+        return True
+
+    def _kept_in(self, path: str) -> list[Work]:
+        return [w for w in self.waiting if w.kept_on and self._within(path, w.gang)]
 
     def _settle(self) -> None:
         """Turn after turn until nothing more follows."""
