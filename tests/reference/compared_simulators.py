@@ -32,7 +32,7 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim import jobs as ours
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import End
@@ -86,9 +86,24 @@ def world(seed: int) -> World:
     made = _with_faults(chance, made) if more & 4 else made
     made = _with_bounds(chance, made) if more & 8 else made
     made = _with_jobs(chance, made) if more & 16 else made
+    made = _with_retries(chance, made) if more & 128 else made
     if not more & 96:
         return made
     return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
+
+
+def _with_retries(chance: random.Random, made: World) -> World:
+    """Some work is tried again, and some of that fails."""
+    return replace(made, jobs=[_tried_again(chance, job) if chance.random() < 0.5 else job for job in made.jobs])
+
+
+def _tried_again(chance: random.Random, job: Job) -> Job:
+    retries, backoff_ms = chance.randint(0, 3), 1000 * chance.choice([0, 0, 1, 7, 30])
+    tasks = (
+        replace(task, retries=retries, backoff_ms=backoff_ms, fails=chance.random() < 0.3 and task.run_ms < 20_000)
+        for task in job.tasks
+    )
+    return replace(job, tasks=tuple(tasks))
 
 
 def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: bool, is_shifted: bool) -> Order:
@@ -376,12 +391,13 @@ def production(made: World) -> list[Ran]:
                 idle=task.idle,
                 grace_ms=task.grace_ms,
                 min_runtime_ms=task.least_ms,
+                retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
                 labels={"team": task.team} if task.team else {},
                 where=Constraints(selector=(Requirement("zone", "In", (task.zone,)),)) if task.zone else ANYWHERE,
             )
             for task in job.tasks
         ]
-        tasks = tuple(ours.Task(ask, task.run_ms) for ask, task in zip(asks, job.tasks, strict=True))
+        tasks = tuple(ours.Task(ask, t.run_ms, int(t.fails)) for ask, t in zip(asks, job.tasks, strict=True))
         jobs.append(ours.Job(job.at_ms, spec, tasks, job.gang))
     nodes = [
         NodeSpec(id=name, capacity=Resources(amount), attributes={"zone": made.zones[name]} if made.zones else {})

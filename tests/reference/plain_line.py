@@ -35,6 +35,11 @@ class Task:
     """It is no victim before it has run for so long."""
     team: str = ""
     """What budgets go by."""
+    retries: int | None = None
+    """How often it is tried again, whatever ended it; None: its owner asks for it again when it was stopped."""
+    backoff_ms: int = 0
+    fails: bool = False
+    """Each of its runs fails."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class Work:
     number: int
     made_ms: int
     is_holder: bool = False
+    tries: int = 1
     node: str = ""
     start_ms: int = 0
     started: int = 0
@@ -110,6 +116,11 @@ class Work:
     kept_since: int = 0
     awaits: tuple[Work, ...] = ()
     """What has to leave before it starts."""
+
+    @property
+    def is_retried(self) -> bool:
+        """It goes ahead of its like that was not tried before."""
+        return self.tries > 1 and self.task.retries is not None
 
 
 @dataclass(eq=False)
@@ -153,6 +164,8 @@ class Line:
         self.numbers = count(1)
         self.changed = 0
         """When something happened last that was more than new work."""
+        self.held: list[tuple[int, Work]] = []
+        """What waits for its back-off, and until when."""
         self.waiting: list[Work] = []
         self.running: list[Work] = []
 
@@ -278,7 +291,8 @@ class Line:
             adjusted = self._seen(work, path.rpartition(".")[0])
             waits = sum(v for w in self.waiting if self._within(path, w.gang) for _, v in w.task.amount)
             level.append((-adjusted, self._share(path), -waits, list(self.queues).index(path)))
-        own = (-work.task.priority, (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number))
+        age = (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number)
+        own = (-work.task.priority, not work.is_retried, *age)
         return (*self._strength(work), *reversed(level), own)
 
     def _fullness(self, node: str) -> float:
@@ -326,8 +340,8 @@ class Line:
         """Whether a job has a place among those that run."""
         if any(w.gang is gang for w in self.running):
             return True
-        is_in_line = gang.waits_for is None and any(w.gang is gang and not w.task.idle for w in self.waiting)
-        gang.has_begun = gang.has_begun and is_in_line
+        ordinary = (w for w in self.waiting if w.gang is gang and not (w.task.idle or w.is_retried))
+        gang.has_begun = gang.has_begun and gang.waits_for is None and any(ordinary)
         gang.is_counted = gang.is_counted and gang.has_begun
         return gang.has_begun
 

@@ -319,7 +319,9 @@ class Room(Line):
         """Those for which a budget has nothing left, taken in this order."""
         found = []
         for budget in self.budgets:
-            of_team = [w for w in (*self.waiting, *self.running) if w.task.team == budget.team and not w.is_holder]
+            held = [work for _, work in self.held]
+            of_team = [w for w in (*self.waiting, *self.running, *held) if w.task.team == budget.team]
+            of_team = [w for w in of_team if not w.is_holder]
             stay = budget.stay if budget.away is None else max(len(of_team) - budget.away, 0)
             left = sum(w.node != "" and not w.leaving for w in of_team) - stay
             found += [w for w in victims if w.task.team == budget.team and not w.is_holder][max(left, 0) :]

@@ -76,20 +76,22 @@ class PlainSimulator(Idle):
     def run(self) -> None:
         """From the first job to the last end."""
         jobs, faults, orders = list(self.jobs), list(self.faults), list(self.orders)
-        while jobs or faults or orders or any(not work.is_holder for work in self.running):
+        while jobs or faults or orders or self.held or any(not work.is_holder for work in self.running):
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             ends += [self.spared_ms] if self.spared_ms < NEVER else []
+            ends += [at_ms for at_ms, _ in self.held]
             ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
             while orders and orders[0].at_ms == self.now_ms:
                 self._obeys(orders.pop(0))
             if self.spared_ms == self.now_ms:
                 self.spared_ms, self.changed = NEVER, next(self.numbers)
+            self._enters()
             over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
             stopped = {w: w.told for w in self.running if w.leaves_ms == self.now_ms and w not in over}
             for work in sorted(over | stopped, key=(over | stopped).__getitem__):
                 self._leaves(work, evicted=work in stopped)
-                if work in stopped:
+                if work in stopped or (work.task.fails and work.task.retries is not None):
                     self._comes_back(work)
             while faults and faults[0][0] == self.now_ms:
                 self._strikes(faults.pop(0)[1])
@@ -137,8 +139,10 @@ class PlainSimulator(Idle):
             work.kept_on = "" if work.kept_on == node else work.kept_on
         for work in lost:
             self._leaves(work, evicted=False)
-        # Idle work and placeholders are asked for again at once.
-        for work in sorted(lost, key=lambda w: (not w.task.idle, not w.is_holder)):
+        # What the scheduler tries again itself, and placeholders, are asked for again at once.
+        for work in sorted(
+            lost, key=lambda w: (w.is_holder or not (w.task.idle or _is_tried_again(w)), not w.is_holder)
+        ):
             self._comes_back(work)
         self.changed = next(self.numbers)
 
@@ -258,12 +262,31 @@ class PlainSimulator(Idle):
         task = next(each for each in gang.job.tasks if each.key == work.task.key)
         if work.is_holder and gang.is_open:
             return
+        if not work.is_holder and task.retries is not None:
+            if work.tries <= task.retries:
+                task = replace(task, priority=work.task.priority)
+                fresh = Work(task.key, gang, task, 0, 0, tries=work.tries + 1)
+                self.held.append((self.now_ms + (task.backoff_ms << (work.tries - 1)), fresh))
+                if not task.backoff_ms:
+                    self._enter(self.held.pop()[1])
+            return
         if work.is_holder:
             again = f"{work.key}~"
         else:
             gang.tries[work.task.key] += 1
             again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
         self.waiting.append(Work(again, gang, task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
+
+    def _enters(self) -> None:
+        """What was held back long enough is in line."""
+        for at_ms, work in [each for each in self.held if each[0] == self.now_ms]:
+            self.changed = next(self.numbers)
+            self.held.remove((at_ms, work))
+            self._enter(work)
+
+    def _enter(self, work: Work) -> None:
+        work.number, work.made_ms = next(self.numbers), self.now_ms
+        self.waiting.append(work)
 
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
@@ -406,5 +429,9 @@ class PlainSimulator(Idle):
         return (-max(self._seen(w, "root") for w in lacking), gang.job.at_ms, gang.number)
 
 
-def _place_of_idle(work: Work) -> tuple[int, int, int]:
-    return (-work.task.priority, work.made_ms, work.number)
+def _is_tried_again(work: Work) -> bool:
+    return work.task.retries is not None and work.tries <= work.task.retries
+
+
+def _place_of_idle(work: Work) -> tuple[bool, int, int, int]:
+    return (not work.is_retried, -work.task.priority, work.made_ms, work.number)
