@@ -28,6 +28,12 @@ FIELDS: dict[Kind, tuple[tuple[str, str, str], ...]] = {
     "course": (("user", "User", ""), ("name", "Name", "")),
 }
 """What is asked beside the state and the queue: the name of the filter, its words, and an example."""
+STATES_OF: dict[Kind, tuple[str, ...]] = {
+    "machine": tuple(each for each in STATES if each != "deleted"),
+    "cluster": ("waiting", "running", "stopping"),
+    "course": ("waiting", "running", "stopping"),
+}
+"""The states of what is listed: a cluster and a course list nothing that has ended."""
 
 
 async def show(viewer: Viewer, live: Live, request: Request) -> None:
@@ -65,9 +71,10 @@ def _filters(viewer: Viewer, asked: Mapping[str, str], queues: list[str]) -> Htm
         )
         for name, words, example in FIELDS[viewer.of]
     ]
+    states = list(STATES_OF[viewer.of])
     return element(
         "form",
-        div(choice("state", "State", list(STATES)), choice("queue", "Queue", queues), texts, class_="fields"),
+        div(choice("state", "State", states), choice("queue", "Queue", queues), texts, class_="fields"),
         div(
             element("button", "Show", type="submit", class_="main"),
             a("All of them", href="/jobs") if asked else None,
