@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -46,11 +47,13 @@ class Pages:
     inside: list[socket.socket] = field(default_factory=list)
     """Where their process reaches the service: a Unix socket on which the kernel's word does not count."""
     _socket: socket.socket | None = None
+    _way: str | int = ""
+    """The path of that socket, or a descriptor that leads to it."""
     _tcp: Tcp = field(default_factory=Tcp)
 
     def listen(self, tcp: Tcp, port: int | None, beside: Path | None, stack: ExitStack) -> None:
         """Have an address (but for None), if they are installed, and a way to the service for their process alone: a
-        socket beside the Unix socket of the service, or in a folder of its own; `stack` gives both back. What is in the
+        socket beside the Unix socket of the service, or one without a name; `stack` gives both back. What is in the
         way is said, and does not keep the service from starting.
         """
         if port is None:
@@ -59,7 +62,7 @@ class Pages:
             self.why_none = NOT_INSTALLED
             return
         try:
-            inside = _way_in(beside, stack)
+            inside, self._way = _way_in(beside, stack) if beside is not None else _nameless(stack)
             self._socket = tcp.listen(port)
         except (ListenError, OSError) as problem:
             self.why_none = f"the pages have no address: {str(problem).replace('--port', self.option)}"
@@ -75,7 +78,7 @@ class Pages:
             return
         while True:
             await self._somebody()
-            process = await asyncio.to_thread(self._start, self.inside[0].getsockname())
+            process = await asyncio.to_thread(self._start)
             try:
                 status = await asyncio.to_thread(process.wait)
             finally:
@@ -95,24 +98,39 @@ class Pages:
         finally:
             loop.remove_reader(self._socket)
 
-    def _start(self, where: str) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         assert self._socket is not None
-        fd = self._socket.fileno()
+        fd, passed, where = self._socket.fileno(), [self._socket.fileno()], self._way
+        if isinstance(where, int):
+            passed.append(where)
+            where = f"/proc/self/fd/{where}"
         command = [sys.executable, "-m", "fairlead.web", "--fd", str(fd), "--service", where]
         if (certificate := self._tcp.certificate) is not None:
             command += ["--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key)]
         command += ["--guests"] if self.guests else []
         # It ends when its standard input does: with this process, however that ends.
-        return subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=(fd,))
+        return subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=passed)
 
 
-def _way_in(beside: Path | None, stack: ExitStack) -> socket.socket:
-    """A Unix socket that no other user may connect to. Raises `ListenError` or OSError."""
-    if beside is None:
-        beside = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-"))) / "s"
+def _way_in(beside: Path, stack: ExitStack) -> tuple[socket.socket, str]:
+    """A Unix socket that no other user may connect to, and its path. Raises `ListenError` or OSError."""
     path = Path(f"{beside.absolute()}{PAGES}")
     listening = on_unix(path)
     stack.callback(remove_socket, path, path.lstat().st_ino)
     stack.callback(listening.close)
     path.chmod(0o600)
-    return listening
+    return listening, str(path)
+
+
+def _nameless(stack: ExitStack) -> tuple[socket.socket, int]:
+    """The same where there is no place for a path, and a descriptor that leads to it: its file is removed at once, so
+    that nothing stays behind, however this process ends. Raises `ListenError` or OSError.
+    """
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        path = Path(folder) / f"s{PAGES}"
+        listening = on_unix(path)
+        stack.callback(listening.close)
+        path.chmod(0o600)
+        leads = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        stack.callback(os.close, leads)
+    return listening, leads

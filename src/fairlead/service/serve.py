@@ -348,7 +348,7 @@ async def _watch(server: Server, place: MachinePlace, options: ServeOptions, soc
     """Say when it is ready; stop the server if the writer has ended."""
     while not server.started:
         await asyncio.sleep(0.01)
-    unix = next((Path(s.getsockname()) for s in sockets if s.family == socket.AF_UNIX), None)
+    unix = options.socket.absolute() if options.socket is not None else None
     url = next((place.tcp.url(s) for s in sockets if s.family != socket.AF_UNIX), None)
     listening = Listening(unix, url, server.stop)
     log.info("%s", _ready(place, listening))

@@ -81,7 +81,8 @@ class Server(TlsServer):
         `$XDG_RUNTIME_DIR` goes, and what goes on here would be reached by nobody, nor could another take its place.
         """
         paths = [Path(each.getsockname()) for each in sockets if each.family == socket.AF_UNIX]
-        modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
+        # One without a file from the beginning is reached otherwise.
+        modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths if os.path.lexists(path)}
         with ExitStack() as made:
             while True:
                 await asyncio.sleep(every_s)
