@@ -82,7 +82,11 @@ def queues(client: Client, queue: str | None, output: str) -> None:
     if not render.write_names([each for each, _ in below], "path", output) and not render.write_value(roots, output):
         screen = Screen.of(wide=output == "wide")
         rows = [queue_cells(each, depth if screen.width is not None else None) for each, depth in below]
-        render.table(screen, _QUEUE_COLUMNS, rows, {"draining": "yellow", "Draining": "yellow"})
+        columns: tuple[Column, ...] = _QUEUE_COLUMNS
+        if len({each.partition for each in roots}) > 1:
+            columns = (Column("PARTITION", least=8), *columns)
+            rows = [(each.partition, *row) for (each, _), row in zip(below, rows, strict=True)]
+        render.table(screen, columns, rows, {"draining": "yellow", "Draining": "yellow"})
 
 
 def queue_cells(queue: Queue, depth: int | None) -> tuple[str, ...]:

@@ -56,6 +56,14 @@ def test_paths_are_whole_without_a_terminal(service: Any, run: Callable[..., Any
     assert lines[2].split()[1:7] == ["active", "7", "2/5", "0", "########..", "cpu"]
 
 
+def test_trees_of_several_partitions_are_told_apart(service: Any, run: Callable[..., Any]) -> None:
+    """Two roots looked the same; with one partition there is no such column."""
+    service.on("GET", "/queues", {"queues": [{**TREE, "partition": "default"}, queue("root", partition="gpu")]})
+    cells = [line.split()[:2] for line in run("queues").stdout.splitlines()]
+    assert cells[:2] == [["PARTITION", "QUEUE"], ["default", "root"]]
+    assert cells[-1] == ["gpu", "root"]
+
+
 def test_the_tree_is_indented_in_a_terminal() -> None:
     """By its own last name."""
     out = io.StringIO()
