@@ -55,6 +55,8 @@ def at(moment: str, question: tuple[str, ...], path: Path | None, everything: bo
 
     The journal is only read. Without a question it says what waited and ran then.
     """
+    from fairlead.insight.by_job import by_job
+
     then = _open(moment, path)
     if then.seq < 1:
         raise Failure(_nothing_yet(path))
@@ -71,12 +73,12 @@ def at(moment: str, question: tuple[str, ...], path: Path | None, everything: bo
             answer, lines = _what_if(scheduler, what, rest)
         case _:
             raise _no_question(words)
-    if render.write_value({"seq": then.seq, "at_ms": then.at_ms, "answer": answer}, output):
+    if render.write_value({"seq": then.seq, "at_ms": then.at_ms, "answer": by_job(answer)}, output):
         return
     screen = render.Screen.of()
     screen.line(f"As it was after record {then.seq}, {render.moment(then.at_ms)}:")
     for line in lines:
-        screen.line(render.plain(line))
+        screen.line(render.plain(by_job(line)))
 
 
 def _no_question(words: list[str], found: str = "") -> Failure:

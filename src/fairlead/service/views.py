@@ -18,13 +18,13 @@ from fairlead.core.model.reasons import AttemptHeldBack, BackedOff, BeginsAt, Re
 from fairlead.core.model.resources import pruned
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.insight import line
+from fairlead.insight.by_job import by_job
 from fairlead.insight.verdict import shown
 from fairlead.local.history_records import fields_of
 from fairlead.local.holding import conditions_now
 from fairlead.local.job import Attempt, Job
 from fairlead.local.job_bounds import stated
 from fairlead.local.job_states import State
-from fairlead.service.by_job import by_job
 from fairlead.wire import cluster
 from fairlead.wire import jobs as wire
 from fairlead.wire.fields import Amounts, with_cpu

@@ -34,12 +34,25 @@ partitions:
 START_MS = 1_700_000_000_000
 
 
+def write(file: Path, events: list[Event | None]) -> None:
+    """A journal of these events, one a minute; None: a scheduling run."""
+    scheduler = Scheduler()
+    with Journal(file) as journal:
+        for number, event in enumerate(events):
+            at_ms = START_MS + number * 60_000
+            if event is None:
+                outcome = encode_all(scheduler.schedule(at_ms))
+                journal.append(at_ms, SCHEDULE, encode_plain({"limit": None}), outcome)
+            else:
+                journal.append(at_ms, EVENT, encode(event), encode_all(scheduler.handle(event, at_ms)))
+        journal.commit()
+
+
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """Record 7: 1 runs and 2 waits behind it. Record 9: 1 has ended and 2 runs. Record 11: 3 is on hold. Record
     14: three of the five parts of 4 run.
     """
-    scheduler = Scheduler()
     one = Resources({"gpu": 1})
     parts = tuple(AskSpec(application="4", key=f"4.{index}", resources=one) for index in range(5))
     events: list[Event | None] = [
@@ -58,15 +71,7 @@ def state(tmp_path: Path) -> Path:
         AddAsks(parts),
         None,
     ]
-    with Journal(tmp_path / "journal.db") as journal:
-        for number, event in enumerate(events):
-            at_ms = START_MS + number * 60_000
-            if event is None:
-                outcome = encode_all(scheduler.schedule(at_ms))
-                journal.append(at_ms, SCHEDULE, encode_plain({"limit": None}), outcome)
-            else:
-                journal.append(at_ms, EVENT, encode(event), encode_all(scheduler.handle(event, at_ms)))
-        journal.commit()
+    write(tmp_path / "journal.db", events)
     return tmp_path
 
 
@@ -170,3 +175,23 @@ def test_a_journal_without_records_has_no_past(run: Callable[..., Any], tmp_path
     done = run("journal", "at", "14:05", "why", "--path", str(tmp_path))
     assert (done.exit_code, done.stdout) == (1, "")
     assert "nothing has been recorded yet" in done.stderr
+
+
+def test_attempts_are_called_as_their_jobs(run: Callable[..., Any], tmp_path: Path) -> None:
+    """As `why` of the service calls them: nobody knows a job 5#2."""
+    one = Resources({"gpu": 1})
+    file = tmp_path / "journal.db"
+    asks = [AskSpec(application=number, key=f"{number}#2", resources=one) for number in ("5", "6")]
+    events: list[Event | None] = [
+        Configure(load_text(QUEUES)),
+        AddNode(NodeSpec(id="n1", capacity=Resources({"gpu": 4}))),
+        *(AddApplication(ApplicationSpec(id=ask.application, queue="root.a", user="ann")) for ask in asks),
+        AddAsks(tuple(asks)),
+        None,
+    ]
+    write(file, events)
+    for question in (["why"], ["why", "6"], ["whatif", "cancel", "5"]):
+        for form in ("text", "json"):
+            said = run("journal", "at", "@6", *question, "--path", str(file), "-o", form).stdout
+            assert "#" not in said
+            assert "6" in said

@@ -19,6 +19,7 @@ from fairlead.core.model.conditions import NeverRuns, OnHold
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.insight import suppositions
 from fairlead.insight.advice import Asker
+from fairlead.insight.by_job import by_job
 from fairlead.insight.explain import explain
 from fairlead.insight.forecast import Forecast, kind_of, unknown
 from fairlead.insight.search import Effort
@@ -27,7 +28,6 @@ from fairlead.insight.trial import Name
 from fairlead.insight.whatif import NAMED, suppose
 from fairlead.local.callers import Rights
 from fairlead.runtime import Refusal
-from fairlead.service.by_job import by_job
 from fairlead.service.configfile import taken
 from fairlead.service.forecaster import played, spending
 from fairlead.service.http.errors import documented

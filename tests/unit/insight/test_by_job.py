@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.service.by_job import by_job
+from fairlead.insight.by_job import by_job
 from fairlead.wire.verdicts import Part, Way
 
 
