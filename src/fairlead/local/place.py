@@ -250,7 +250,7 @@ class LocalPlace:
     # --- the start ---------------------------------------------------------------------------------------------------
 
     def open(self, runtime: Runtime, prepare: Callable[[Turn], Any]) -> Future[Any]:
-        """Take over what runs on the machine. `prepare` first enters what the service brings (configuration, node).
+        """Take over what runs on the machine. `prepare` then enters what the service brings (configuration, node).
 
         Called once, before `runtime.start()`; the result of `prepare` is in the future that it returns.
         """
@@ -261,9 +261,9 @@ class LocalPlace:
 
         def begin(turn: Turn) -> Any:
             self._set_unknown_apart(reports)
-            result = prepare(turn)
+            # What ended meanwhile ended under the queues and on the node that there were.
             self._reconcile(turn, reports)
-            return result
+            return prepare(turn)
 
         return runtime.do(begin, must=True)
 

@@ -15,7 +15,8 @@ from testbed.paper import ANN, CAPACITY, QUEUES, Paper, Service, spec
 from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, Evict, Released, ReservationSwitched, Retried
 from fairlead.core.model.events import Cause, Configure, DrainNode, Release, SetWindow
-from fairlead.core.model.specs import RetrySpec, WindowSpec
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec, RetrySpec, WindowSpec
 from fairlead.journal.codec import decode_event
 from fairlead.journal.format import EVENT
 from fairlead.journal.reader import Reader
@@ -43,6 +44,7 @@ from fairlead.local.place import LocalPlace
 from fairlead.local.pressure import Memory, Step, Use, Victim, parse_threshold
 from fairlead.local.runs import RunReport
 from fairlead.runtime import Refusal, Runtime, Turn
+from fairlead.runtime.configurations import configure
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
@@ -116,20 +118,22 @@ def test_a_start_that_is_heard_of_at_the_end_of_an_attempt_alone(started_at_ms: 
     assert (jobs.news, outcome_of(jobs, "1")) == (["1"], outcome)
 
 
+def service(
+    directory: Path, prepare: Callable[[Turn], Any], *ended: RunReport
+) -> tuple[LocalPlace, Runtime, Future[Any]]:
+    """A start on what the one before left, of which this has ended meanwhile."""
+    paper = Paper()
+    paper.adopt = lambda: list(ended)  # type: ignore[method-assign]
+    (directory / "runs").mkdir(exist_ok=True)
+    place = LocalPlace(lambda _: paper, directory / "runs", as_submitter=False)  # type: ignore[arg-type, return-value]
+    runtime = Runtime(directory / "journal.db", place)
+    opened = place.open(runtime, prepare)
+    runtime.start()
+    return place, runtime, opened
+
+
 def test_what_ended_before_the_time_came_to_stop_it_is_tried_again(tmp_path: Path) -> None:
     """The service was down meanwhile. A window that has begun stops what the scheduler still takes to run."""
-    paper, ended = Paper(), []
-
-    def service() -> tuple[LocalPlace, Runtime, Future[Any]]:
-        place = LocalPlace(lambda _: paper, tmp_path / "runs", as_submitter=False)  # type: ignore[arg-type, return-value]
-        paper.adopt = lambda: ended  # type: ignore[method-assign]
-        runtime = Runtime(tmp_path / "journal.db", place)
-        opened = place.open(runtime, lambda turn: turn.event(Configure(QUEUES)) if not ended else None)
-        runtime.start()
-        return place, runtime, opened
-
-    (tmp_path / "runs").mkdir()
-    place, runtime, _ = service()
 
     def begin(turn: Turn) -> None:
         place.register_node(turn, "n", CAPACITY)
@@ -139,17 +143,42 @@ def test_what_ended_before_the_time_came_to_stop_it_is_tried_again(tmp_path: Pat
         soon = WindowSpec(name="w", starts_ms=turn.now_ms + 300, length_ms=3_600_000, stop_running=True)
         turn.event(SetWindow(soon))
 
+    place, runtime, _ = service(tmp_path, lambda turn: turn.event(Configure(QUEUES)))
     runtime.do(begin).result(10)
     runtime.do(declare).result(10)
     runtime.close()
-    ended.append(RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=3))
     time.sleep(0.4)
-    place, runtime, opened = service()
+    ended = RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=3)
+    place, runtime, opened = service(tmp_path, lambda _: None, ended)
     opened.result(10)
     job = place.jobs.get("1")
     runtime.close()
     assert job is not None
     assert (job.state, job.past[0].how) == (State.WAITING, "exit status 3")
+
+
+def test_what_ended_meanwhile_ended_before_the_queues_were_others(tmp_path: Path) -> None:
+    """Its story said that they had changed, and then, with an earlier time, that it had failed."""
+
+    def begin(turn: Turn) -> None:
+        configure(turn, QUEUES, who="", source="built-in")
+        place.register_node(turn, "n", CAPACITY)
+        requests.submit(place.jobs, turn, ANN, [spec()])
+
+    bounded = QueueSpec(name="default", max=Limits({"vcore": 2000}))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(bounded,))
+    others = ClusterSpec(partitions=(PartitionSpec(root=root),), checksum="2")
+    place, runtime, _ = service(tmp_path, lambda _: None)
+    runtime.do(begin).result(10)
+    runtime.close()
+    ended = RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=2, exit_code=3)
+    place, runtime, opened = service(tmp_path, lambda turn: configure(turn, others, who="ann", source="file"), ended)
+    opened.result(10)
+    job = place.jobs.get("1")
+    runtime.close()
+    assert job is not None
+    assert [each.what for each in job.history][-1] == "failed"
+    assert "configured" not in [each.what for each in job.history]
 
 
 def test_an_eviction_of_a_later_attempt_finds_the_job() -> None:
