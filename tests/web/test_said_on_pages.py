@@ -166,6 +166,25 @@ def test_how_long_a_job_waits_or_runs_goes_on_by_the_clock_of_the_browser() -> N
     assert "for <time" not in ended
 
 
+def test_what_a_job_stood_still_is_no_time_that_it_ran() -> None:
+    """As in `fairlead show`; a suspended job was said to run on."""
+    began = [{"at_ms": 1_000, "what": "submitted", "detail": "by ann"}]
+    job: dict[str, Any] = {"submitted_at_ms": 1_000, "started_at_ms": 1_000, "ended_at_ms": None, "history": began}
+    suspended = job | {"state": "suspended", "suspended_ms": 5_000, "suspended_at_ms": 61_000}
+    shown = str(story(made(JobDetails, **suspended)))
+    assert "ran 55s · stood still 5.0s · stands still for <time" in shown
+    assert 'data-at="61000"' in shown
+    runs = str(story(made(JobDetails, **job | {"state": "running", "suspended_ms": 5_000})))
+    assert "stood still 5.0s · runs for <time" in runs
+    assert 'data-at="6000"' in runs
+    over = {"attempt": 1, "node": "n", "how": "evicted", "rule": "", "on_behalf_of": "", "suspended_ms": 40_000}
+    past = [over | {"started_at_ms": 1_000, "ended_at_ms": 61_000}]
+    again = job | {"state": "failed", "started_at_ms": 61_000, "ended_at_ms": 71_000, "past": past}
+    shown = str(story(made(JobDetails, **again)))
+    assert "ran 30s · stood still 40s" in shown
+    assert ", after 20s" in shown
+
+
 def test_what_was_stopped_before_says_why_in_words() -> None:
     before = {
         "attempt": 1,

@@ -332,7 +332,7 @@ def _attempts(job: JobDetails) -> str:
     lines = []
     for each in past:
         begin, end = each.started_at_ms, each.ended_at_ms
-        ran = f", ran {render.duration(end - begin)}" if begin else ""
+        ran = f", ran {render.duration(max(end - begin - each.suspended_ms, 0))}" if begin else ""
         lines.append(f"{each.attempt}: {render.moment(begin or end)}{ran}, {_ended(each)}")
     if lines and count > len(past):
         lines.append(f"{count}: {job.state}")

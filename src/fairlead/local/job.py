@@ -79,6 +79,8 @@ class Attempt:
     """The job it had to make room for."""
     evict_rule: str = ""
     """By which rule of the scheduler."""
+    suspended_ms: int = 0
+    """For how long of that it stood still."""
 
 
 @dataclass(slots=True)
@@ -210,17 +212,12 @@ class Job:
         )
         return replace(given, stdin=stdin, stdout=stdout, stderr=stderr or stdout)
 
-    def remember_last(self, at_ms: int, what: str, detail: str) -> None:
-        """As `remember`, but what is said over and over stands once, with its newest time."""
-        if self.history and self.history[-1].what == what:
-            self.history.pop()
-        self.remember(at_ms, what, detail)
-
     def start_over(self, over: Attempt) -> None:
         """The attempt is over; what is said of one attempt alone is void."""
         if len(self.past) >= KEEP_HISTORY:
             del self.past[KEEP_HISTORY // 2]
-        self.past.append(over)
+        still_ms = self.suspended_ms + (max(over.ended_at_ms - self.suspended_at_ms, 0) if self.suspended_by else 0)
+        self.past.append(replace(over, suspended_ms=still_ms))
         self.node, self.evict_cause, self.evicted_for, self.error, self.note, self.waits_for = "", "", "", "", "", ""
         self.allocated_at_ms = self.started_at_ms = self.pid = self.exit_code = self.signal = None
         self.cpu_ms = self.peak_memory_bytes = 0
@@ -265,7 +262,9 @@ class Job:
     def checkpointed(self, at_ms: int) -> None:
         """It has saved what it did so far."""
         self.checkpoint_at_ms = at_ms
-        self.remember_last(at_ms, "checkpoint", "what it did so far is saved")
+        if self.history and self.history[-1].what == "checkpoint":
+            self.history.pop()  # It is said over and over, and stands once, with its newest time.
+        self.remember(at_ms, "checkpoint", "what it did so far is saved")
 
     def stand_still(self, record: JobSuspended, at_ms: int) -> None:
         """It stands still from now on, or goes on."""
@@ -273,8 +272,7 @@ class Job:
         if record.on:
             self.suspended_by, self.suspended_at_ms = record.who, at_ms
         else:
-            self.suspended_by = ""
-            self.suspended_ms += at_ms - self.suspended_at_ms
+            self.suspended_by, self.suspended_ms = "", self.suspended_ms + at_ms - self.suspended_at_ms
         why = f": {record.why}" if record.why else ""
         self.remember(at_ms, "suspended" if record.on else "resumed", f"by {record.who}{why}")
 

@@ -139,6 +139,7 @@ def _attempt(over: Attempt) -> wire.PastAttempt:
         how=over.how,
         on_behalf_of=over.evicted_for,
         rule=over.evict_rule,
+        suspended_ms=over.suspended_ms,
     )
 
 

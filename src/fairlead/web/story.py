@@ -30,7 +30,7 @@ SIGNS = {
 }
 
 
-GOES_ON = {"waited": "waits", "ran": "runs"}
+GOES_ON = {"waited": "waits", "ran": "runs", "stood still": "stands still"}
 
 
 def story(job: JobDetails) -> Html:
@@ -60,24 +60,26 @@ def story(job: JobDetails) -> Html:
 
 
 def _strip(job: JobDetails) -> Html:
-    """How long it waited and ran, to scale."""
+    """How long it waited, ran and stood still, to scale."""
     end_ms = job.ended_at_ms or time.time_ns() // 1_000_000
     cuts: list[tuple[str, int, int]] = []
     is_over = job.ended_at_ms is not None
     at = job.submitted_at_ms
     for each in job.past:
         if each.started_at_ms is not None:
-            cuts += [("waited", at, each.started_at_ms), ("ran", each.started_at_ms, each.ended_at_ms)]
+            cuts += [("waited", at, each.started_at_ms)]
+            cuts += _run(each.started_at_ms, each.ended_at_ms, each.suspended_ms, None)
             at = each.ended_at_ms
     if job.started_at_ms is not None and job.started_at_ms >= at:
-        cuts += [("waited", at, job.started_at_ms), ("ran", job.started_at_ms, max(end_ms, job.started_at_ms))]
+        cuts += [("waited", at, job.started_at_ms)]
+        cuts += _run(job.started_at_ms, max(end_ms, job.started_at_ms), job.suspended_ms, job.suspended_at_ms)
     else:
         cuts.append(("waited", at, max(at, end_ms)))
     whole = max(1, cuts[-1][2] - job.submitted_at_ms)
     parts = [
         div(
             "",
-            class_=f"part {kind}",
+            class_=f"part {kind.split()[0]}",
             style=f"width:{100 * (to - begin) / whole:.2f}%",
             title=f"{kind} {times.duration(to - begin)}",
         )
@@ -85,7 +87,7 @@ def _strip(job: JobDetails) -> Html:
         if to > begin
     ]
     closed = cuts if is_over else cuts[:-1]
-    totals = {kind: sum(to - begin for k, begin, to in closed if k == kind) for kind in ("waited", "ran")}
+    totals = {kind: sum(to - begin for k, begin, to in closed if k == kind) for kind in GOES_ON}
     words = [f"{kind} {times.duration(ms)}" for kind, ms in totals.items() if ms]
     # What goes on is said by the browser's clock: it is longer each second.
     kind, begin, _ = cuts[-1]
@@ -101,6 +103,14 @@ def _strip(job: JobDetails) -> Html:
     )
 
 
+def _run(begin: int, end: int, still_ms: int, still_since: int | None) -> list[tuple[str, int, int]]:
+    """An attempt; what it stood still before, whenever that was, is shown first."""
+    ran = min(begin + still_ms, end)
+    until = end if still_since is None else max(ran, still_since)
+    still = [] if still_since is None else [("stood still", until, max(end, until))]
+    return [("stood still", begin, ran), ("ran", ran, until), *still]
+
+
 def _attempts(past: list[PastAttempt]) -> Html | None:
     """Those that are over."""
     if not past:
@@ -112,7 +122,9 @@ def _attempts(past: list[PastAttempt]) -> Html | None:
             joined(" for ", job_link(each.on_behalf_of)) if each.on_behalf_of else None,
             in_brackets(each.rule),
             span(
-                f", after {duration(each.ended_at_ms - each.started_at_ms)}" if each.started_at_ms else "",
+                f", after {duration(max(each.ended_at_ms - each.started_at_ms - each.suspended_ms, 0))}"
+                if each.started_at_ms
+                else "",
                 class_="quiet",
             ),
         )

@@ -253,6 +253,7 @@ class PastAttempt(Shape, frozen=True, kw_only=True):
     how: Annotated[str, said("Its end as part of a sentence.")]
     on_behalf_of: Annotated[str, said("The job it had to make room for, or empty.")]
     rule: Annotated[str, said("The rule by which it was told to stop, such as `priority`; or empty.")]
+    suspended_ms: Annotated[int, said("For how long it stood still, between its start and its end.")] = 0
 
 
 class Retry(Shape, frozen=True, kw_only=True):

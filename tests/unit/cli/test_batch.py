@@ -62,8 +62,9 @@ def test_options_name_themselves_when_they_are_wrong(run: Callable[..., Any]) ->
 
 
 def test_attempts_are_shown_one_a_line(service: Any, run: Callable[..., Any]) -> None:
-    """When each began, how long it ran and how it ended."""
-    over = {"attempt": 1, "state": "evicted", "started_at_ms": 1_000, "ended_at_ms": 4_000, "how": "by signal 15"}
+    """When each began, how long it ran (what it stood still is not counted) and how it ended."""
+    over = {"attempt": 1, "state": "evicted", "started_at_ms": 1_000, "ended_at_ms": 6_000, "how": "by signal 15"}
+    over |= {"suspended_ms": 2_000}
     retry = {"limit": 3, "backoff_ms": 30_000, "never_on": [2]}
     service.add("1", "running", past=[over], attempts=2, retry=retry, idle=True, labels={"a": "b"}, reserved=False)
     text = run("show", "1").stdout

@@ -29,8 +29,10 @@ from fairlead.local.history_records import (
     JobCheckpointed,
     JobEnded,
     JobPressed,
+    JobRequeued,
     JobStarted,
     JobSubmitted,
+    JobSuspended,
     MemoryShort,
     Observed,
     exit_status,
@@ -242,6 +244,16 @@ def test_a_checkpoint_that_is_said_again_and_again_stands_once() -> None:
         jobs.apply(JobCheckpointed(key="1", attempt=1), at_ms)
     assert [e.at_ms for e in job.history if e.what == "checkpoint"] == [500]
     assert job.checkpoint_at_ms == 500
+
+
+def test_what_an_attempt_stood_still_is_kept() -> None:
+    """As that of the newest one is: what it stood still before, and until it was told to stop."""
+    jobs, job = running()
+    for at_ms, on in ((300, True), (400, False), (500, True)):
+        jobs.apply(JobSuspended(key="1", who="ann", on=on), at_ms)
+    jobs.apply(JobRequeued(key="1", who="ann"), 550)
+    jobs.apply(AttemptEnded(key="1", attempt=1, state="evicted", signal=15, stopped=True, ended_at_ms=600), 601)
+    assert (job.past[0].suspended_ms, job.suspended_ms) == (200, 0)
 
 
 def test_the_book_comes_back_with_its_attempts() -> None:
