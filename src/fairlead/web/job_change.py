@@ -93,8 +93,9 @@ def changed(job: JobDetails, given: Given) -> dict[str, Any]:
     if "name" in differs:
         found["name"] = differs["name"]
     if amounts := {name: differs[name] for _, name in AMOUNTS if name in differs}:
+        # What is not named stays as it is; of what the field is empty the job asks for nothing any more.
         read = {resource_called(name): amount_of(name, text) if text else 0 for name, text in amounts.items()}
-        found["resources"] = {name: value for name, value in (job.resources | with_cpu(read)).items() if value}
+        found["resources"] = with_cpu(read)
     if "after" in differs:
         known = {each.key: {"key": each.key, "awaited": each.awaited} for each in job.after}
         found["after"] = [known.get(key, {"key": key}) for key in keys_of(differs["after"])]
