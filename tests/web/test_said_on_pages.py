@@ -24,13 +24,13 @@ from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.output import Output, why_nothing
 from fairlead.web.policy_page import _Policy
-from fairlead.web.queues_page import _Queues
+from fairlead.web.queues_page import _bar, _Queues
 from fairlead.web.stairs import OVERTAKEN, interval
 from fairlead.web.story import story
 from fairlead.web.verdict import verdict
 from fairlead.web.viewer import Viewer
 from fairlead.wire.arrays import Parts
-from fairlead.wire.cluster import Problem
+from fairlead.wire.cluster import Problem, Queue
 from fairlead.wire.jobs import JobDetails
 from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import Begin, Otherwise
@@ -196,6 +196,14 @@ def test_what_was_stopped_before_says_why_in_words() -> None:
     }
     job = made(JobDetails, state="waiting", history=[{"at_ms": 1, "what": "submitted", "detail": ""}], past=[before])
     assert "(that one has a higher priority)" in str(story(job))
+
+
+def test_what_idle_work_of_a_queue_uses_is_said() -> None:
+    """As `fairlead queues` says it; the page said that the queue uses nothing."""
+    queue = made(Queue, path="root.a", allocated={"cpu": 1}, idle={"cpu": 2}, max={"cpu": 8}, pending={})
+    shown = str(_bar(queue, "cpu", 8))
+    assert "1 used, 2 by idle work, at most 8" in shown
+    assert 'class="part idle" style="width:25.00%"' in shown
 
 
 def test_more_than_a_limit_is_seen_beyond_its_mark() -> None:

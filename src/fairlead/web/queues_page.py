@@ -68,6 +68,8 @@ class _Queues:
             "in use",
             span("", class_="swatch borrowed"),
             "in use beyond its guarantee (borrowed)",
+            span("", class_="swatch idle"),
+            "in use by its idle work beside that",
             span("", class_="swatch waits"),
             "asked for by what waits",
             span("", class_="swatch mark"),
@@ -258,18 +260,22 @@ def _whole(trees: Sequence[Queue]) -> dict[str, int | float]:
 
 
 def _bar(queue: Queue, name: str, whole: int | float) -> Html:
-    """What it uses of everything, what of that beyond its guarantee, and what waits; its maximum as a line."""
+    """What it uses of everything, what of that beyond its guarantee, its idle work beside that, and what waits; its
+    maximum as a line.
+    """
     used, due = queue.allocated.get(name, 0), (queue.guaranteed or {}).get(name, 0)
-    most, pending = (queue.max or {}).get(name), queue.pending.get(name, 0)
+    most, pending, idle = (queue.max or {}).get(name), queue.pending.get(name, 0), queue.idle.get(name, 0)
     within = min(used, due) if due else used
     words = [f"{amount(name, used)} used"]
+    words += [f"{amount(name, idle)} by idle work"] if idle else []
     words += [f"{amount(name, due)} guaranteed"] if due else []
     words += [f"at most {amount(name, most)}"] if most is not None else []
     words += [f"{amount(name, pending)} asked for"] if pending else []
     parts = [
         ("used", within / whole, words[0]),
         ("borrowed", (used - within) / whole, f"{amount(name, used - within)} borrowed"),
-        ("waits", min(pending, whole - used) / whole, f"{amount(name, pending)} asked for"),
+        ("idle", idle / whole, f"{amount(name, idle)} used by idle work"),
+        ("waits", min(pending, whole - used - idle) / whole, f"{amount(name, pending)} asked for"),
     ]
     said = f"{name}: {', '.join(words)}"
     return div(
