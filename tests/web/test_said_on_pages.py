@@ -206,6 +206,16 @@ def test_what_idle_work_of_a_queue_uses_is_said() -> None:
     assert 'class="part idle" style="width:25.00%"' in shown
 
 
+def test_in_a_queue_that_uses_more_than_it_may_nothing_is_left() -> None:
+    """Its maximum was lowered: the page said that room for `cpu -2` is left."""
+    queues = _Queues(cast(Viewer, SimpleNamespace(acts=False)), Live(), cast(Page, None), "")
+    fields: dict[str, Any] = {"allocated": {"cpu": 3}, "pending": {}, "idle": {}, "max": {"cpu": 1}, "children": []}
+    fields |= {"running_applications": 1, "max_applications": 0, "waiting": 0, "priority": None, "leaf": True}
+    root = made(Queue, path="root", headroom={"cpu": -2, "memory": 2**30}, **fields)
+    shown = str(queues._tree([root]))
+    assert "cpu 0, memory 1Gi" in shown
+
+
 def test_more_than_a_limit_is_seen_beyond_its_mark() -> None:
     """What is used may fill the limit: what is asked for would be outside of the picture."""
     level = {"queue": "root", "who": "", "resource": "cpu", "needed": 4, "used": 4, "max": 4, "blocks": True}

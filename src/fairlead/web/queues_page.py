@@ -103,7 +103,10 @@ class _Queues:
             running,
             f"{queue.waiting:,}",
             "–" if queue.priority is None else queue.priority,
-            amounts(queue.headroom) if queue.headroom else span("unlimited", class_="quiet"),
+            # Where more is used than it may, as after its maximum was lowered, nothing is left.
+            amounts({resource: max(left, 0) for resource, left in queue.headroom.items()})
+            if queue.headroom
+            else span("unlimited", class_="quiet"),
             choose,
         ]
 
