@@ -329,3 +329,12 @@ def test_parts_that_wait_can_be_held_and_moved_up_while_others_run(waiting: int,
     html = buttons(job, cast(Viewer, SimpleNamespace(is_admin=False)))
     assert [act for act in ("release", "hold", "priority") if f'data-act="{act}"' in html] == shown
     assert 'data-act="suspend"' in html
+
+
+def test_an_array_of_which_parts_are_suspended_can_go_on_while_others_run() -> None:
+    """All of them had to be resumed on the pages of the parts."""
+    counts = {"count": 3, "waiting": 0, "held": 0, "running": 3, "failed": 0, "suspended": 1}
+    for suspended, offered in ((1, True), (0, False)):
+        job = made(JobDetails, key="4", state="running", parts=counts | {"suspended": suspended})
+        html = buttons(job, cast(Viewer, SimpleNamespace(is_admin=False)))
+        assert ('data-act="resume"' in html) == offered

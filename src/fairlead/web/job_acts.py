@@ -28,7 +28,7 @@ def buttons(job: JobDetails, viewer: Viewer) -> Html:
         shown.append(act_button("Suspend", "suspend", confirm=f"Let job {key} stand still? It keeps its room."))
         shown.append(act_button("Requeue", "requeue", confirm=f"Stop job {key} and let it wait again?"))
         shown.append(signal_form())
-    if job.state == "suspended":
+    if job.state == "suspended" or (job.parts is not None and job.parts.suspended):
         shown.append(act_button("Resume", "resume"))
     if job.state in LIVE:
         limit = times.duration_exactly(job.time_limit_ms) if job.time_limit_ms else ""
