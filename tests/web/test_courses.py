@@ -56,6 +56,16 @@ def test_what_was_evicted_for_good_waits_no_more() -> None:
     assert at_moment([again], 50) == ([], [again])
 
 
+def test_what_is_requeued_runs_until_it_has_stopped() -> None:
+    """It was shown as waiting as soon as somebody wanted it, though it had an hour to stop."""
+    told = [*STORY[:2], (30, "job.requeued", "1", {"who": "ann"})]
+    assert courses(told)["1"].runs == [Run("1", "n1", 10)]
+    stopped = [*told, *((90, what, "1", values) for _, what, _, values in STORY[4:6])]
+    one = courses(stopped)["1"]
+    assert one.runs == [Run("1", "n1", 10, 90, "evicted")]
+    assert at_moment([one], 95) == ([], [one])
+
+
 @pytest.mark.parametrize("end", ["job.cancelled", "job.rejected", "job.refused"])
 def test_what_ended_while_it_waited_waits_no_more(end: str) -> None:
     """No other event tells that it is over. What runs goes on until it has stopped, and so do other parts."""

@@ -85,7 +85,7 @@ def courses(events: Iterable[Told]) -> dict[str, Course]:
                 _begin(course, str(values.get("node", "")), at_ms)
             case "job.evicting":
                 _evict(course, values)
-            case "job.released" | "job.attempt-ended" | "job.ended" | "job.requeued":
+            case "job.released" | "job.attempt-ended" | "job.ended":
                 _end(course, at_ms, what, values)
             case "job.cancelled" | "job.rejected" | "job.refused":
                 _give_up(course, at_ms)
@@ -162,7 +162,7 @@ def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> No
         ended.how = str(values["state"])
     course.is_over = what == "job.ended" or (course.is_over and what == "job.released")
     was_stopped = what == "job.released" and ended is not None and ended.how == "evicted" and not course.is_over
-    course.waits_since_ms = at_ms if was_stopped or what in ("job.attempt-ended", "job.requeued") else None
+    course.waits_since_ms = at_ms if was_stopped or what == "job.attempt-ended" else None
 
 
 def at_moment(found: Iterable[Course], at_ms: int) -> tuple[list[tuple[Course, Run]], list[Course]]:
