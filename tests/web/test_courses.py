@@ -56,6 +56,15 @@ def test_what_was_evicted_for_good_waits_no_more() -> None:
     assert at_moment([again], 50) == ([], [again])
 
 
+def test_what_is_told_late_ended_when_it_did() -> None:
+    """What ended while the service was down was drawn until the restart; no clock makes it end before it began."""
+    told = [*STORY[:2], (90, "job.ended", "1", {"state": "succeeded", "ended_at_ms": 40})]
+    assert courses(told)["1"].runs == [Run("1", "n1", 10, 40, "succeeded")]
+    back = [*STORY[:2], (90, "job.attempt-ended", "1", {"state": "failed", "ended_at_ms": 4})]
+    one = courses(back)["1"]
+    assert (one.runs, one.waits_since_ms) == ([Run("1", "n1", 10, 10, "failed")], 10)
+
+
 def test_what_is_requeued_runs_until_it_has_stopped() -> None:
     """It was shown as waiting as soon as somebody wanted it, though it had an hour to stop."""
     told = [*STORY[:2], (30, "job.requeued", "1", {"who": "ann"})]

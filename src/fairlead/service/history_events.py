@@ -135,7 +135,7 @@ def _evict(evict: d.Evict) -> Told:
     return "job.evicting", job_of(evict.key), told | ({"violates": list(evict.violates)} if evict.violates else {})
 
 
-_END = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms")
+_END = ("attempt", "state", "exit_code", "signal", "error", "note", "cpu_ms", "ended_at_ms")
 
 _TOLD: dict[type, Callable[[Any], Told | None]] = {
     history_records.JobSubmitted: _submitted,

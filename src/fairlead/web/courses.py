@@ -155,6 +155,8 @@ def _give_up(course: Course, at_ms: int) -> None:
 def _end(course: Course, at_ms: int, what: str, values: Mapping[str, Any]) -> None:
     run = course.open_run
     if run is not None:
+        # It may be told late: what ended while the service was down is told when that is there again.
+        at_ms = max(run.begin_ms, min(at_ms, values.get("ended_at_ms") or at_ms))
         run.end_ms = at_ms
         run.how = "evicted" if run.stopped_for or run.rule else "ended"
     ended = course.runs[-1] if course.runs else None

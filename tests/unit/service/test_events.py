@@ -82,6 +82,7 @@ def test_what_happens_is_told_as_it_happens(served: Any) -> None:
     assert [e["id"] for e in told] == sorted((e["id"] for e in told), key=lambda i: tuple(map(int, i.split("."))))
     assert (told[0]["data"]["values"]["name"], told[-1]["data"]["values"]["state"]) == ("told", "succeeded")
     assert all(e["data"]["seq"] == int(e["id"].split(".")[0]) for e in told)
+    assert told[-1]["data"]["values"]["ended_at_ms"] == served.show(key)["ended_at_ms"]
 
 
 def test_a_cancellation_says_whether_the_job_is_over_with_it(served: Any) -> None:
