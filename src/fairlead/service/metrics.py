@@ -22,7 +22,7 @@ from fairlead.service.place import Moment, Place
 from fairlead.service.yunikorn.figures import CONTAINERS, families, histogram
 from fairlead.wire.cluster import Queue
 
-AMOUNTS = ("allocated", "pending", "max", "guaranteed")
+AMOUNTS = ("allocated", "idle", "pending", "max", "guaranteed")
 
 
 class _Moment(Collector):
@@ -66,7 +66,9 @@ def exposed(families: Iterable[Metric]) -> bytes:
 def _queues(trees: list[Queue]) -> list[Metric]:
     one = ("partition", "queue")
     amount = GaugeMetricFamily(
-        "fairlead_queue_resource", "cpu in cores, memory in bytes.", labels=(*one, "kind", "resource")
+        "fairlead_queue_resource",
+        "cpu in cores, memory in bytes; idle: what its idle jobs use beside allocated.",
+        labels=(*one, "kind", "resource"),
     )
     running = GaugeMetricFamily("fairlead_queue_running_applications", "Running applications.", labels=one)
     waiting = GaugeMetricFamily("fairlead_queue_waiting", "Jobs waiting in or below it.", labels=one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead.core.model.specs import ClusterSpec, PartitionSpec, QueueSpec
@@ -41,3 +42,13 @@ def test_names_that_metrics_cannot_tell_apart_are_one() -> None:
     """A family with the name of another was said once more."""
     found = series(partition("default", "a-b", "a_b"))
     assert [each for each, count in found.items() if count > 1] == []
+
+
+def test_what_idle_jobs_use_beside_the_others_is_said() -> None:
+    """What the leaves used did not come to what the nodes gave out."""
+    scheduler = Scheduler(ClusterSpec(partitions=(partition("default", "a"),)), 1000)
+    (tree,) = views.queue_views(scheduler)
+    (leaf,) = tree.children
+    tree = replace(tree, children=[replace(leaf, allocated={"cpu": 1}, idle={"cpu": 2})])
+    text = metrics.exposed(metrics._queues([tree])).decode()
+    assert 'kind="idle",partition="default",queue="root.a",resource="cpu"} 2.0' in text
