@@ -23,6 +23,7 @@ from fairlead.web.job_page import _Job
 from fairlead.web.live import Live
 from fairlead.web.otherwise import otherwise
 from fairlead.web.output import Output, why_nothing
+from fairlead.web.parts import MOST, parts
 from fairlead.web.policy_page import _Policy
 from fairlead.web.queues_page import _bar, _Queues
 from fairlead.web.stairs import OVERTAKEN, interval
@@ -31,7 +32,7 @@ from fairlead.web.verdict import verdict
 from fairlead.web.viewer import Viewer
 from fairlead.wire.arrays import Parts
 from fairlead.wire.cluster import Problem, Queue
-from fairlead.wire.jobs import JobDetails
+from fairlead.wire.jobs import Job, JobDetails
 from fairlead.wire.pages import ExpectedStart
 from fairlead.wire.questions import Begin, Otherwise
 from fairlead.wire.verdicts import Verdict
@@ -338,3 +339,17 @@ def test_an_array_of_which_parts_are_suspended_can_go_on_while_others_run() -> N
         job = made(JobDetails, key="4", state="running", parts=counts | {"suspended": suspended})
         html = buttons(job, cast(Viewer, SimpleNamespace(is_admin=False)))
         assert ('data-act="resume"' in html) == offered
+
+
+@pytest.mark.parametrize(("count", "said"), [(2, False), (MOST, True)])
+async def test_of_how_many_parts_the_states_are_counted_is_said(count: int, said: bool) -> None:
+    """Of an array of 10,000 it was said that 2,000 wait."""
+
+    async def jobs(**_: Any) -> AsyncIterator[Job]:
+        part = made(Job, key="4.1", state="waiting")
+        for _ in range(count):
+            yield part
+
+    viewer = cast(Viewer, SimpleNamespace(rights=("ann", False), client=SimpleNamespace(jobs=jobs)))
+    shown = str(await parts(viewer, Live(), "4"))
+    assert shown.index("of the first 2,000 parts:") < shown.index("2,000 waiting") if said else "first" not in shown

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from fairlead.web.html import EMPTY, Html, a, div, joined, p, span
+from fairlead.web.html import EMPTY, Html, a, div, joined, span
 from fairlead.web.live import Live
 from fairlead.web.viewer import Viewer
 from fairlead.web.words import STATES, job_path
@@ -17,7 +17,7 @@ MOST = 2000
 
 
 async def parts(viewer: Viewer, live: Live, key: str) -> Html:
-    """All parts of an array, with how many are in which state."""
+    """The parts of an array, with how many of those that are shown are in which state."""
 
     async def ask() -> list[Job]:
         return [job async for job in viewer.client.jobs(array=key, limit=MOST)]
@@ -32,10 +32,11 @@ async def parts(viewer: Viewer, live: Live, key: str) -> Html:
         span(f"{STATES.get(name, '•')} {number:,} {name.replace('_', ' ')}", class_=f"state {name}")
         for name, number in counts.items()
     ]
-    more = p(f"The first {MOST:,} are shown.", class_="quiet small") if len(found) == MOST else None
+    # How many of all are how is said by the array itself.
+    which = span(f"of the first {MOST:,} parts:", class_="quiet small") if len(found) == MOST else None
     squares = [_square(job) for job in islice(found, MOST)]
     label = ", ".join(f"{number} {name}" for name, number in counts.items())
-    return joined(div(summary, class_="chips"), div(squares, class_="squares", role="group", aria_label=label), more)
+    return joined(div(which, summary, class_="chips"), div(squares, class_="squares", role="group", aria_label=label))
 
 
 def _square(job: Job) -> Html:
