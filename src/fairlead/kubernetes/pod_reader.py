@@ -63,14 +63,14 @@ class PodReader:
                 # As a member it would be waited for, and refused when its room is reserved.
                 raise IdentityError(NO_MEMBER)
             return replace(spec, application=application, task_group=pod.metadata.uid or "")
-        known = self._informer.workloads.owner(pod)
+        known = self._informer.workloads.store.owner(pod)
         if known is None:
             return spec
         return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
 
     def _limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
         """The ask of a pod, which ends with its job."""
-        known = self._informer.workloads.owner(pod)
+        known = self._informer.workloads.store.owner(pod)
         limit_ms = limit_ms_of(pod, known.spec) if known is not None else None
         if limit_ms is None or (spec.time_limit_ms is not None and spec.time_limit_ms <= limit_ms):
             return spec
@@ -82,7 +82,7 @@ class PodReader:
         """
         if pod.spec.node_name or known.bound:
             return not pod.spec.node_name
-        job = self._informer.workloads.owner(pod) if known.books is not Books.PLACED and not known.group else None
+        job = self._informer.workloads.store.owner(pod) if known.books is not Books.PLACED and not known.group else None
         return job is not None and job.spec.application != known.application
 
     def ask(self, known: KnownPod) -> AskSpec:

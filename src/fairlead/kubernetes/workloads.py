@@ -18,19 +18,17 @@ from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
-from fairlead.kubernetes.kinds import JOB_SETS, JOBS, POD_GROUPS, VOLCANO_GROUPS, Kind
-from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.translate.workloads import JOB_SET_NAME, WorkloadSpec, workload_of
+from fairlead.kubernetes.translate.workloads import WorkloadSpec, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
 from fairlead.kubernetes.workload_sizes import Parts, parts_of
+from fairlead.kubernetes.workload_store import KINDS, WorkloadStore
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
 
-KINDS: tuple[Kind, ...] = (JOBS, JOB_SETS, POD_GROUPS, VOLCANO_GROUPS)
 WATCHED = (*KINDS, *job_templates.WATCHED)
 
 
@@ -40,9 +38,7 @@ class Workloads:
     def __init__(self, informer: Informer) -> None:
         self._informer = informer
         self._templates = job_templates.JobTemplates(informer)
-        self.by_uid: dict[str, Workload] = {}
-        self._by_name: dict[tuple[Kind, str, str], Workload] = {}
-        self._by_application: dict[str, Workload] = {}
+        self.store = WorkloadStore()
         self.pauses: list[str] = []
         """Workloads that gave their room back; whoever keeps the time has them tried again after a while."""
         self.why_too_large: Callable[[Parts], str] = lambda _: ""
@@ -57,10 +53,10 @@ class Workloads:
             self._templates.take(change)
             yield from self.reclassed()
         elif isinstance(change, Deleted):
-            yield from self._end(self.by_uid.get(change.uid))
+            yield from self._end(self.store.by_uid.get(change.uid))
         elif isinstance(change, Changed):
             spec = workload_of(change.object, change.kind, self._informer.scheduler_name)
-            known = self.by_uid.get(change.object.metadata.uid or "")
+            known = self.store.by_uid.get(change.object.metadata.uid or "")
             if spec is None:
                 yield from self._end(known)
             elif known is None:
@@ -69,11 +65,7 @@ class Workloads:
                 yield from self._changed(known, spec)
 
     def _add(self, spec: WorkloadSpec) -> Workload:
-        found = Workload(spec, Phase.RUNNING if spec.suspended is False else Phase.WAITING)
-        self.by_uid[spec.name.uid] = found
-        self._by_name[spec.name.kind, spec.name.namespace, spec.name.name] = found
-        self._by_application[spec.application] = found
-        return found
+        return self.store.add(Workload(spec, Phase.RUNNING if spec.suspended is False else Phase.WAITING))
 
     def _changed(self, known: Workload, spec: WorkloadSpec) -> Iterator[Event]:
         before, known.spec, known.flaw = known.spec, spec, ""
@@ -97,12 +89,7 @@ class Workloads:
         if known is None:
             return
         spec = known.spec
-        name = spec.name.kind, spec.name.namespace, spec.name.name
-        del self.by_uid[spec.name.uid]
-        if self._by_name.get(name) is known:
-            del self._by_name[name]
-        if self._by_application.get(spec.application) is known:
-            del self._by_application[spec.application]
+        self.store.forget(known)
         yield from self._drop(known)
         was_stopped = spec.suspended is not None and known.phase in (Phase.STOPPING, Phase.WAITING)
         for member in self._members(known):
@@ -118,12 +105,12 @@ class Workloads:
 
     def begin(self) -> Iterator[Event]:
         """Everything that was there at the start has been taken."""
-        for known in sorted(self.by_uid.values(), key=lambda w: w.spec.created):
+        for known in sorted(self.store.by_uid.values(), key=lambda w: w.spec.created):
             yield from self._consider(known)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """The pause of a workload is over."""
-        known = self.by_uid.get(uid)
+        known = self.store.by_uid.get(uid)
         if known is None:
             return
         known.pausing = False
@@ -201,7 +188,7 @@ class Workloads:
         """What is larger than all nodes takes no room; nodes may be other than before."""
         if self.nodes_changed:
             self.nodes_changed = False
-            for known in [each for each in self.by_uid.values() if each.is_too_large]:
+            for known in [each for each in self.store.by_uid.values() if each.is_too_large]:
                 known.too_large = self.why_too_large(known.parts)
                 if not known.too_large:
                     yield from self._drop(known)
@@ -223,7 +210,7 @@ class Workloads:
 
     def has_room(self, application: str) -> None:
         """All of a workload has a node: a job goes on, the pods of a group may enter."""
-        known = self._by_application.get(application)
+        known = self.store.of(application)
         if known is None or known.begun:
             return
         spec, informer = known.spec, self._informer
@@ -235,7 +222,7 @@ class Workloads:
 
     def told_to_go(self, stand_in: KnownPod, decision: Evict) -> Iterator[Event]:
         """A stand-in makes place: for its pod, or for something else; then the workload needs that room anew."""
-        known = self._by_application.get(stand_in.application)
+        known = self.store.of(stand_in.application)
         if known is None:
             yield from self._informer.remove(stand_in)
             return
@@ -255,7 +242,7 @@ class Workloads:
 
     def lost_room(self, stand_in: KnownPod) -> Iterator[Event]:
         """The node of a stand-in is gone: it looks for another place, unless the pods themselves do so by now."""
-        known, informer = self._by_application.get(stand_in.application), self._informer
+        known, informer = self.store.of(stand_in.application), self._informer
         if known is None or known.phase in (Phase.RUNNING, Phase.STOPPING):
             yield from self._gone(known, stand_in) if known is not None else informer.remove(stand_in)
         elif informer.may_enter(stand_in):
@@ -263,7 +250,7 @@ class Workloads:
 
     def stops(self, pod: KnownPod, decision: Evict) -> bool:
         """Whether a pod that loses its room takes its whole job along; then the job is told to suspend."""
-        known = self._by_application.get(pod.application)
+        known = self.store.of(pod.application)
         if known is None or known.spec.suspended is None:
             return False
         if known.phase in (Phase.STARTING, Phase.RUNNING):
@@ -294,7 +281,7 @@ class Workloads:
 
     def gave_up(self, application: str) -> Iterator[Event]:
         """The room of a workload did not come together in time."""
-        known = self._by_application.get(application)
+        known = self.store.of(application)
         if known is None or known.begun:
             return
         has = len(self._informer.gangs.declared[application].standing)
@@ -306,20 +293,15 @@ class Workloads:
 
     def reclassed(self, *, by_namespaces: bool = False) -> Iterator[Event]:
         """What completes templates is other than before: jobs that wait with what it made of them do so anew."""
-        for known in [each for each in self.by_uid.values() if (each.stand_ins or each.flaw) and not each.begun]:
+        for known in [each for each in self.store.by_uid.values() if (each.stand_ins or each.flaw) and not each.begun]:
             if self._templates.differ(known, by_namespaces=by_namespaces):
                 yield from self._drop(known)
                 yield from self._consider(known)
 
     def speaks(self, stand_in: KnownPod) -> bool:
         """Whether this is the one of several that wait alike whose reason its job is told."""
-        known = self._by_application.get(stand_in.application)
+        known = self.store.of(stand_in.application)
         return known is not None and known.speaker is stand_in
-
-    def named(self, namespace: str, name: str) -> Workload | None:
-        """The job or pod group of this name."""
-        found = (self._by_name.get((kind, namespace, name)) for kind in KINDS)
-        return next(filter(None, found), None)
 
     def representative(self, known: Workload) -> KnownPod | None:
         """What stands for a workload when somebody asks for it: what waits comes first."""
@@ -328,27 +310,19 @@ class Workloads:
 
     def is_one(self, application: str) -> bool:
         """Whether this is the application of a workload."""
-        return application in self._by_application
+        return self.store.of(application) is not None
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
-    def owner(self, pod: Pod) -> Workload | None:
-        """The job or set of jobs that a pod is part of, where it is one that starts as a whole."""
-        for owner in pod.metadata.owner_references or ():
-            if owner.controller and owner.uid in self.by_uid:
-                return self.by_uid[owner.uid]
-        name = (pod.metadata.labels or {}).get(JOB_SET_NAME)
-        return self._by_name.get((JOB_SETS, pod.metadata.namespace or "default", name)) if name else None
-
     def declared_by(self, application: ApplicationSpec, name: str) -> ApplicationSpec:
         """How a pod declares the application of this name, with what its workload says of it."""
-        known = self._by_application.get(name)
+        known = self.store.of(name)
         queue = known.spec.queue if known is not None else ""
         return replace(application, id=name, queue=queue or application.queue)
 
     def obstacle(self, pod: KnownPod) -> tuple[str, str] | None:
         """Why a pod of a group may not enter yet: a code and a sentence."""
-        known = self._by_application.get(pod.application)
+        known = self.store.of(pod.application)
         if pod.name.stands_for is not None:
             return (TOO_LARGE, known.too_large) if known is not None and known.is_too_large else None
         if not pod.group:
@@ -363,14 +337,14 @@ class Workloads:
 
     def came(self, pod: KnownPod) -> Iterator[Event]:
         """A pod of a group is there, or another one than before."""
-        known = self._by_application.get(pod.application) if pod.group else None
+        known = self.store.of(pod.application) if pod.group else None
         size = self._informer.pod_store.size(pod.application)
         if known is not None and (pod.bound or pod.books is not Books.OUT or not known.gathers(size)):
             yield from self._consider(known)
 
     def ended(self, pod: KnownPod, how: str) -> Iterator[Event]:
         """A pod of a job is no more: where it ended by itself, and the next one is to come, the job keeps its room."""
-        known, informer = self._by_application.get(pod.application), self._informer
+        known, informer = self.store.of(pod.application), self._informer
         if known is None or known.phase is not Phase.RUNNING or how == "deleted" or pod.stopping:
             return
         is_short = informer.pod_store.size(pod.application) <= known.spec.least
@@ -381,7 +355,7 @@ class Workloads:
 
     def left(self, pod: KnownPod) -> Iterator[Event]:
         """A pod is no more: a job that was suspended waits again with the last of them, and so does a group."""
-        known = self._by_application.get(pod.application)
+        known = self.store.of(pod.application)
         if known is None or pod.name.stands_for is not None:
             return
         if known.spec.suspended is None:

@@ -22,7 +22,7 @@ from fairlead.service.kubernetes.pods import ClusterMoment
 def stands_for(cluster: Jobs, name: str) -> KnownPod | None:
     """What is meant when somebody asks for a job."""
     workloads = cluster.driver.informer.workloads
-    job = workloads.named("default", name)
+    job = workloads.store.named("default", name)
     return workloads.representative(job) if job is not None else None
 
 

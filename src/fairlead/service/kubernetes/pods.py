@@ -76,7 +76,7 @@ class ClusterMoment:
         if why := self.informer.pod_store.passed_over.get((namespace, name)):
             raise Refusal("not-found", f"pod {namespace}/{name} is passed over: {why}")
         known = self.informer.pod_store.named(namespace, name)
-        if known is None and (job := self.informer.workloads.named(namespace, name)) is not None:
+        if known is None and (job := self.informer.workloads.store.named(namespace, name)) is not None:
             known = self.informer.workloads.representative(job)
             if known is None and (flaw := job.spec.flaw or job.flaw):
                 raise Refusal("not-found", f"{job.spec.name} is not admitted: {flaw}")
