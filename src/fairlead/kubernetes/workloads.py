@@ -78,7 +78,9 @@ class Workloads:
         elif spec.suspended and known.phase in (Phase.RUNNING, Phase.STOPPING):
             known.phase = Phase.WAITING
             yield from self._drop(known)
-        elif not known.begun and before.shape != spec.shape:
+        elif before.shape != spec.shape and known.phase in (Phase.WAITING, Phase.STARTING):
+            if known.phase is Phase.STARTING:
+                self._suspend(known)
             yield from self._drop(known)
         elif known.begun and spec.least < before.least and known.stand_ins:  # it is nearly done
             placed = sum(member.books is Books.PLACED for member in self._members(known))
@@ -267,17 +269,20 @@ class Workloads:
         name = known.spec.name
         if known.spec.suspended is None or known.phase is Phase.STOPPING:
             return
-        if known.phase is Phase.STARTING:
-            # It may never have gone on; then the API server has no news of it.
-            self.pauses.append(name.uid)
-        known.phase = Phase.STOPPING
+        self._suspend(known)
         by_uid = decision.on_behalf_of.rpartition("/")[2]
         by = self._informer.pod_store.by_uid.get(by_uid)
         winner = (by.name.stands_for or by.name) if by is not None else None
         why = self._informer.pod_store.in_names(decision.message, by_uid)
         text = preempted(winner, decision.node, decision.rule, why)
-        self._informer.acts.append(Suspend(name, suspend=True))
         self._informer.acts.append(Record(name, "Preempted", text, related=by.name if by is not None else None))
+
+    def _suspend(self, known: Workload) -> None:
+        if known.phase is Phase.STARTING:
+            # It may never have gone on; then the API server has no news of it.
+            self.pauses.append(known.spec.name.uid)
+        known.phase = Phase.STOPPING
+        self._informer.acts.append(Suspend(known.spec.name, suspend=True))
 
     def gave_up(self, application: str) -> Iterator[Event]:
         """The room of a workload did not come together in time."""

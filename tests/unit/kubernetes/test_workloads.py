@@ -333,6 +333,31 @@ def test_a_job_that_changes_while_it_waits_is_reserved_for_anew() -> None:
     assert cluster.used("n1") == 0
 
 
+@pytest.mark.parametrize("went_on", [False, True])
+def test_a_job_that_changes_while_it_is_being_let_go_is_let_go_as_what_it_is_by_now(went_on: bool) -> None:
+    """It ran in the queue, and with the size, that it had before, until its next start."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "16")
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.job("train", 1, queue="root.a")
+    assert suspensions(cluster.acts()) == {"train": True}
+    assert cluster.used("n1") == 0
+    if went_on:
+        cluster.job("train", 1, queue="root.a", suspend=False)
+        cluster.member("train", 0)
+        cluster.job("train", 1, queue="root.a")
+        assert suspensions(cluster.acts()) == {}
+        cluster.gone("train-0")
+    else:
+        cluster.driver.try_again("j-train", cluster.now)
+    acts = cluster.acts()
+    assert suspensions(acts) == {"train": False}
+    assert records(acts, "Admitted") == ["there is room for 1 of its pods on n1"]
+    root = cluster.driver.scheduler.cluster.partitions["default"].root
+    assert [root.children[name].allocated["vcore"] for name in ("default", "a")] == [0, 2_000]
+
+
 def test_what_was_admitted_before_a_restart_goes_on() -> None:
     """The job is not suspended: its pods are plain members of its application, and its queue is the job's."""
     cluster = Jobs(QUEUES)
