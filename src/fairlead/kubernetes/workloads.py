@@ -96,6 +96,8 @@ class Workloads:
         was_stopped = spec.suspended is not None and known.phase in (Phase.STOPPING, Phase.WAITING)
         for member in self._members(known):
             # Of a group that is no more: they wait, and are told so.
+            if spec.suspended is None and member.books is Books.WAITING:
+                yield from self._informer.withdraw(member)
             if member.books is Books.OUT:
                 self._informer.may_enter(member)
             elif was_stopped and member.stopping and not member.leaving:

@@ -141,6 +141,23 @@ def test_pods_that_wait_start_together_also_by_a_group_that_was_made_anew() -> N
     assert binds(cluster.acts()) == {"b": "n1", "c": "n2"}
 
 
+def test_a_pod_in_line_whose_group_is_deleted_waits_for_the_group() -> None:
+    """As one that comes after that does, and as it would after a restart: it was placed all the same."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 1)
+    for name in "ab":
+        cluster.in_group(name, "ring")
+    cluster.bind_all(cluster.acts())
+    cluster.driver.take(Deleted(POD_GROUPS, "default", "ring", "g-ring"), 0)
+    cluster.node("n2", "1")
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    assert ["no PodGroup ring" in act.message for act in acts if isinstance(act, Explain)] == [True]
+    cluster.group("ring", 1)
+    assert binds(cluster.acts()) == {"b": "n2"}
+
+
 def test_what_is_on_its_way_to_its_node_stays_there_when_its_group_is_made_anew() -> None:
     """Its place is not given to another, and the group has begun."""
     cluster = Jobs(QUEUES)
