@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from driven_cluster import PRIORITY, Cluster
+from driven_cluster import PRIORITY, Cluster, binds
 
 from fairlead.kubernetes.acts import Record, Suspend, at_server
-from fairlead.kubernetes.kinds import JOBS, POD_GROUPS
+from fairlead.kubernetes.kinds import JOBS, POD_GROUPS, PODS
 
 QUEUES = PRIORITY.replace(
     "queues: [{name: default}]", "queues: [{name: default}, {name: a, resources: {max: {vcore: 4}}}]"
@@ -74,3 +74,24 @@ def records(acts: list[Any], reason: str) -> list[str]:
 
 def owned(job: str) -> list[dict[str, Any]]:
     return [{"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}]
+
+
+def at_work(parallelism: int = 2, completions: int | None = 5, **more: Any) -> Jobs:
+    """A job with so many pods at a time that run, and as much other work that waits for their room."""
+    cluster = Jobs(QUEUES)
+    for number in range(parallelism):
+        cluster.node(f"n{number}", "2")
+    cluster.job("train", parallelism, completions=completions, **more)
+    cluster.acts()
+    cluster.job("train", parallelism, completions=completions, suspend=False, **more)
+    for number in range(parallelism):
+        cluster.member("train", number)
+    cluster.bind_all(cluster.acts())
+    for number in range(parallelism):
+        cluster.pod(f"other{number}", "2")
+    assert binds(cluster.acts()) == {}
+    return cluster
+
+
+def end(cluster: Jobs, name: str, phase: str = "Succeeded") -> None:
+    cluster.put(PODS, cluster.things["pods", name] | {"status": {"phase": phase}})

@@ -30,6 +30,7 @@ from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, EvictPod, Nominate, ObjectName, Record
 from fairlead.kubernetes.informer import Informer
+from fairlead.kubernetes.kept_room import not_kept
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change
 from fairlead.kubernetes.refused_pods import RefusedPods
@@ -99,7 +100,8 @@ class Orders:
         if known is None:
             return
         if known.name.stands_for is not None:
-            yield from self._informer.workloads.told_to_go(known, decision)
+            workloads, is_tainted = self._informer.workloads, decision.rule == TAINT
+            yield from workloads.lost_room(known) if is_tainted else workloads.told_to_go(known, decision)
             return
         known.stopping = str(decision.cause)
         if self._informer.volume_binder.waits(known):
@@ -260,6 +262,7 @@ class Driver:
         self.scheduler = Scheduler(spec, now_ms)
         self.informer = Informer(scheduler_name, images=images)
         self.informer.workloads.why_too_large = self._why_too_large
+        self.informer.workloads.not_kept = self._not_kept
         self._refused_pods = RefusedPods(self.informer)
         self._orders = Orders(self.informer, self._refused_pods)
         self.decided: list[Decision] = []
@@ -341,6 +344,9 @@ class Driver:
 
     def _why_too_large(self, parts: Parts) -> str:
         return why_too_large(self.scheduler.cluster.partitions[self.informer.partition], parts)
+
+    def _not_kept(self, node: str) -> list[str]:
+        return not_kept(self.scheduler.cluster.partitions[self.informer.partition], node)
 
     def _feed(self, events: Iterable[Event], now_ms: int) -> None:
         for event in events:

@@ -89,8 +89,8 @@ class Informer:
         else:
             yield from self.around.take(change)
             if change.kind is kinds.NODES:
-                self.workloads.nodes_changed = True
                 self.devices.node_changed(change)
+                self.workloads.node_changed(change)
                 if isinstance(change, Changed):
                     yield from self._house(change.object.metadata.name)
             elif change.kind is kinds.NAMESPACES:

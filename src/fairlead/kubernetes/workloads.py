@@ -20,7 +20,7 @@ from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
-from fairlead.kubernetes.reflector import Change, Changed, Deleted
+from fairlead.kubernetes.reflector import Change, Changed, Deleted, Synced
 from fairlead.kubernetes.translate.workloads import WorkloadSpec, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
 from fairlead.kubernetes.workload_sizes import Parts, parts_of
@@ -43,7 +43,9 @@ class Workloads:
         """Workloads that gave their room back; whoever keeps the time has them tried again after a while."""
         self.why_too_large: Callable[[Parts], str] = lambda _: ""
         """Whoever has the books of the nodes says why all of them could not hold so many at once."""
-        self.nodes_changed = False
+        self.not_kept: Callable[[str], list[str]] = lambda _: []
+        """The same: of which stand-ins a node would not take the pods any more, by identity."""
+        self._changed_nodes: dict[str, None] = {}
 
     # -- jobs and groups change ---------------------------------------------------------------------------------------
 
@@ -188,15 +190,27 @@ class Workloads:
             if informer.may_enter(stand_in):
                 yield from informer.enter(stand_in)
 
+    def node_changed(self, change: Change) -> None:
+        """A node has come, has gone, or may be other than before."""
+        if not isinstance(change, Synced):
+            self._changed_nodes[change.name if isinstance(change, Deleted) else change.object.metadata.name] = None
+
     def settle(self) -> Iterator[Event]:
-        """What is larger than all nodes takes no room; nodes may be other than before."""
-        if self.nodes_changed:
-            self.nodes_changed = False
-            for known in [each for each in self.store.by_uid.values() if each.is_too_large]:
-                known.too_large = self.why_too_large(known.parts)
-                if not known.too_large:
-                    yield from self._drop(known)
-                    yield from self._consider(known)
+        """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere, and what
+        was larger than all nodes looked at again.
+        """
+        if not self._changed_nodes:
+            return
+        for uid in [uid for name in self._changed_nodes for uid in self.not_kept(name)]:
+            stand_in = self._informer.pod_store.by_uid.get(uid)
+            if stand_in is not None and stand_in.name.stands_for is not None:
+                yield from self.lost_room(stand_in)
+        self._changed_nodes.clear()
+        for known in [each for each in self.store.by_uid.values() if each.is_too_large]:
+            known.too_large = self.why_too_large(known.parts)
+            if not known.too_large:
+                yield from self._drop(known)
+                yield from self._consider(known)
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
         return self._informer.pod_store.add(known.stand_in(ask))
@@ -245,7 +259,11 @@ class Workloads:
             yield from self._informer.enter(self._stand_in(known, stand_in.spec))
 
     def lost_room(self, stand_in: KnownPod) -> Iterator[Event]:
-        """The node of a stand-in is gone: it looks for another place, unless the pods themselves do so by now."""
+        """The node of a stand-in is gone, or would not take it any more: it looks for another place, unless the pods
+        themselves do so by now.
+        """
+        if stand_in.books is Books.PLACED:
+            yield from self._informer.withdraw(stand_in)
         known, informer = self.store.of(stand_in.application), self._informer
         if known is None or known.phase in (Phase.RUNNING, Phase.STOPPING):
             yield from self._gone(known, stand_in) if known is not None else informer.remove(stand_in)

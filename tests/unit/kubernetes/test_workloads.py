@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from driven_cluster import binds
-from driven_jobs import QUEUES, Jobs, owned, records, suspensions, template
+from driven_jobs import QUEUES, Jobs, at_work, end, owned, records, suspensions, template
 
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
 from fairlead.insight.forecast import forecast
 from fairlead.insight.runtimes import Runtimes
 from fairlead.kubernetes.acts import EvictPod
-from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PODS, PRIORITY_CLASSES
+from fairlead.kubernetes.kinds import JOB_SETS, JOBS, NODES, PRIORITY_CLASSES
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.reflector import Deleted
 from fairlead.service.kubernetes.pods import ClusterMoment
@@ -488,27 +488,6 @@ def test_a_job_with_a_deadline_starts_beside_a_window_that_comes_again(of_job: i
             more = {"ownerReferences": owned("train"), "spec": {"activeDeadlineSeconds": of_pod}}
             cluster.pod(f"train-{number}", "2", **more)
     assert sorted(binds(cluster.acts())) == (["train-0", "train-1"] if starts else [])
-
-
-def at_work(parallelism: int = 2, completions: int | None = 5, **more: Any) -> Jobs:
-    """A job with so many pods at a time that run, and as much other work that waits for their room."""
-    cluster = Jobs(QUEUES)
-    for number in range(parallelism):
-        cluster.node(f"n{number}", "2")
-    cluster.job("train", parallelism, completions=completions, **more)
-    cluster.acts()
-    cluster.job("train", parallelism, completions=completions, suspend=False, **more)
-    for number in range(parallelism):
-        cluster.member("train", number)
-    cluster.bind_all(cluster.acts())
-    for number in range(parallelism):
-        cluster.pod(f"other{number}", "2")
-    assert binds(cluster.acts()) == {}
-    return cluster
-
-
-def end(cluster: Jobs, name: str, phase: str = "Succeeded") -> None:
-    cluster.put(PODS, cluster.things["pods", name] | {"status": {"phase": phase}})
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
