@@ -143,10 +143,18 @@ def can_start(partition: Partition, placeholder: Ask) -> bool:
     become smaller or fuller since, and what started beside it, on either, may take its port, or keep it away.
     """
     ask = placeholder.replaces
-    if ask is None or (ask.bound_for is not None and not fits_in(ask.items, ask.bound_for.available)):
+    if ask is None or placeholder.node is None:
         return False
     node = ask.bound_for or placeholder.node
-    return node is not None and partition.nodes.suits(ask, node, (placeholder,))
+    fits = fits_in(ask.items, node.available) if ask.bound_for is not None else fits_in_place(ask, placeholder, node)
+    return fits and partition.nodes.suits(ask, node, (placeholder,))
+
+
+def fits_in_place(ask: Ask, placeholder: Ask, node: Node) -> bool:
+    """Whether the node of a placeholder has room for an ask once that is gone: it may have become smaller."""
+    left = dict(node.available)
+    add_to(left, placeholder.items)
+    return fits_in(ask.items, left)
 
 
 def end_swap(partition: Partition, placeholder: Ask) -> None:

@@ -91,5 +91,6 @@ def _placeholder_for(partition: Partition, ask: Ask, group: TaskGroup) -> Ask | 
 
 
 def suits(partition: Partition, ask: Ask, node: Node, placeholder: Ask) -> bool:
-    """Whether the ask may run on this node once the placeholder is gone, room apart."""
-    return ask.required_node in ("", node.id) and partition.nodes.suits(ask, node, (placeholder,))
+    """Whether the ask may run on this node, which is that of the placeholder, once that is gone."""
+    may = ask.required_node in ("", node.id) and gangs.fits_in_place(ask, placeholder, node)
+    return may and partition.nodes.suits(ask, node, (placeholder,))

@@ -9,7 +9,16 @@ from gang_course import Gang, evicted, formed
 from invariants.books import check_books
 
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released
-from fairlead.core.model.events import AddAsks, AddNode, Cause, Release, RemoveApplication, RemoveNode, SetPriority
+from fairlead.core.model.events import (
+    AddAsks,
+    AddNode,
+    Cause,
+    Release,
+    RemoveApplication,
+    RemoveNode,
+    SetPriority,
+    UpdateNode,
+)
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.reasons import WaitingForPlaceholder
 from fairlead.core.model.resources import Resources
@@ -150,6 +159,29 @@ def test_it_waits_until_that_node_has_room() -> None:
     assert g.run() == []
     g.do(Release("g", "other"))
     assert evicted(g.run()) == [("p0", Cause.PLACEHOLDER_REPLACED)]
+
+
+def test_nothing_takes_the_place_of_a_placeholder_on_a_node_that_has_become_too_small() -> None:
+    """It goes to another node with room, and waits as long as there is none; what has room where it is stays there."""
+    g = formed(2)
+    g.do(UpdateNode("n0", Resources({"vcore": 1})))
+    g.ask("r0", "r1")
+    assert evicted(g.run()) == []
+    g.do(AddNode(NodeSpec(id="n1", capacity=Resources({"vcore": 1}))))
+    while decided := g.run():
+        g.confirm(decided)
+    assert g.running == {"r0": "n1", "r1": "n0"}
+
+
+def test_a_node_that_becomes_too_small_during_a_swap_takes_nothing() -> None:
+    """The ask waits again when its placeholder is gone."""
+    g = formed(2)
+    g.ask("r0")
+    decided = g.run()
+    g.do(UpdateNode("n0", Resources({"vcore": 1})))
+    assert not any(isinstance(d, Allocated) for d in g.confirm(decided))
+    assert g.running == {"p1": "n0"}
+    assert [a.key for a in g.app.waiting_asks()] == ["r0"]
 
 
 def test_the_loss_of_the_placeholders_node_completes_the_swap() -> None:
