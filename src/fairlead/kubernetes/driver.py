@@ -187,7 +187,7 @@ class Orders:
             self._refused_pods.note(known, decision.reason.code, decision.reason.sentence())
 
     def _application_changed(self, decision: ApplicationChanged) -> Iterator[Event]:
-        if self._informer.workloads.is_one(decision.id):
+        if self._informer.workloads.store.of(decision.id) is not None:
             if decision.state == "Failing":
                 yield from self._informer.workloads.gave_up(decision.id)
             elif decision.state in OVER_STATES:

@@ -213,7 +213,7 @@ class Informer:
             # It runs: whatever the queues say by now, it has to be in the books.
             application = replace(application, tags={**application.tags, TAG_FORCE_CREATE: "true"})
         self.specs[application.id] = application
-        if gang is not None and not self.workloads.is_one(application.id):
+        if gang is not None and self.workloads.store.of(application.id) is None:
             self.gangs.declare(application, gang, known.name, pod)
             yield from self.placeholders.expel(application.id)
 

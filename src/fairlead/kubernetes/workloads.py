@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddAsks, Cause, Event
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec, NodeSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
 from fairlead.kubernetes.pod_reader import UNREADABLE
@@ -45,6 +45,8 @@ class Workloads:
         """Whoever has the books of the nodes says why all of them could not hold so many at once."""
         self.not_kept: Callable[[str], list[str]] = lambda _: []
         """The same: of which stand-ins a node would not take the pods any more, by identity."""
+        self._nodes: dict[str, NodeSpec] = {}
+        """As they were last looked at."""
         self._changed_nodes: dict[str, None] = {}
 
     # -- jobs and groups change ---------------------------------------------------------------------------------------
@@ -191,9 +193,14 @@ class Workloads:
                 yield from informer.enter(stand_in)
 
     def node_changed(self, change: Change) -> None:
-        """A node has come, has gone, or may be other than before."""
+        """A node has come, has gone, or may be other than before; most say the same again and again."""
         if not isinstance(change, Synced):
-            self._changed_nodes[change.name if isinstance(change, Deleted) else change.object.metadata.name] = None
+            name = change.name if isinstance(change, Deleted) else change.object.metadata.name
+            before, now = self._nodes.pop(name, None), self._informer.around.nodes.get(name)
+            if now is not None:
+                self._nodes[name] = now
+            if now != before:
+                self._changed_nodes[name] = None
 
     def settle(self) -> Iterator[Event]:
         """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere, and what
@@ -332,10 +339,6 @@ class Workloads:
         """What stands for a workload when somebody asks for it: what waits comes first."""
         members = self._informer.pod_store.members(known.spec.application)
         return min(members, key=lambda m: m.books is Books.PLACED, default=None)
-
-    def is_one(self, application: str) -> bool:
-        """Whether this is the application of a workload."""
-        return self.store.of(application) is not None
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

@@ -48,3 +48,19 @@ def test_room_for_the_next_pod_is_kept_no_longer_than_its_node_would_take_that_p
     cluster.member("train", 7)
     cluster.node("n2", "2")
     assert len(binds(cluster.acts())) == 1
+
+
+def test_a_node_that_says_the_same_again_moves_nothing() -> None:
+    """Each does so every few minutes; where room is kept does not depend on when."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    cluster.job("train", 4, "1")
+    cluster.acts()
+    looked_at: list[str] = []
+    cluster.driver.informer.workloads.not_kept = lambda name: looked_at.append(name) or []  # type: ignore[func-returns-value]
+    cluster.node("n1", "2")
+    cluster.acts()
+    assert looked_at == []
+    cluster.node("n1", "3")
+    cluster.acts()
+    assert looked_at == ["n1"]
