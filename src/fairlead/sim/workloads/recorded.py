@@ -3,9 +3,9 @@
 Decides what events and the decisions that followed mean as jobs. Never reads a journal itself: it is given moments.
 Invariant: each ask that came by itself is one task; further attempts of it are not tasks of their own.
 
-A task's run time is that of its last run. What ran when the record ends is taken to end then; what never ran is given
-the median of its user, else of all, and so is what was evicted for good, of the runs that lasted longer: under another
-queue file it may go on. Where it is evicted again nobody submits it once more: if its owner did, the record has that,
+A task's run time is that of its last run. What never ran is given the median of its user, else of all, and so is, of
+the runs that lasted longer, what was evicted for good (under another queue file it may go on) or ran when the record
+ends. Where it is evicted again nobody submits it once more: if its owner did, the record has that,
 too. What is told to stop takes as long as it did then, and what was never told to as long as others did. What ran or
 waited already at the beginning comes at the beginning: what ran on its node and for the rest of its time. Asks that
 were changed come as they were in the end. Asks that came for placeholders are a gang. What administrators did meanwhile
@@ -299,7 +299,7 @@ class Recorder:
         counted = [
             (self._elsewhere, f"submissions to other partitions than {specs.DEFAULT_PARTITION}, left out"),
             (carried, "tasks that waited or ran already at the beginning, taken to come then"),
-            (running, "tasks that still ran when the record ends, taken to end then"),
+            (running, "tasks that still ran when the record ends, taken to run as long as longer ones of their user"),
             (never, "tasks that never ran, given the median run time of their user"),
             (again, "tasks that were tried again, taken to run as long as the last time"),
             (awaited, "tasks that waited for others, taken to come when these were through then"),
@@ -345,11 +345,11 @@ class Recorder:
         last, ask = run.last, replace(run.ask, task_group="")
         run_ms = last.run_ms
         if run_ms is None and last.started_ms is not None:
-            run_ms = self.last_ms - last.started_ms
-        if run_ms is None:
+            run_ms = usual.beyond(run.app.user, self.last_ms - last.started_ms, ask.time_limit_ms)
+        elif run_ms is None:
             run_ms = usual.of(run.app.user)
         elif last.cut_short:
-            run_ms = usual.longer(run.app.user, run_ms) or max(run_ms, ask.time_limit_ms or 0)
+            run_ms = usual.beyond(run.app.user, run_ms, ask.time_limit_ms)
             ask = replace(ask, retry=ask.retry or specs.RetrySpec(limit=0))
         return Task(ask, run_ms, run.exit_code, usual.stop_ms if run.stop_ms is None else run.stop_ms)
 

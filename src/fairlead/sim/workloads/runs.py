@@ -88,6 +88,11 @@ class Usual:
         found = self.longer(user, -1)
         return USUAL_MS if found is None else found
 
+    def beyond(self, user: str, so_far_ms: int, limit_ms: int | None) -> int:
+        """How long what has run so long would have run: as long as longer ones, else to its limit, else no longer."""
+        found = self.longer(user, so_far_ms)
+        return max(so_far_ms, limit_ms or 0) if found is None else found
+
     def longer(self, user: str, than_ms: int) -> int | None:
         """The median of those of this user that lasted longer, else of all; None: there are none."""
         for times in (self._by_user.get(user, []), self._all):

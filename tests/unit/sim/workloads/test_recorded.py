@@ -106,12 +106,24 @@ def test_the_same_queue_file_gives_the_same_past() -> None:
     assert list(engine.columns.done_ms) == [30_000, 20_000, 70_000]
 
 
-def test_what_still_runs_ends_with_the_record_and_what_never_ran_gets_the_median() -> None:
+def test_what_still_runs_goes_on_as_long_as_longer_work() -> None:
+    """All else would start at the end of the record. Where nothing is longer it runs to its time limit, if any."""
+    past = Past(cores=9).come(0, "short").come(0, "long").come(0, "longest", "bob").end(10, "short").end(60, "long")
+    past.end(300, "longest").come(310, "ann-has").come(310, "all-have", "eve").come(310, "limited", time_limit_ms=9**9)
+    past.come(315, "last")
+    assert past.jobs()[3:6] == [(310, "ann-has", 10), (310, "all-have", 60), (310, "limited", 10)]
+    past.say(380, DrainNode("n"))
+    assert past.jobs()[3:6] == [(310, "ann-has", 300), (310, "all-have", 300), (310, "limited", 300)]
+    past.say(710, DrainNode("n"))
+    assert past.jobs()[3:6] == [(310, "ann-has", 400), (310, "all-have", 400), (310, "limited", 9**9 // 1000)]
+
+
+def test_what_still_runs_where_nothing_is_longer_ends_and_what_never_ran_gets_the_median() -> None:
     """Both are said."""
     past = Past().come(0, "one").end(10, "one").come(20, "two", "bob").come(30, "three").come(90, "four", "eve")
     workload = recorded(past.moments, "past")
     assert past.jobs() == [(0, "one", 10), (20, "two", 70), (30, "three", 10), (90, "four", 10)]
-    assert "tasks that still ran when the record ends, taken to end then: 1" in workload.notes[0]
+    assert workload.notes[0].startswith("tasks that still ran when the record ends, taken to run as long as")
     assert "tasks that never ran, given the median run time of their user: 2" in workload.notes[1]
 
 
