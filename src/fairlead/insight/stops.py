@@ -55,7 +55,8 @@ _SPARES = {
 }
 _HIGHER = ("has the same or a higher priority", "have the same or a higher priority")
 _HIGHER_ALONE = ("has a higher priority", "have a higher priority")
-_TOO_LITTLE = ("could be stopped, but that makes no room for it", "could be stopped, but that makes no room for it")
+_TOO_LITTLE = ("could be stopped, but that makes no room for it",) * 2
+_TOO_LITTLE_LATELY = ("could be stopped, but that made no room for it when it was tried last",) * 2
 
 
 def nothing_stops(partition: Partition, ask: Ask, reason: Reason) -> Stops | None:
@@ -71,7 +72,7 @@ def nothing_stops(partition: Partition, ask: Ask, reason: Reason) -> Stops | Non
         queue=why.queue,
         running=why.running,
         spared={str(each): count for each, count in why.spared.items()},
-        until_ms=why.until_ms,
+        until_ms=min((ms for ms in (why.until_ms, why.again_ms) if ms is not None), default=None),
         sentence=f"Nothing is stopped for it: {_in_words(partition, ask, why)}.",
     )
 
@@ -81,6 +82,8 @@ def _in_words(partition: Partition, ask: Ask, why: NothingStopped) -> str:
     match why.because:
         case None:
             later = f"; for some of it that is over in {again}" if again else ""
+            if why.again_ms is not None:
+                later += f"; that is tried again in {duration(why.again_ms - partition.now_ms)}"
             return f"{_of_work(partition, why)}{later}"
         case Keeps.NEVER:
             return says_never(partition, ask)
@@ -108,4 +111,4 @@ def _spared(partition: Partition, why: NothingStopped) -> Iterator[tuple[int, tu
         yield count, (_HIGHER_ALONE if by_guarantee else _HIGHER) if each is Spares.PRIORITY else _SPARES[each]
     left = why.running - sum(why.spared.values())
     if left:
-        yield left, _TOO_LITTLE
+        yield left, _TOO_LITTLE if why.again_ms is None else _TOO_LITTLE_LATELY

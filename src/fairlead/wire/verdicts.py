@@ -87,7 +87,9 @@ class Stops(Shape, frozen=True, kw_only=True):
             "makes no room for it."
         ),
     ]
-    until_ms: Annotated[int | None, said("When the first of it is otherwise by itself; null: that is not known.")]
+    until_ms: Annotated[
+        int | None, said("When the first of it is otherwise by itself, or is tried again; null: that is not known.")
+    ]
     sentence: str
 
 

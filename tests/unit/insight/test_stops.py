@@ -105,3 +105,23 @@ def test_nothing_of_it_is_said_of_what_waits_for_no_room_or_starts_by_itself() -
     c.fill("low", 4)
     c.submit("urgent", 1, 9)
     assert explain(c.s, "urgent", "urgent", fork=False).stops is None, "its turn has not come yet"
+
+
+def test_by_guarantee_it_is_said_when_what_changed_since_is_looked_at() -> None:
+    """Another job ended since: with what is left there is room, once it is tried again."""
+    queues = QueueSpec(name="a", guaranteed=cores(2), properties={"preemption.delay": "1s"}), QueueSpec(name="b")
+    c = PriorityCluster(*queues, rule="guarantee", nodes={"n0": 2, "n1": 1})
+    c.fill("fixed", 1, 20, "root.b")
+    c.fill("elsewhere", 1, 1, "root.b")
+    c.fill("low", 1, 1, "root.b")
+    c.submit("urgent", 2, 9)
+    c.run(1_000)
+    c.finished("fixed")
+    verdict = told(c)
+    assert verdict.stops is not None
+    assert verdict.stops.sentence == (
+        "Nothing is stopped for it: the only one that runs on nodes that it could use could be stopped, "
+        "but that made no room for it when it was tried last; that is tried again in 14s."
+    )
+    assert verdict.stops.until_ms is not None
+    assert c.run(verdict.stops.until_ms - c.now_ms) == ([], ["low"])

@@ -107,6 +107,8 @@ class NothingStopped:
     """How much of that each thing spares; the rest may go, but makes no room for the ask."""
     until_ms: int | None = None
     """From when on something of it is otherwise, as far as time alone decides; None: at no time."""
+    again_ms: int | None = None
+    """When it is tried again to stop what may go (by guarantee); what it says was so when that was tried last."""
 
 
 def why_nothing_stops(partition: Partition, ask: Ask) -> NothingStopped | None:
@@ -130,8 +132,8 @@ def why_nothing_stops(partition: Partition, ask: Ask) -> NothingStopped | None:
     left = len(work) - spared.total()
     if left and ask.app.queue.by_rank and GangRoom(partition, Stoppable()).is_in_vain(ask, 0):
         return NothingStopped(Keeps.GANG)
-    where = full.path if full is not None else ""
-    return NothingStopped(None, where, len(work), {why: spared[why] for why in Spares if spared[why]}, looked.until_ms)
+    where, by_each = full.path if full is not None else "", {why: spared[why] for why in Spares if spared[why]}
+    return NothingStopped(None, where, len(work), by_each, looked.until_ms, looked.again_ms() if left else None)
 
 
 def _could_use(partition: Partition, ask: Ask, node: Node) -> bool:
@@ -169,6 +171,10 @@ class LookedAt:
         if full_ceiling(ask.app, ask.items) is not None:
             return Keeps.LIMIT, None
         return (Keeps.GANG if is_of_gang_too_large(partition, ask) else None), None
+
+    def again_ms(self) -> int | None:
+        """When it tries again to have work stopped; None: as soon as anything changes."""
+        return None
 
     def spares(self, running: Ask) -> Spares | None:
         """The first thing that spares this work; None: it may be stopped."""
@@ -263,6 +269,11 @@ class _ByGuarantee(LookedAt):
         due, delay_ms = due_ms(ask), ask.app.queue.properties.preemption_delay_ms
         waits = self.partition.now_ms < ask.created_ms + delay_ms and due < NEVER_MS
         return (Keeps.DELAY, due) if waits else (None, None)
+
+    def again_ms(self) -> int | None:
+        """What changed since the last attempt is not looked at before the next one."""
+        due = due_ms(self.ask)
+        return due if self.partition.now_ms < due < NEVER_MS else None
 
     def _spares(self, running: Ask) -> Spares | None:
         leaf = running.app.queue
