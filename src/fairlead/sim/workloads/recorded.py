@@ -126,8 +126,6 @@ class Recorder:
             for _, held in partition.held_asks:
                 if not held.spec.placeholder:
                     self._come(replace(held.spec, conditions=held.conditions), self._begin_ms)
-            age = {app: number for number, app in enumerate(partition.applications)}
-            self._all.sort(key=lambda run: age[run.app.id])
 
     def take(self, at_ms: int, event: Event | None, decisions: Sequence[Decision]) -> None:
         """One moment of the record, in order of time."""
@@ -176,6 +174,7 @@ class Recorder:
             case UpdateNode() if event.id in self._nodes:
                 self._nodes[event.id] = replace(self._nodes[event.id], capacity=event.capacity)
             case AddApplication():
+                self._apps.pop(event.application.id, None)
                 self._apps[event.application.id] = event.application
             case AddAsks():
                 self._asked(at_ms, event.asks)
@@ -339,7 +338,9 @@ class Recorder:
             found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
         first_ms = min(job.at_ms for job in found if job.tasks)
         found = [replace(job, at_ms=max(job.at_ms, first_ms)) for job in found]
-        yield from sorted(found, key=lambda job: job.at_ms)
+        # What comes at one moment is in line by the age of its application, as it was then.
+        age = {app: number for number, app in enumerate(self._apps)}
+        yield from sorted(found, key=lambda job: (job.at_ms, age[job.application.id]))
 
     def _task(self, run: Run, usual: Usual) -> Task:
         last, ask = run.last, replace(run.ask, task_group="")

@@ -269,6 +269,27 @@ def test_a_gang_stays_a_gang() -> None:
 
 
 @pytest.mark.parametrize("is_pruned", [False, True])
+def test_what_waits_at_the_beginning_is_in_line_as_it_was(is_pruned: bool) -> None:
+    """By the age of its application: a gang too, and of an older one also what was submitted last."""
+    past = Past().come(0, "runs").say(1, AddApplication(ApplicationSpec(id="old", queue="root.a", user="ann")))
+    group: dict[str, Any] = {"application": "g", "resources": Resources({"vcore": 1000}), "task_group": "all"}
+    past.say(2, AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({"vcore": 1000}))))
+    past.say(2, AddAsks((AskSpec(key="p", placeholder=True, **group),))).come(3, "behind")
+    past.say(4, AddAsks((AskSpec(application="old", key="last", resources=Resources({"vcore": 1000})),)))
+    state, there = Scheduler.load(past.scheduler.dump()), len(past.moments)
+    past.end(20, "runs").say(30, Release("old", "last", Cause.FINISHED)).say(30, AddAsks((AskSpec(key="r", **group),)))
+    past.say(30, Release("g", "p", Cause.PLACEHOLDER_REPLACED)).say(40, Release("g", "r", Cause.FINISHED))
+    past.end(50, "behind")
+    more: dict[str, Any] = {"state": state} if is_pruned else {"from_ms": 4_000}
+    workload = recorded(past.moments[there:] if is_pruned else past.moments, "past", **more)
+    jobs = list(workload.jobs)
+    assert [(job.at_ms, job.application.id) for job in jobs] == [(4_000, app) for app in ("runs", "old", "g", "behind")]
+    engine = Engine(load_text(workload.queues), workload.nodes, jobs)
+    engine.run()
+    assert list(engine.columns.done_ms) == [20_000, 30_000, 40_000, 50_000]
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
 def test_gangs_that_were_never_together_are_counted(is_pruned: bool) -> None:
     """What comes once they are has not come; where the record begins with them, too."""
     past = Past().come(0, "other")
