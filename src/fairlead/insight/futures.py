@@ -179,7 +179,7 @@ class _Future(VirtualTime):
         for spec in asks:
             if spec.placeholder:
                 _, app, key = self._first.get(name := (partition, spec.application, spec.key), name)
-                self._placeholders.setdefault((partition, app), {})[key] = spec
+                self._placeholders.setdefault((partition, app), {})[key] = replace(spec, node="")
 
     def take(self, decisions: list[Decision]) -> None:
         super().take(decisions)
@@ -211,7 +211,7 @@ class _Future(VirtualTime):
             key = f"{told.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
             self._comes_back(name, key)
             group = ask.spec.task_group if ask.spec.placeholder else ""
-            self.handle(AddAsks((replace(ask.spec, key=key, task_group=group),), told.partition))
+            self.handle(AddAsks((replace(ask.spec, key=key, node="", task_group=group),), told.partition))
 
     def _comes_back(self, name: Name, new_key: str) -> None:
         """Under another key, and takes as long as before."""

@@ -248,5 +248,5 @@ class Gangs:
             if came[group]:
                 came[group] -= 1
             else:
-                missing.append(replace(ask.spec, key=f"{ask.key}{WORK}", placeholder=False))
+                missing.append(replace(ask.spec, key=f"{ask.key}{WORK}", placeholder=False, node=""))
         return Standing(partition, tuple(ask.key for ask in placeholders), tuple(missing))

@@ -384,10 +384,14 @@ def test_a_gang_is_played_on_when_its_placeholders_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retry", "idle"), [(None, False), (RetrySpec(limit=3), False), (None, True)], ids=["owner", "retry", "idle"]
+    ("more", "idle"),
+    [({}, False), ({"retry": RetrySpec(limit=3)}, False), ({}, True), ({"node": "n"}, False)],
+    ids=["owner", "retry", "idle", "ran before"],
 )
-def test_what_is_stopped_for_others_comes_back_in_a_future(retry: RetrySpec | None, idle: bool) -> None:
-    """It begins anew and takes its time, before work that is less important: by its retry, or as its owner wishes."""
+def test_what_is_stopped_for_others_comes_back_in_a_future(more: dict[str, Any], idle: bool) -> None:
+    """It begins anew and takes its time, before work that is less important: by its retry, or as its owner wishes.
+    Where it ran before the scheduler did, it is not there again at once.
+    """
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     preemption = PreemptionSpec(enabled=True, rule="priority")
     s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=preemption),)))
@@ -399,7 +403,7 @@ def test_what_is_stopped_for_others_comes_back_in_a_future(retry: RetrySpec | No
         s.handle(AddAsks((ask,)), 0)
         s.schedule(0)
 
-    comes("first", 1, retry=retry, idle=idle)
+    comes("first", 1, idle=idle, **more)
     comes("last", 0, idle=idle)
     comes("urgent", 9)
     told = forecast(s, known(10 * MINUTE), draws=1)
