@@ -256,7 +256,7 @@ class Engine(VirtualTime):
             self._over(attempt, Fate.GIVEN_UP)
             return
         tries = attempt.tries + 1
-        self._wait_again(attempt, replace(ask, key=f"{attempt.task.ask.key}#{tries}", task_group=""), tries)
+        self._wait_again(attempt, replace(ask, key=f"{attempt.task.ask.key}#{tries}", node="", task_group=""), tries)
 
     def _comes_back(self, id_: Id, attempt: Attempt) -> bool:
         """Whether the scheduler itself tries it again; then it waits from now on."""
@@ -267,7 +267,7 @@ class Engine(VirtualTime):
         return True
 
     def _wait_again(self, attempt: Attempt, ask: AskSpec, tries: int, told: bool = False) -> None:
-        fresh = Attempt(attempt.task, attempt.row)
+        fresh = Attempt(attempt.task.anew(), attempt.row)
         fresh.ask, fresh.tries = ask, tries
         self.columns.fate[attempt.row] = Fate.WAITING
         self.waiting[ask.application, ask.key] = fresh

@@ -35,6 +35,12 @@ class Task:
     """How each of its runs ends; other than 0 it is tried again if its ask has retries left."""
     stop_ms: int | None = None
     """How long it takes to stop when it is told to; None: all of its grace."""
+    anew_ms: int | None = None
+    """How long it runs when it begins anew; None: as long as the first time. What ran already has less to go then."""
+
+    def anew(self) -> Task:
+        """The same when it does not go on, but begins again."""
+        return self if self.anew_ms is None else replace(self, run_ms=self.anew_ms, anew_ms=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,17 @@ def test_evicted_work_comes_back_and_starts_over() -> None:
     """Preempted by priority: the time it ran is lost, its second run is whole."""
     engine = simulated(job("low", runs_s=100), job("high", at_s=50, priority=5), queues=BY_PRIORITY)
     assert runs(engine.columns) == [
+        ("low", "n", 0, 50, "EVICTED"),
+        ("high", "n", 50, 60, "FINISHED"),
+        ("low", "n", 60, 160, "FINISHED"),
+    ]
+
+
+def test_what_ran_at_the_beginning_waits_again_when_it_is_evicted() -> None:
+    """It is on its node at first alone, and has all of its time to go when it begins anew."""
+    there = job("low", runs_s=70, node="n")
+    there = replace(there, tasks=tuple(replace(task, anew_ms=100_000) for task in there.tasks))
+    assert runs(simulated(there, job("high", at_s=50, priority=5), queues=BY_PRIORITY).columns) == [
         ("low", "n", 0, 50, "EVICTED"),
         ("high", "n", 50, 60, "FINISHED"),
         ("low", "n", 60, 160, "FINISHED"),

@@ -324,8 +324,9 @@ class Recorder:
             if id(run) in carried:
                 at_ms = begin_ms
                 if run.started_ms is not None and run.started_ms <= begin_ms:
-                    run_ms = max(task.run_ms - (begin_ms - run.started_ms), 0)
-                    task = replace(task, run_ms=run_ms, ask=replace(task.ask, node="" if moved else run.node))
+                    left_ms = max(task.run_ms - (begin_ms - run.started_ms), 0)
+                    ask = replace(task.ask, node="" if moved else run.node)
+                    task = replace(task, ask=ask, run_ms=left_ms, anew_ms=task.run_ms)
             app = replace(run.app, placeholder_ask=NOTHING)
             if run.at_ms > run.came_ms and app.id not in gangs:
                 # What was held is as old in line as its application, which comes by itself.

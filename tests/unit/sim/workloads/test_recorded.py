@@ -212,13 +212,13 @@ def test_nodes_are_those_of_the_record_or_given() -> None:
 
 
 def test_what_ran_or_waited_at_the_beginning_comes_at_the_beginning() -> None:
-    """What ran is on its node and has the rest of its time to go; what waited has all of it."""
+    """What ran is on its node and has the rest of its time to go, but all of it anew; what waited has all of it."""
     past = Past().come(0, "one").come(5, "two").end(30, "one").end(50, "two")
     workload = recorded(past.moments, "past", from_ms=10_000)
     jobs = list(workload.jobs)
-    assert [(j.at_ms, j.application.id, t.run_ms, t.ask.node) for j in jobs for t in j.tasks] == [
-        (10_000, "one", 20_000, "n"),
-        (10_000, "two", 20_000, ""),
+    assert [(j.at_ms, j.application.id, t.run_ms, t.anew().run_ms, t.ask.node) for j in jobs for t in j.tasks] == [
+        (10_000, "one", 20_000, 30_000, "n"),
+        (10_000, "two", 20_000, 20_000, ""),
     ]
     assert "tasks that waited or ran already at the beginning, taken to come then: 2" in workload.notes
     engine = Engine(load_text(workload.queues), workload.nodes, jobs)
