@@ -70,28 +70,30 @@ def _holds_others(hint: Any) -> bool:
     return tuple in types or Mapping in types or any(map(dataclasses.is_dataclass, types))
 
 
-def _wrong(name: str, value: object, hint: Any) -> str:
-    """What is wrong with a value, or with something inside of it; nothing when all is well."""
+def _wrong(name: str, value: object, hint: Any, within: bool = False) -> str:
+    """What is wrong with a value, or with something inside of it; nothing when all is well. `within` a value that work
+    is compared and found by, a list does not do for a tuple.
+    """
     types = _types(hint)
-    if not isinstance(value, types):
+    if not isinstance(value, types) or (within and isinstance(value, list)):
         return f"{name} is {value!r}, and must be {types[0].__name__}"
     return next(filter(None, (_wrong(*part) for part in _parts(name, value, hint))), "")
 
 
-def _parts(name: str, value: object, hint: Any) -> Iterator[tuple[str, object, Any]]:
-    """What is inside of a value: how it is called, itself, and what it must be."""
+def _parts(name: str, value: object, hint: Any) -> Iterator[tuple[str, object, Any, bool]]:
+    """What is inside of a value: how it is called, itself, what it must be, and whether it is within such a value."""
     inside = get_args(hint)
     if dataclasses.is_dataclass(value):
         kind: Any = type(value)
         for part, its_hint in _hints(kind).items():
-            yield f"{name}.{part}", getattr(value, part), its_hint
+            yield f"{name}.{part}", getattr(value, part), its_hint, True
     elif isinstance(value, Mapping) and inside:
         for key, each in value.items():
-            yield f"a name in {name}", key, inside[0]
-            yield f"{name}[{key!r}]", each, inside[1]
+            yield f"a name in {name}", key, inside[0], False
+            yield f"{name}[{key!r}]", each, inside[1], False
     elif isinstance(value, tuple | list) and inside:
         for i, each in enumerate(value):
-            yield f"{name}[{i}]", each, inside[0]
+            yield f"{name}[{i}]", each, inside[0], False
 
 
 def check_amounts(every: Iterable[object]) -> None:

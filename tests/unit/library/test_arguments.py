@@ -54,6 +54,7 @@ class Lab:
         ("images", ("a", None), r"images\[1\] is None, and must be str"),
         ("retry", fairlead.RetrySpec(limit=1, never_on=("137",)), r"retry.never_on\[0\] is '137', and must be int"),  # type: ignore[arg-type]
         ("where", fairlead.Constraints(tolerations=("gpu",)), r"where.tolerations\[0\] is 'gpu', and must be Tol"),  # type: ignore[arg-type]
+        ("where", fairlead.Constraints(tolerations=[]), r"where.tolerations is \[\], and must be tuple"),  # type: ignore[arg-type]
     ],
 )
 def test_a_field_with_something_else_than_it_is_for(field: str, value: Any, said: str) -> None:
