@@ -10,6 +10,7 @@ import pytest
 
 import fairlead
 from fairlead.core.model.events import LabelNode, Release
+from fairlead.scheduler import Scheduler
 
 ONE_QUEUE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: work}]}]}]"
 CORE = fairlead.Resources({"vcore": 1000})
@@ -76,6 +77,8 @@ def test_what_does_as_well() -> None:
     lab.service.update_application("rm", new=[fairlead.ApplicationSpec(id="b", queue="root.work", groups=["g"])])  # type: ignore[arg-type]
     lab.service.update_allocation("rm", asks=[lab.ask("one", **more)])
     assert lab.service.step(9) == 1
+    with lab.service.books("rm") as scheduler:
+        assert Scheduler.load(scheduler.dump()).dump() == scheduler.dump(), "no question could be tried on a copy"
 
 
 def test_what_is_no_such_thing_at_all() -> None:

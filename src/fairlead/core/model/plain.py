@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
+from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from fairlead.core.model import conditions, constraints, events, reasons, specs
 from fairlead.core.model.resources import Limits, Resources
@@ -103,6 +106,10 @@ def _writer_of_other(value: Any) -> Callable[[Any], Any]:
         return _sequence
     if isinstance(value, Mapping):
         return _mapping
+    if isinstance(value, Integral):
+        return int
+    if isinstance(value, np.bool_):
+        return bool
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 

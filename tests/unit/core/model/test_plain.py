@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from fairlead.core.model.constraints import Constraints, Requirement
@@ -76,6 +77,7 @@ def test_kinds_of_the_common_classes_are_written_as_these() -> None:
     assert to_plain(Pair(1, "x")) == [1, "x"]
     assert to_plain([Pair(1, "x")]) == [[1, "x"]]
     assert to_plain(Longer("text")) == "text"
+    assert [type(to_plain(number)) for number in (np.int64(3), np.bool_(True))] == [int, bool]
     assert to_plain(UserDict({"a": 1})) == {"$": "map", "of": {"a": 1}} == to_plain({"a": 1})
 
 
