@@ -195,12 +195,16 @@ class Grid:
 
     def __init__(self, begin_ms: int, end_ms: int, stretches: int = STRETCHES) -> None:
         self.begin_ms, self.end_ms = begin_ms, max(end_ms, begin_ms + 1)
-        self.edges: Floats = np.linspace(float(begin_ms), float(self.end_ms), stretches + 1)
+        lasts_ms = self.end_ms - begin_ms
+        # From the begin on: among milliseconds since 1970 short stretches would be none.
+        self._since_begin: Floats = np.linspace(0.0, float(lasts_ms), stretches + 1)
+        self.width_ms = lasts_ms / stretches
+        """How long one stretch is."""
 
     @property
-    def width_ms(self) -> float:
-        """How long one stretch is."""
-        return float(self.edges[1] - self.edges[0])
+    def edges(self) -> Floats:
+        """Where the stretches begin and end."""
+        return self._since_begin + self.begin_ms
 
     def mean(self, begin: Ints, until: Ints, weight: Floats) -> Floats:
         """The mean of the sum of `weight` over all spans [begin, until), in each stretch.
@@ -211,7 +215,7 @@ class Grid:
         return np.diff(self._integral(begin, weight) - self._integral(until, weight)) / self.width_ms
 
     def _integral(self, at: Ints, weight: Floats) -> Floats:
-        edges, times = self.edges - self.begin_ms, (at - self.begin_ms).astype(np.float64)
+        edges, times = self._since_begin, (at - self.begin_ms).astype(np.float64)
         first_edge = np.searchsorted(edges, times)
         sums, moments = (
             np.cumsum(np.bincount(first_edge, weights=summed, minlength=len(edges)))[: len(edges)]

@@ -263,3 +263,11 @@ def test_guarantees_are_of_the_partition_that_is_simulated() -> None:
     """Another one may have queues of the same names."""
     other = QUEUES.replace("partitions:\n", "").replace("name: default", "name: gpu").replace("vcore: 2", "vcore: 64")
     assert guarantees(load_text(QUEUES + other)) == {"root.a": {"vcore": 2000}}
+
+
+def test_stretches_of_less_than_a_millisecond_are_some_of_today_too() -> None:
+    """Milliseconds since 1970 are large numbers: what ended at once had stretches of no length, and NumPy warned."""
+    today = 1_796_000_000_000
+    grid = Grid(today, today, 20_000)
+    found = grid.mean(np.array([today]), np.array([today + 1]), np.array([1.0]))
+    assert (grid.width_ms, np.round(found, 6).min(), np.round(found, 6).max()) == (1 / 20_000, 1.0, 1.0)
