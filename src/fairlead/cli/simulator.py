@@ -2,12 +2,13 @@
 
 Decides what each command takes beside what it simulates (`trial_options`). Never measures or draws:
 `fairlead.sim` does, prints, and says the exit status; never talks to a service. Invariant: the same files, options and
-seed give the same output.
+seed give the same output, but of the journal of a service that runs.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +103,14 @@ def sim_compare(
 
     if len(files) < 2:
         raise wrong_usage("sim compare needs two queue files or more; one by itself: fairlead sim run --config FILE")
-    trials = [trial_of(name, file, **given) for name, file in zip(_names(files), files, strict=True)]
+    first = trial_of("", "", **given)
+    trials = [replace(first, name=name, queues=file) for name, file in zip(_names(files), files, strict=True)]
     if seeds is not None:
         if report or images or csv or by:
             raise wrong_usage("--seeds goes without --report, --images, --csv and --by: those are of one draw")
         if not (given["workload"] in PRESETS or given["workload"].endswith((".yaml", ".yml")) or given["mtbf"]):
             raise wrong_usage("--seeds is for made-up work, and for --mtbf: recorded work is the same in each draw")
-        first = given["seed"]
-        wanted = range(first, first + seeds)
+        wanted = range(given["seed"], given["seed"] + seeds)
         status = compare_draws(trials, wanted, sys.stdout, sys.stderr, processes=processes, as_json=output == "json")
         return of_files(status)
     written = Files(report=report, images=images, csv=csv)

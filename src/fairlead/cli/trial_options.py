@@ -1,17 +1,21 @@
 """What a simulation is of, as options: the workload, the nodes, faults, when to stop.
 
-Decides how the words of a command become a trial. Never runs one. Invariant: the same options give the same trial.
+Decides how the words of a command become a trial. Never runs one. Invariant: the same options give the same trial,
+but for how long what runs by the journal of a running service has run.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fairlead.cli.app import Number, wrong_usage
+from fairlead.cli.render import now_ms
 from fairlead.cli.values import parse_duration
+from fairlead.places import journal_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,11 +113,13 @@ def trial_of(
 
 
 def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
-    """Where the work comes from."""
+    """Where the work comes from. What runs by a journal that somebody writes runs until now."""
+    from fairlead.journal.lock import is_written
     from fairlead.sim.sources import Source
     from fairlead.sim.workloads.journalled import journal_workload
 
     return Source(
+        now=now_ms() if is_written(journal_file(Path(given["workload"]))) else 0,
         tasks=tasks_max,
         since=_moment(since, "--since"),
         until=_moment(before, "--before"),

@@ -81,6 +81,19 @@ class WriterLock:
             self._fd = -1
 
 
+def is_written(path: Path) -> bool:
+    """Whether somebody writes the journal at `path` now, as far as can be seen from here.
+
+    The system's list of locks is read: to try the lock would be in the way of a service that starts.
+    """
+    try:
+        file = path.with_name(path.name + ".lock").stat().st_ino
+        held = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return False
+    return any(lock[1] == "FLOCK" and lock[5].endswith(f":{file}") for lock in held)
+
+
 def mark_of(path: Path) -> Mark | None:
     """How far the journal at `path` was confirmed, whoever writes it now; None: that is not known."""
     try:

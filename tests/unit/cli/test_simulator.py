@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,26 @@ def test_a_journal_is_a_workload(run: Callable[..., Any], state: Path) -> None:
     assert plain["totals"]["completed"] == 2
     assert plain["figures"]["waits"]["started"]["max"] == 50
     assert plain["figures"]["end_s"] - plain["figures"]["begin_s"] == 90
+
+
+def test_what_runs_by_the_journal_of_a_running_service_runs_until_now(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Nothing may have been written since. Of a journal that nobody writes nothing is known behind its last record."""
+    (state := tmp_path / "state").mkdir()
+    begin_ms = int(time.time() * 1000) - 3_600_000
+    with Journal(state / "journal.db") as journal:
+        scheduler = Scheduler(now_ms=begin_ms)
+        for event in (
+            Configure(replace(load_text(QUEUES), text=QUEUES)),
+            AddNode(NodeSpec(id="n", capacity=Resources({"vcore": 1000}))),
+            AddApplication(ApplicationSpec(id="x", queue="root.a", user="ann")),
+            AddAsks((AskSpec(application="x", key="x", resources=Resources({"vcore": 1000})),)),
+        ):
+            record(journal, begin_ms, event, scheduler)
+        live = run("sim", "run", "--workload", str(state), "--json")
+    ended = run("sim", "run", "--workload", str(state), "--json")
+    assert (live.exit_code, ended.exit_code) == (0, 0), (live.stderr, ended.stderr)
+    lasted = [json.loads(result.stdout)["figures"]["end_s"] for result in (live, ended)]
+    assert (3600 <= lasted[0] - begin_ms / 1000 < 4200, lasted[1] - begin_ms / 1000) == (True, 0)
 
 
 def test_a_stretch_of_a_journal_can_be_chosen(run: Callable[..., Any], state: Path) -> None:
