@@ -6,6 +6,7 @@ but for how long what runs by the journal of a running service has run.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -115,10 +116,10 @@ def trial_of(
 def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> Source:
     """Where the work comes from. What runs by a journal that somebody writes runs until now."""
     from fairlead.journal.lock import is_written
-    from fairlead.sim.sources import Source
-    from fairlead.sim.workloads.journalled import journal_workload
+    from fairlead.sim.sources import Source, SourceError
+    from fairlead.sim.workloads.journalled import as_it_is, journal_workload
 
-    return Source(
+    source = Source(
         now=now_ms() if is_written(journal_file(Path(given["workload"]))) else 0,
         tasks=tasks_max,
         since=_moment(since, "--since"),
@@ -126,6 +127,9 @@ def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> 
         journal=journal_workload,
         **given,
     )
+    with suppress(SourceError):  # It is said where it is opened.
+        source = as_it_is(source)
+    return source
 
 
 def _moment(text: str, where: str) -> int | None:

@@ -22,7 +22,7 @@ from fairlead.sim.rows import sentence
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, run_trial
 from fairlead.sim.verdicts import Outcome, breakdown, in_words
-from fairlead.sim.workloads.journalled import begins_ms, journal_workload
+from fairlead.sim.workloads.journalled import as_it_is, begins_ms, journal_workload
 from fairlead.wire.configuration import ConfigPast, MeanWaits, PastQuestion
 
 IN_FORCE, OTHER = "the file in force", "this file"
@@ -34,7 +34,8 @@ NICENESS = 15
 
 def answered(asked: PastQuestion) -> ConfigPast:
     """Both files on the same work, one after the other. Raises OSError or ValueError: what is in the way."""
-    source = Source(workload=asked.state, since=asked.since_ms, now=asked.now_ms, journal=journal_workload)
+    # Both on the same work: the service goes on meanwhile.
+    source = as_it_is(Source(workload=asked.state, since=asked.since_ms, now=asked.now_ms, journal=journal_workload))
     trial = Trial(name=IN_FORCE, text=asked.in_force, source=source, digest=False, period_ms=LENGTHS["day"])
     outcomes = [run_trial(trial), run_trial(replace(trial, name=OTHER, text=asked.other))]
     return ConfigPast(

@@ -118,6 +118,8 @@ class Source:
     until: int | None = None
     now: int = 0
     """For a journal that is written on: Unix milliseconds at which what runs by it still ran; 0: to its last record."""
+    last_seq: int | None = None
+    """For a journal: its last record that counts, however many are written while it is read; None: all do."""
     first_ms: int | None = None
     """Only what comes so long from the first job on; None: all of it."""
     journal: Callable[[Source], Workload] | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.cli.trial_options import trial_of
 from fairlead.config import load_text
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event, Release
 from fairlead.core.model.resources import Resources
@@ -134,6 +135,18 @@ def test_what_runs_by_the_journal_of_a_running_service_runs_until_now(run: Calla
     assert (live.exit_code, ended.exit_code) == (0, 0), (live.stderr, ended.stderr)
     lasted = [json.loads(result.stdout)["figures"]["end_s"] for result in (live, ended)]
     assert (3600 <= lasted[0] - begin_ms / 1000 < 4200, lasted[1] - begin_ms / 1000) == (True, 0)
+
+
+def test_all_trials_are_of_the_same_work_of_a_running_service(state: Path) -> None:
+    """It goes on while they are simulated, one after the other: what comes later is in none of them."""
+    given: dict[str, Any] = {"workload": str(state), "tasks_max": None, "since": "", "before": ""}
+    more: dict[str, Any] = {"faults": "", "mtbf": "", "mttr": "", "until": "", "no_resubmit": False}
+    trial = trial_of("one", "", **given, **more)
+    with Journal(state / "journal.db") as journal:
+        record(journal, 110_000, AddApplication(ApplicationSpec(id="z", queue="root.a", user="ann")), Scheduler())
+        ask = AskSpec(application="z", key="z", resources=Resources({"vcore": 1000}))
+        record(journal, 110_000, AddAsks((ask,)), Scheduler())
+    assert (trial.source.open().tasks, trial_of("other", "", **given, **more).source.open().tasks) == (2, 3)
 
 
 def test_a_stretch_of_a_journal_can_be_chosen(run: Callable[..., Any], state: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from fairlead.journal.codec import CodecError, decode_decisions, decode_event
@@ -27,9 +28,20 @@ def journal_workload(source: Source) -> Workload:
     nodes = machines(source.nodes) if source.nodes else ()
     try:
         state = _state_at_its_begin(file)
-        moments = itertools.chain(_moments(file), [(source.now, None, ())] if source.now else ())
+        moments = itertools.chain(_moments(file, source.last_seq), [(source.now, None, ())] if source.now else ())
         return recorded(moments, str(source.workload), source.since, source.until, nodes, state)
     except (JournalError, CodecError, NothingRecorded) as e:
+        raise SourceError(str(e)) from e
+
+
+def as_it_is(source: Source) -> Source:
+    """The same work whenever it is opened, also of a journal that is written on meanwhile. Raises `SourceError`."""
+    if not source.is_journal:
+        return source
+    try:
+        with Reader(journal_file(Path(source.workload))) as reader:
+            return replace(source, last_seq=reader.last_seq)
+    except JournalError as e:
         raise SourceError(str(e)) from e
 
 
@@ -46,9 +58,9 @@ def _state_at_its_begin(file: Path) -> Scheduler | None:
     return Scheduler.load(dict(scheduler_state(snapshot))) if snapshot is not None else None
 
 
-def _moments(file: Path) -> Iterator[Moment]:
+def _moments(file: Path, last_seq: int | None) -> Iterator[Moment]:
     with Reader(file) as reader:
-        for record in reader.records(reader.first_seq):
+        for record in reader.records(reader.first_seq, last_seq):
             if record.kind in (EVENT, SCHEDULE):
                 event = decode_event(record.payload) if record.kind == EVENT else None
                 yield record.at_ms, event, decode_decisions(record.outcome) if record.outcome else ()
