@@ -25,7 +25,6 @@ from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement
 from fairlead.core.model.events import (
     Configure,
     DrainNode,
-    Event,
     MoveApplication,
     SetPriority,
     UndrainNode,
@@ -359,20 +358,23 @@ class Driven(Engine):
 
     def is_to_do(self, made: World) -> None:
         """All orders, each at its time."""
-        drained: set[str] = set()
         for order in made.orders:
-            event: Event = SetPriority(order.job, "", order.priority)
-            if order.queue:
-                event = MoveApplication(order.job, order.queue)
-            elif order.queues is not None:
-                later = replace(made, queues=order.queues, pack=order.pack, rule=order.rule)
-                event = Configure(load_text(file_of(later)))
-            elif order.size:
-                event = UpdateNode(order.node, Resources(order.size))
-            elif order.node:
-                event = UndrainNode(order.node) if order.node in drained else DrainNode(order.node)
-                drained ^= {order.node}
-            self.later(order.at_ms, partial(self.handle, event))
+            self.later(order.at_ms, partial(self._obeys, made, order))
+
+    def _obeys(self, made: World, order: Order) -> None:
+        nodes = self.scheduler.cluster.partitions["default"].nodes.nodes
+        if order.queue:
+            self.handle(MoveApplication(order.job, order.queue))
+        elif order.job:
+            self.handle(SetPriority(order.job, "", order.priority))
+        elif order.queues is not None:
+            later = replace(made, queues=order.queues, pack=order.pack, rule=order.rule)
+            self.handle(Configure(load_text(file_of(later))))
+        elif order.node in nodes and order.size:
+            self.handle(UpdateNode(order.node, Resources(order.size)))
+        elif order.node in nodes:
+            is_open = nodes[order.node].schedulable
+            self.handle(DrainNode(order.node) if is_open else UndrainNode(order.node))
 
 
 def production(made: World) -> list[Ran]:

@@ -65,7 +65,7 @@ class PlainSimulator(Idle):
         self.faults = faults
         """When which node is lost, or comes back."""
         self.orders = orders
-        self.all_nodes = dict(nodes)
+        self.all_nodes = nodes
         self.told: list[Work] = []
         """Told to stop in this call, in order."""
         self.whole: list[Gang] = []
@@ -135,6 +135,7 @@ class PlainSimulator(Idle):
             return
         lost = sorted((w for w in self.running if w.node == node), key=lambda w: w.started)
         del self.nodes[node]
+        self.drained.discard(node)
         for work in self.waiting:
             work.kept_on = "" if work.kept_on == node else work.kept_on
         for work in lost:
@@ -153,9 +154,10 @@ class PlainSimulator(Idle):
             self.queues, self.pack, self.counts_dues = order.queues, order.pack, order.rule == "both"
             for work in self.running:
                 self._forget_due(work)
-        if order.node and order.size:
-            self.nodes |= {order.node: order.size} if order.node in self.nodes else {}
-            self.all_nodes |= {order.node: order.size} if order.node in self.nodes else {}
+        if order.node and order.node not in self.nodes:
+            return
+        if order.size:
+            self.nodes[order.node] = order.size
             for work in [w for w in self.waiting if w.kept_on == order.node]:
                 work.kept_on = work.kept_on if self._holds(order.node, work) else ""
         elif order.node:
