@@ -197,10 +197,14 @@ class Line:
         return sum(dict(w.task.amount).get(name, 0) for w in found if leaving or not w.leaving)
 
     def _kept(self, path: str, name: str, but: Work, user: str = "") -> int:
-        # Of all nodes together each says enough by itself.
-        kept = (w for w in self.waiting if w.kept_on and w is not but and path != "root")
+        counts = path != "root" or self._is_overdrawn()
+        kept = (w for w in self.waiting if w.kept_on and w is not but and counts)
         found = (w for w in kept if self._within(path, w.gang) and user in ("", w.gang.job.user))
         return sum(dict(w.task.amount).get(name, 0) for w in found)
+
+    def _is_overdrawn(self) -> bool:
+        """Whether more runs on some node than it has. Else what is kept counts there, and not once more for all nodes."""
+        return any(min(self._free(node, lambda w: False).values()) < 0 for node in self.nodes)
 
     def _most(self, path: str) -> Amount:
         if path == "root":
@@ -371,7 +375,8 @@ class Line:
         """Whether a maximum has no room, once all is gone that was told to stop, and these."""
         most = self._most(path)
         for name, value in work.task.amount:
-            counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and path != "root")]
+            is_kept = path != "root" or self._is_overdrawn()
+            counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and is_kept)]
             given = sum(dict(w.task.amount).get(name, 0) for w in counted if self._counts(path, w))
             used = self._used(path, name, leaving=False) + self._kept(path, name, work) - given
             if name in most and used + value > most[name]:

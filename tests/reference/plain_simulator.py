@@ -292,6 +292,8 @@ class PlainSimulator(Idle):
 
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
+        for gang in {work.gang for work in self.waiting}:
+            self._runs_already(gang)  # That it does no longer is noted before it may be so again.
         for work in [w for w in self.waiting if w.kept_on]:
             if not self._room_for(work) and not self._something_leaves(work):
                 work.kept_on = ""
