@@ -107,6 +107,8 @@ class Work:
     """Within a guarantee."""
     end_ms: int = NEVER
     leaving: bool = False
+    gave_way: bool = False
+    """It is leaving for another gang's sake."""
     told: int = 0
     leaves_ms: int = NEVER
     takes_over: bool = False
@@ -116,6 +118,11 @@ class Work:
     kept_since: int = 0
     awaits: tuple[Work, ...] = ()
     """What has to leave before it starts."""
+
+    @property
+    def name(self) -> str:
+        """All that it was tried as before is the same work."""
+        return self.key if self.task.retries is None else self.task.key
 
     @property
     def is_retried(self) -> bool:
@@ -203,7 +210,7 @@ class Line:
         return sum(dict(w.task.amount).get(name, 0) for w in found)
 
     def _is_overdrawn(self) -> bool:
-        """Whether more runs on some node than it has. Else what is kept counts there, and not once more for all nodes."""
+        """Whether more runs on some node than it has. Else what is kept counts there, and not again for all nodes."""
         return any(min(self._free(node, lambda w: False).values()) < 0 for node in self.nodes)
 
     def _most(self, path: str) -> Amount:

@@ -6,8 +6,9 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Line, Work
 
@@ -44,6 +45,10 @@ class Room(Line):
     """How far up the guarantee is that the ask is within, beside what is kept, for which room is looked for now."""
     spared_ms = NEVER
     """Until when the first of what was looked at is spared."""
+    news = 0
+    """How much new work and other room has come so far."""
+    pairs: Mapping[tuple[str, str], int] = MappingProxyType({})
+    """For what was stopped for what, how much had come then: it is not again before more has."""
     lost: Sequence[tuple[int, Work]] = ()
     """What was stopped for other work, and when."""
 
@@ -54,7 +59,7 @@ class Room(Line):
             return False
         if self._is_new(victim):
             self._looks_again(victim.start_ms + self._least_ms(victim))
-        return not self._is_new(victim)
+        return not self._is_new(victim) and self.pairs.get((work.name, victim.name)) != self.news
 
     def _looks_again(self, at_ms: int) -> None:
         """Something that was looked at is spared until then."""

@@ -115,6 +115,7 @@ class PlainSimulator(Idle):
         return any(value > each.get(name, value) for name, value in total.items() for each in most)
 
     def _asks(self, gang: Gang, task: Task, key: str) -> None:
+        self.news += 1
         self.waiting.append(Work(key, gang, task, next(self.numbers), self.now_ms, is_holder=not gang.is_open))
 
     def _leaves(self, work: Work, *, evicted: bool) -> None:
@@ -129,6 +130,7 @@ class PlainSimulator(Idle):
 
     def _strikes(self, node: str) -> None:
         """The node is lost with what runs there, or is back."""
+        self.news += 1
         self.changed = next(self.numbers)
         if node not in self.nodes:
             self.nodes[node] = self.all_nodes[node]
@@ -141,21 +143,20 @@ class PlainSimulator(Idle):
         for work in lost:
             self._leaves(work, evicted=False)
         # What the scheduler tries again itself, and placeholders, are asked for again at once.
-        for work in sorted(
-            lost, key=lambda w: (w.is_holder or not (w.task.idle or _is_tried_again(w)), not w.is_holder)
-        ):
+        for work in sorted(lost, key=lambda w: (not self._comes_by_itself(w), not w.is_holder)):
             self._comes_back(work)
         self.changed = next(self.numbers)
 
     def _obeys(self, order: Order) -> None:
         """What an administrator says."""
+        if order.node and order.node not in self.nodes:
+            return
         self.changed = next(self.numbers)
+        self.news += bool(order.queues or (order.node and order.size != self.nodes[order.node]))
         if order.queues is not None:
             self.queues, self.pack, self.counts_dues = order.queues, order.pack, order.rule == "both"
             for work in self.running:
                 self._forget_due(work)
-        if order.node and order.node not in self.nodes:
-            return
         if order.size:
             self.nodes[order.node] = order.size
             for work in [w for w in self.waiting if w.kept_on == order.node]:
@@ -235,6 +236,7 @@ class PlainSimulator(Idle):
     def _open(self, gang: Gang) -> None:
         """The tasks take the places of their placeholders."""
         gang.is_open = True
+        self.news += 1
         gang.waits_for = None
         places = list(gang.standing)
         for task in gang.job.tasks:
@@ -277,7 +279,14 @@ class PlainSimulator(Idle):
         else:
             gang.tries[work.task.key] += 1
             again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
+        self.news += not self._comes_by_itself(work)
         self.waiting.append(Work(again, gang, task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
+
+    def _comes_by_itself(self, work: Work) -> bool:
+        """Whether the scheduler tries it again, and not its owner."""
+        if work.is_holder or work.task.retries is None:
+            return work.leaving and (work.gave_way if work.is_holder else work.task.idle)
+        return work.tries <= work.task.retries
 
     def _enters(self) -> None:
         """What was held back long enough is in line."""
@@ -319,6 +328,7 @@ class PlainSimulator(Idle):
                     self._tell(victim, work.key)
                     if plan.is_loss:
                         self.lost = [*self.lost, (self.now_ms, victim)]
+                        self.pairs = {**self.pairs, (work.name, victim.name): self.news}
                 work.kept_on, work.kept_since = plan.node, next(self.numbers)
                 work.awaits = (*plan.victims, *plan.leaving)
                 return True
@@ -425,16 +435,13 @@ class PlainSimulator(Idle):
                 sizes = [task.amount for task in later.job.tasks]  # Each size is a group, the first that came first.
                 for work in sorted(later.standing, key=lambda w: (sizes.index(w.task.amount), w.number)):
                     self._tell(work, "")
+                    work.gave_way = True
             return True
         return freed
 
     def _place_of_gang(self, gang: Gang) -> tuple[int, int, int]:
         lacking = [w for w in self.waiting if w.gang is gang and w.is_holder]
         return (-max(self._seen(w, "root") for w in lacking), gang.job.at_ms, gang.number)
-
-
-def _is_tried_again(work: Work) -> bool:
-    return work.task.retries is not None and work.tries <= work.task.retries
 
 
 def _place_of_idle(work: Work) -> tuple[bool, int, int, int]:
