@@ -113,13 +113,19 @@ def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: b
         rule = chance.choice(["priority", "both"])
         return Order(at_ms, queues=queues, pack=chance.random() < 0.5, rule=rule)
     if kind < 0.6:
+        node = chance.choice(list(made.nodes))
         size = {"vcore": 1000 * chance.randint(2, 6), "memory": chance.randint(3, 10)}
-        return Order(at_ms, node=chance.choice(list(made.nodes)), size=size)
+        if any(job.gang for job in made.jobs):
+            # Where a member goes whose placeholder is on a node that is too small by then is not known here.
+            size = {name: max(amount, made.nodes[node][name]) for name, amount in size.items()}
+        return Order(at_ms, node=node, size=size)
     return Order(at_ms, job=chance.choice(made.jobs).name, queue=chance.choice(LEAVES))
 
 
 def _with_orders(chance: random.Random, made: World, *, is_owed: bool, is_shifted: bool, has_more: bool) -> World:
     """Queues change, nodes are drained for a while, and jobs get other priorities."""
+    if has_more and chance.random() < 0.5:
+        made.jobs = [replace(job, gang=False) for job in made.jobs]
     begin_ms, end_ms = made.jobs[0].at_ms + 1, made.jobs[-1].at_ms + 60_000
     orders = []
     for _ in range(chance.randint(1, 8)):
