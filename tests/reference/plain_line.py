@@ -165,6 +165,8 @@ class Line:
         self.nodes, self.queues, self.pack = dict(nodes), queues, pack
         self.zones, self.budgets = zones or {}, budgets
         self.drained: set[str] = set()
+        self.is_resized = False
+        """Some node has not the size any more that it had."""
         self.counts_dues = True
         """Guarantees count for rank (`both`)."""
         self.now_ms = 0
@@ -211,7 +213,7 @@ class Line:
 
     def _is_overdrawn(self) -> bool:
         """Whether more runs on some node than it has. Else what is kept counts there, and not again for all nodes."""
-        return any(min(self._free(node, lambda w: False).values()) < 0 for node in self.nodes)
+        return self.is_resized and any(min(self._free(node, lambda w: False).values()) < 0 for node in self.nodes)
 
     def _most(self, path: str) -> Amount:
         if path == "root":
@@ -347,6 +349,10 @@ class Line:
 
     # -- jobs that run ------------------------------------------------------------------------------------------------
 
+    def _is_bounded(self) -> bool:
+        """Whether any queue runs so many jobs at most."""
+        return any(queue.jobs or queue.user_jobs for queue in self.queues.values())
+
     def _runs_already(self, gang: Gang) -> bool:
         """Whether a job has a place among those that run."""
         if any(w.gang is gang for w in self.running):
@@ -359,7 +365,7 @@ class Line:
     def _may_begin(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
         """Whether its job has a place among those that run, or gets one, if these had no room kept any more."""
         gang = work.gang
-        if self._runs_already(gang):
+        if not self._is_bounded() or self._runs_already(gang):
             return True
         kept = {w.gang for w in self.waiting if w.kept_on and w not in yielding}
         begun = {w.gang for w in (*self.running, *self.waiting) if w.gang in kept or self._runs_already(w.gang)} - {

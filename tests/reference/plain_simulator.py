@@ -158,7 +158,7 @@ class PlainSimulator(Idle):
             for work in self.running:
                 self._forget_due(work)
         if order.size:
-            self.nodes[order.node] = order.size
+            self.nodes[order.node], self.is_resized = order.size, True
             for work in [w for w in self.waiting if w.kept_on == order.node]:
                 work.kept_on = work.kept_on if self._holds(order.node, work) else ""
         elif order.node:
@@ -301,7 +301,7 @@ class PlainSimulator(Idle):
 
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
-        for gang in {work.gang for work in self.waiting}:
+        for gang in {work.gang for work in self.waiting} if self._is_bounded() else ():
             self._runs_already(gang)  # That it does no longer is noted before it may be so again.
         for work in [w for w in self.waiting if w.kept_on]:
             if not self._room_for(work) and not self._something_leaves(work):
