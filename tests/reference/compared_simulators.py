@@ -21,7 +21,7 @@ from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import Order, PlainSimulator, Ran
 
 from fairlead.config import load_text
-from fairlead.core.model.constraints import ANYWHERE, Constraints, Requirement
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.events import (
     Configure,
     DrainNode,
@@ -86,6 +86,7 @@ def world(seed: int) -> World:
     made = _with_bounds(chance, made) if more & 8 else made
     made = _with_jobs(chance, made) if more & 16 else made
     made = _with_retries(chance, made) if more & 128 else made
+    made = _with_neighbours(chance, made) if more & 256 else made
     if not more & 96:
         return made
     return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
@@ -103,6 +104,18 @@ def _tried_again(chance: random.Random, job: Job) -> Job:
         for task in job.tasks
     )
     return replace(job, tasks=tuple(tasks))
+
+
+def _with_neighbours(chance: random.Random, made: World) -> World:
+    """Some work needs a port, or keeps apart from its like."""
+    return replace(made, jobs=[_choosy(chance, made, job) if chance.random() < 0.4 else job for job in made.jobs])
+
+
+def _choosy(chance: random.Random, made: World, job: Job) -> Job:
+    if job.gang and len(job.tasks) > len(made.nodes):
+        return job
+    port, apart = (chance.randint(1, 2), "") if chance.random() < 0.5 else (0, chance.choice([job.name, "x", "y"]))
+    return replace(job, tasks=tuple(replace(task, port=port, apart=apart) for task in job.tasks))
 
 
 def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: bool, is_shifted: bool) -> Order:
@@ -400,8 +413,8 @@ def production(made: World) -> list[Ran]:
                 grace_ms=task.grace_ms,
                 min_runtime_ms=task.least_ms,
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
-                labels={"team": task.team} if task.team else {},
-                where=Constraints(selector=(Requirement("zone", "In", (task.zone,)),)) if task.zone else ANYWHERE,
+                labels=({"team": task.team} if task.team else {}) | ({"apart": task.apart} if task.apart else {}),
+                where=_where(task),
             )
             for task in job.tasks
         ]
@@ -431,6 +444,14 @@ def production(made: World) -> list[Ran]:
         for i in range(len(columns.run_task))
     ]
     return sorted(runs, key=_order)
+
+
+def _where(task: Task) -> Constraints:
+    return Constraints(
+        selector=(Requirement("zone", "In", (task.zone,)),) if task.zone else (),
+        ports=(f"TCP/0.0.0.0/{task.port}",) if task.port else (),
+        anti_affinity=(AffinityTerm((Requirement("apart", "In", (task.apart,)),)),) if task.apart else (),
+    )
 
 
 def _order(run: Ran) -> tuple[object, ...]:

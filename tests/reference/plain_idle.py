@@ -18,7 +18,7 @@ class Idle(Room):
         """The first node in order with room that nobody is kept; no maximum below the root counts."""
         if not self._is_allowed(work) or not self._may_begin(work) or self._is_full("root", work):
             return ""
-        fits = [n for n in self.nodes if self._fits(work, n, self._free(n, lambda w: w is not work))]
+        fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")
 
     def _plan_of(self, work: Work) -> Plan | None:
@@ -48,11 +48,8 @@ class Idle(Room):
         lacks_above = self._lacks("root", work, [])
 
         def is_enough(victims: list[Work]) -> bool:
-            free = self._free(node, lambda w: w is not work)
-            for each in (*gone, *victims):
-                for name, value in each.task.amount if each.node == node else ():
-                    free[name] += value
-            return self._fits(work, node, free) and not self._lacks("root", work, victims)
+            has_room = self._has_room(work, node, lambda w: w is not work, (*gone, *victims))
+            return has_room and not self._lacks("root", work, victims)
 
         found = [w for w in idle if w.node == node or lacks_above]
         for size in range(len(found) + 1):

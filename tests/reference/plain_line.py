@@ -31,6 +31,10 @@ class Task:
     """It goes on for so long once it is told to stop."""
     zone: str = ""
     """It runs on nodes of this zone alone; nothing: on any."""
+    port: int = 0
+    """No node has two with the same."""
+    apart: str = ""
+    """Nor two with the same of these."""
     least_ms: int = 0
     """It is no victim before it has run for so long."""
     team: str = ""
@@ -324,6 +328,16 @@ class Line:
     def _fits(self, work: Work, node: str, free: Amount) -> bool:
         return self._takes(work, node) and all(value <= free.get(name, 0) for name, value in work.task.amount)
 
+    def _has_room(self, work: Work, node: str, counts: Callable[[Work], bool], gone: Sequence[Work] = ()) -> bool:
+        """Whether it could start there beside all that runs but `gone`, and what is kept for those that count."""
+        free = self._free(node, counts)
+        for each in gone:
+            for name, value in each.task.amount if each.node == node else ():
+                free[name] += value
+        there = [w for w in self.running if w.node == node and w not in gone]
+        there += [w for w in self.waiting if w.kept_on == node and counts(w)]
+        return self._fits(work, node, free) and not any(keeps_off(work.task, other.task) for other in there)
+
     def _takes(self, work: Work, node: str) -> bool:
         return node not in self.drained and self._suits(work, node)
 
@@ -412,15 +426,18 @@ class Line:
             return ""
         if any(self._is_full(path, work) or self._lacks(path, work, []) for path in self._lineage(work.gang.job.queue)):
             return ""
-        if work.kept_on and self._fits(
-            work, work.kept_on, self._free(work.kept_on, lambda w: self._goes_before(w, work))
-        ):
+        if work.kept_on and self._has_room(work, work.kept_on, lambda w: self._goes_before(w, work)):
             return work.kept_on
         if work.kept_on:
             # What is kept for weaker ones is not in its way, wherever that is.
             weaker = [w for w in self.waiting if w.kept_on and w is not work and self._is_stronger(work, w)]
-            free = {w.kept_on: self._free(w.kept_on, lambda w: w is not work and w not in weaker) for w in weaker}
-            if there := [n for n in free if self._fits(work, n, free[n])]:
+            nodes = dict.fromkeys(w.kept_on for w in weaker)
+            if there := [n for n in nodes if self._has_room(work, n, lambda w: w is not work and w not in weaker)]:
                 return min(there, key=lambda n: (self._fullness(n), n))
-        fits = [n for n in self.nodes if self._fits(work, n, self._free(n, lambda w: w is not work))]
+        fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")
+
+
+def keeps_off(one: Task, other: Task) -> bool:
+    """Whether two cannot be on one node."""
+    return (one.port != 0 and one.port == other.port) or (one.apart != "" and one.apart == other.apart)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Line, Work
+from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Line, Work, keeps_off
 
 HOUR_MS = 3_600_000
 TOGETHER = 16
@@ -29,9 +29,10 @@ class Plan:
     """What stops is lost to its queues."""
 
 
-def _copies(size: tuple[tuple[str, int], ...], nodes: dict[str, Amount]) -> int:
-    """How often this size fits on all of these together."""
-    return sum(min(max(left.get(name, 0), 0) // value for name, value in size) for left in nodes.values())
+def _copies(size: tuple[tuple[str, int], ...], nodes: dict[str, Amount], is_apart: bool) -> int:
+    """How often this size fits on all of these together, or once on each."""
+    found = [min(max(left.get(name, 0), 0) // value for name, value in size) for left in nodes.values()]
+    return sum(min(each, 1) if is_apart else each for each in found)
 
 
 def _sizes(works: list[Work]) -> list[tuple[tuple[str, int], ...]]:
@@ -114,10 +115,14 @@ class Room(Line):
         for gone in below:
             for name, value in gone.task.amount:
                 free[gone.node][name] += value
-        # All of one gang wants the same nodes.
+        # All of one gang wants the same nodes, or each another one.
+        is_apart = bool(members[0].task.port or members[0].task.apart)
+        own = [w for w in (*self.running, *self.waiting) if w.gang is gang and (w.node or w.kept_on)]
+        taken = {w.node or w.kept_on for w in own} if is_apart else set()
+        free = {node: left for node, left in free.items() if node not in taken}
         free = {node: left for node, left in free.items() if self._takes(members[0], node)}
         for size in _sizes(unkept):
-            if _copies(size, free) < sum(w.task.amount == size for w in unkept):
+            if _copies(size, free, is_apart) < sum(w.task.amount == size for w in unkept):
                 return False
         names = {name for w in members for name, _ in w.task.amount}
         for name in names:
@@ -151,7 +156,7 @@ class Room(Line):
             return True
         count = sum(task.amount == work.task.amount for task in work.gang.job.tasks)
         suiting = {node: amount for node, amount in self.nodes.items() if self._suits(work, node)}
-        return _copies(work.task.amount, suiting) < count
+        return _copies(work.task.amount, suiting, bool(work.task.port or work.task.apart)) < count
 
     def _needed(self, members: list[Work], name: str) -> int:
         return sum(dict(w.task.amount).get(name, 0) for w in members)
@@ -175,15 +180,10 @@ class Room(Line):
         leaving = [w for w in self.running if w.leaving and w.node == node]
 
         def fits(gone: list[Work], yielding: list[Work]) -> bool:
-            free = self._free(node, lambda w: w is not work and w not in yielding)
-            for each in gone:
-                for name, value in each.task.amount if each.node == node else ():
-                    free[name] += value
-            return self._fits(work, node, free) and not any(
-                self._lacks(path, work, [*gone, *yielding]) for path in short
-            )
+            has_room = self._has_room(work, node, lambda w: w is not work and w not in yielding, gone)
+            return has_room and not any(self._lacks(path, work, [*gone, *yielding]) for path in short)
 
-        if leaving and self._fits(work, node, self._free(node, lambda w: w is not work and w not in weaker)):
+        if leaving and self._has_room(work, node, lambda w: w is not work and w not in weaker):
             leaving = []
         victims: list[Work] = []
         if not fits(leaving, weaker):
@@ -214,13 +214,10 @@ class Room(Line):
         within a guarantee of the ask's own queues, if the ask is within it once that has gone.
         """
         own = {path: left for path, left in self._beyond_own(work).items() if among_own}
+        is_choosy = bool(work.task.zone or work.task.port or work.task.apart)
 
         def fits(gone: list[Work]) -> bool:
-            free = self._free(node, lambda w: w is not work and w not in weaker)
-            for each in (*leaving, *gone):
-                for name, value in each.task.amount if each.node == node else ():
-                    free[name] += value
-            if not self._fits(work, node, free):
+            if not self._has_room(work, node, lambda w: w is not work and w not in weaker, (*leaving, *gone)):
                 return False
             if any(self._lacks(path, work, [*leaving, *gone, *weaker]) for path in short):
                 return False
@@ -257,7 +254,7 @@ class Room(Line):
             tried: list[tuple[object, ...]] = []
             for place, victim in enumerate(found):
                 # Where more than room counts, none stands for another.
-                alike = (victim,) if work.task.zone else (victim.gang.job.queue, victim.task.amount)
+                alike = (victim,) if is_choosy else (victim.gang.job.queue, victim.task.amount)
                 if victim in kept or alike in tried or (with_higher and len(tried) == TOGETHER):
                     continue
                 tried.append(alike)
@@ -391,7 +388,9 @@ class Room(Line):
             for name, value in work.task.amount:
                 free[work.node][name] -= value
         for work in lacking:
-            node = next((n for n in self.nodes if self._fits(work, n, free[n])), None)
+            there = [(w.node, w) for w in stay] + [(w.kept_on, w) for w in self.waiting if w is not work]
+            kept_off = {node for node, other in there if keeps_off(work.task, other.task)}
+            node = next((n for n in self.nodes if n not in kept_off and self._fits(work, n, free[n])), None)
             if node is None:
                 return False
             for name, value in work.task.amount:
