@@ -87,6 +87,7 @@ def world(seed: int) -> World:
     made = _with_jobs(chance, made) if more & 16 else made
     made = _with_retries(chance, made) if more & 128 else made
     made = _with_neighbours(chance, made) if more & 256 else made
+    made = _with_turns(chance, made) if more & 512 else made
     if not more & 96:
         return made
     return _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
@@ -116,6 +117,13 @@ def _choosy(chance: random.Random, made: World, job: Job) -> Job:
         return job
     port, apart = (chance.randint(1, 2), "") if chance.random() < 0.5 else (0, chance.choice([job.name, "x", "y"]))
     return replace(job, tasks=tuple(replace(task, port=port, apart=apart) for task in job.tasks))
+
+
+def _with_turns(chance: random.Random, made: World) -> World:
+    """What waits too long has its turn kept."""
+    waits = {path: 1000 * chance.choice([5, 20, 60, 120]) if chance.random() < 0.6 else 0 for path in LEAVES}
+    queues = {path: replace(queue, users=None, wait_ms=waits.get(path, 0)) for path, queue in made.queues.items()}
+    return replace(made, queues=queues, jobs=[replace(job, gang=False) for job in made.jobs])
 
 
 def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: bool, is_shifted: bool) -> Order:
@@ -335,6 +343,7 @@ def file_of(made: World) -> str:
             "priority.policy": "fence" if queue.is_fence else "",
             "preemption.policy": queue.stays,
             "preemption.min.runtime": f"{queue.least_ms}ms" if queue.least_ms else "",
+            "wait.max": f"{queue.wait_ms}ms" if queue.wait_ms else "",
             "preemption.evictions.max": "" if queue.losses is None else str(queue.losses),
         }
         if kept := {name: value for name, value in properties.items() if value}:

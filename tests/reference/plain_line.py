@@ -76,6 +76,8 @@ class Queue:
     """Its work is no victim before it has run for so long."""
     losses: int | None = None
     """So much of its work is stopped for other work within an hour at most."""
+    wait_ms: int = 0
+    """What waited so long has its turn kept; 0: nothing has."""
     jobs: int = 0
     """So many jobs run in it and below at most; 0: all."""
     user_jobs: int = 0
@@ -119,6 +121,8 @@ class Work:
     """Its placeholder has not left yet: it is no victim before it has."""
     kept_on: str = ""
     """Room is kept for it there, since so many others got room kept."""
+    gathers: bool = False
+    """Room gathers there, since it waited too long."""
     kept_since: int = 0
     awaits: tuple[Work, ...] = ()
     """What has to leave before it starts."""
@@ -434,7 +438,7 @@ class Line:
             nodes = dict.fromkeys(w.kept_on for w in weaker)
             if there := [n for n in nodes if self._has_room(work, n, lambda w: w is not work and w not in weaker)]:
                 return min(there, key=lambda n: (self._fullness(n), n))
-        fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
+        fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work or w.gathers)]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")
 
 

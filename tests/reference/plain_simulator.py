@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reference.plain_idle import Idle
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
+from reference.plain_turns import Turns
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Ran:
     evicted: bool
 
 
-class PlainSimulator(Idle):
+class PlainSimulator(Turns):
     """One simulation."""
 
     def __init__(
@@ -80,12 +80,17 @@ class PlainSimulator(Idle):
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             ends += [self.spared_ms] if self.spared_ms < NEVER else []
             ends += [at_ms for at_ms, _ in self.held]
+            ends += self.late_ms.values()
             ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
             while orders and orders[0].at_ms == self.now_ms:
                 self._obeys(orders.pop(0))
             if self.spared_ms == self.now_ms:
                 self.spared_ms, self.changed = NEVER, next(self.numbers)
+            for path in [path for path, at_ms in self.late_ms.items() if at_ms == self.now_ms]:
+                del self.late_ms[path]
+                self.to_look.add(path)
+                self.changed = next(self.numbers)
             self._enters()
             over = {w: w.started for w in self.running if w.end_ms == self.now_ms}
             stopped = {w: w.told for w in self.running if w.leaves_ms == self.now_ms and w not in over}
@@ -117,6 +122,7 @@ class PlainSimulator(Idle):
     def _asks(self, gang: Gang, task: Task, key: str) -> None:
         self.news += 1
         self.waiting.append(Work(key, gang, task, next(self.numbers), self.now_ms, is_holder=not gang.is_open))
+        self._watch(self.waiting[-1])
 
     def _leaves(self, work: Work, *, evicted: bool) -> None:
         self.running.remove(work)
@@ -130,6 +136,7 @@ class PlainSimulator(Idle):
 
     def _strikes(self, node: str) -> None:
         """The node is lost with what runs there, or is back."""
+        self.to_look |= {path for path, queue in self.queues.items() if queue.wait_ms}
         self.news += 1
         self.changed = next(self.numbers)
         if node not in self.nodes:
@@ -213,6 +220,7 @@ class PlainSimulator(Idle):
     def _settle(self) -> None:
         """Turn after turn until nothing more follows."""
         while True:
+            self.is_first, self.has_moved = True, False
             while self._turn() or self._takes_what_is_left() or self._give_way():
                 pass
             taken_over = [work for work in self.running if work.takes_over]
@@ -281,6 +289,7 @@ class PlainSimulator(Idle):
             again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
         self.news += not self._comes_by_itself(work)
         self.waiting.append(Work(again, gang, task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
+        self._watch(self.waiting[-1])
 
     def _comes_by_itself(self, work: Work) -> bool:
         """Whether the scheduler tries it again, and not its owner."""
@@ -298,17 +307,23 @@ class PlainSimulator(Idle):
     def _enter(self, work: Work) -> None:
         work.number, work.made_ms = next(self.numbers), self.now_ms
         self.waiting.append(work)
+        self._watch(work)
 
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
+        if self.is_first:
+            self._keep_turns()
+            self.is_first = self.has_moved = False
         for gang in {work.gang for work in self.waiting} if self._is_bounded() else ():
             self._runs_already(gang)  # That it does no longer is noted before it may be so again.
         for work in [w for w in self.waiting if w.kept_on]:
-            if not self._room_for(work) and not self._something_leaves(work):
+            if not work.gathers and not self._room_for(work) and not self._something_leaves(work):
                 work.kept_on = ""
         passed: dict[str, tuple[Work, str]] = {}
         for work in sorted((w for w in self.waiting if not w.task.idle), key=self._place_in_line):
             if work.gang.waits_for is not None or self._is_behind_holders(work):
+                continue
+            if self._waits_for_turn(work) and not work.kept_on:
                 continue
             node = self._room_for(work)
             if node and not work.kept_on and (work.gang.job.queue in passed or self._lets_another_go_on(work)):
@@ -320,7 +335,7 @@ class PlainSimulator(Idle):
                 is_stronger = self._strength(first[0]) < self._strength(work)
                 self._placed(*(first if is_stronger else (work, node)))
                 return True
-            plan = None if work.kept_on else self._plan_of(work)
+            plan = None if work.kept_on and not work.gathers else self._plan_of(work)
             if plan is not None:
                 for nominee in plan.cleared:
                     nominee.kept_on = ""
@@ -329,17 +344,19 @@ class PlainSimulator(Idle):
                     if plan.is_loss:
                         self.lost = [*self.lost, (self.now_ms, victim)]
                         self.pairs = {**self.pairs, (work.name, victim.name): self.news}
-                work.kept_on, work.kept_since = plan.node, next(self.numbers)
+                work.kept_on, work.kept_since, work.gathers = plan.node, next(self.numbers), False
                 work.awaits = (*plan.victims, *plan.leaving)
+                self.has_moved = True
                 return True
         if passed:
             self._placed(*min(passed.values(), key=lambda each: self._place_among_gangs(each[0])))
-        return bool(passed)
+        self.is_first = self.is_first or self.has_moved
+        return bool(passed) or self.has_moved
 
     def _takes_what_is_left(self) -> bool:
         """The first idle work that can start does."""
         for work in sorted((w for w in self.waiting if w.task.idle), key=_place_of_idle):
-            if node := self._room_for_idle(work):
+            if not self._waits_for_turn(work) and (node := self._room_for_idle(work)):
                 self._placed(work, node)
                 return True
         return False
@@ -377,7 +394,9 @@ class PlainSimulator(Idle):
     def _placed(self, work: Work, node: str) -> None:
         work.node, work.began_due = node, self._distance(work) < NOT_DUE and not work.task.idle
         self.waiting.remove(work)
+        self.is_first = True
         self._runs(work)
+        self._ends_turn(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
         while nominees and min(self._left_on(node).values()) < 0:
             weakest = nominees[0]
