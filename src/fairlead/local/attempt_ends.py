@@ -13,7 +13,7 @@ from fairlead.core.model.events import Cause, ChangeAsk, Release, SetConditions
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import history_records as records
 from fairlead.local import job_names
-from fairlead.local.job import Job, state_after
+from fairlead.local.job import Job
 from fairlead.local.job_states import State
 from fairlead.local.runs import RunReport
 from fairlead.policy.events.retry import final
@@ -27,7 +27,7 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
     release = Release(
         application=job.application,
         key=job_names.ask_key(job.key, job.attempt),
-        cause=_release_cause(job, last),
+        cause=_release_cause(job, last, report),
         exit_code=records.exit_status(last),
         ended_ms=last.ended_at_ms,
     )
@@ -84,13 +84,36 @@ def _wanted_more(job: Job, record: records.JobEnded) -> bool:
     return wants_more and record.state not in (State.SUCCEEDED, State.CANCELLED)
 
 
-def _release_cause(job: Job, record: records.JobEnded) -> Cause:
+def state_after(job: Job, report: RunReport) -> State:
+    """The state of a job whose run ended like this. Its own end counts, unless it was told to stop before."""
+    if report.lost:
+        return State.LOST
+    if report.timed_out:
+        return State.TIMED_OUT
+    if report.stopped and job.cancelled_by:
+        return State.CANCELLED
+    if (report.stopped and job.evict_cause) or _waits_again(job, report):
+        return State.EVICTED
+    return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
+
+
+def _waits_again(job: Job, report: RunReport) -> bool:
+    """Whether it ended, however that was, after somebody wanted it to wait again: a job that asks for that itself has
+    often gone before it can be told to stop.
+    """
+    is_requeued = job.evict_cause == Cause.REQUEUED and not job.cancelled_by
+    return is_requeued and (report.ended_at_ms or job.requeued_ms) >= job.requeued_ms
+
+
+def _release_cause(job: Job, record: records.JobEnded, report: RunReport) -> Cause:
     """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
 
     What ended by itself before the scheduler's order reached it ended by itself.
     """
     if job.cancelled_by:
         return Cause.STOPPED_BY_RM
+    if _waits_again(job, report):
+        return Cause.REQUEUED
     if record.lost:
         return Cause.INTERRUPTED
     if job.evict_cause and record.stopped and not record.timed_out:

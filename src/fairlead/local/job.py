@@ -36,7 +36,6 @@ from fairlead.local.history_records import (
 )
 from fairlead.local.job_states import ENDED, ON_THE_MACHINE, State
 from fairlead.local.notices import DueNotice
-from fairlead.local.runs import RunReport
 from fairlead.local.streams import NONE, Streams
 from fairlead.times import duration_exactly, moment
 from fairlead.wire import patterns
@@ -125,6 +124,8 @@ class Job:
     waits_for: str = ""
     """What was in its way when that was last noted, as code and subject; empty: nothing noted since it waits."""
     waits_noted_ms: int = 0
+    requeued_ms: int = 0
+    """When somebody wanted it to wait again."""
     released: bool = False
     """The scheduler has already given its place away: nothing is left to give back."""
     history: list[HistoryEntry] = field(default_factory=list)
@@ -238,7 +239,8 @@ class Job:
 
     def requeued(self, record: JobRequeued, at_ms: int) -> None:
         """It was told to stop, to wait again."""
-        self.evict_cause, self.hold_next = str(Cause.REQUEUED), record.who if record.hold else ""
+        self.evict_cause, self.requeued_ms = str(Cause.REQUEUED), at_ms
+        self.hold_next = record.who if record.hold else ""
         why = f": {record.why}" if record.why else ""
         self.note = f"requeued by {record.who}{why}"
         self.remember(at_ms, "evicting", self.note)
@@ -349,19 +351,6 @@ def _amount(name: str, value: object) -> str:
     if isinstance(value, Mapping):  # Of an environment the values are nobody's business.
         return ", ".join(value if name == "env" else (f"{key}={text}" for key, text in value.items())) or "nothing"
     return str(value).lower() if isinstance(value, bool) else str(value) or "nothing"
-
-
-def state_after(job: Job, report: RunReport) -> State:
-    """The state of a job whose run ended like this. Its own end counts, unless it was told to stop before."""
-    if report.lost:
-        return State.LOST
-    if report.timed_out:
-        return State.TIMED_OUT
-    if report.stopped and job.cancelled_by:
-        return State.CANCELLED
-    if report.stopped and job.evict_cause:
-        return State.EVICTED
-    return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
 
 
 def ending(record: Observed) -> str:

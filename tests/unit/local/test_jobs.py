@@ -11,8 +11,9 @@ from fairlead.core.model.decisions import Allocated, ApplicationAccepted, AskRej
 from fairlead.core.model.events import Cause
 from fairlead.core.model.reasons import Refused
 from fairlead.core.model.resources import Resources
+from fairlead.local.attempt_ends import state_after
 from fairlead.local.history_records import JobCancelRequested, JobEnded, JobsCleaned, JobSpec, JobStarted, JobSubmitted
-from fairlead.local.job import JobsError, state_after
+from fairlead.local.job import JobsError
 from fairlead.local.job_names import parse_run_key, run_key
 from fairlead.local.job_states import ENDED, LIVE, TRANSITIONS, State
 from fairlead.local.jobs import Jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fairlead.local import holding, requests
 from fairlead.local.callers import Caller
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
+from fairlead.local.runs import RunReport
 from fairlead.local.streams import Streams
 from fairlead.runtime import Refusal
 
@@ -96,6 +98,22 @@ def test_what_ended_before_it_could_be_stopped_has_ended(service: Service) -> No
     requeue(service, key)
     service.end("1-1", exit_code=0)
     assert service.job(key).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("how", [{"exit_code": 0}, {"exit_code": 3}, {"timed_out": True, "signal": 15}, {"lost": True}])
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_job_that_wants_itself_to_wait_again_does_so_however_it_ends(
+    service: Service, hold: bool, how: dict[str, Any]
+) -> None:
+    """It asked for that and went, as in a script for Slurm, before it was told to stop, and had succeeded."""
+    key = service.submit()
+    requeue(service, key, hold=hold)
+    report = RunReport(key="1-1", pid=1, started_at_ms=1, ended_at_ms=time.time_ns() // 1_000_000 + 1, **how)
+    service.do(lambda turn: service.place.enter_report(turn, report))
+    job = service.job(key)
+    assert (job.state, job.attempt) == ((State.WAITING, 1) if hold else (State.RUNNING, 2))
+    if "exit_code" in how:
+        assert (job.past[0].state, job.past[0].how) == (State.EVICTED, "evicted, requeued by ann")
 
 
 def test_a_cancellation_counts_more_than_a_requeue(service: Service) -> None:
