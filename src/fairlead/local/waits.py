@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.reasons import AttemptHeldBack, EnoughAtOnce, NextInLine, Reason, WaitingForVictims
+from fairlead.insight.by_job import by_job
 from fairlead.local.history_records import JobWaits
 from fairlead.local.job import Job
 from fairlead.local.job_states import State
@@ -57,7 +58,7 @@ def _note(turn: Turn, job: Job) -> JobWaits | None:
     subject = _subject(reason)
     if job.waits_for == f"{reason.code} {subject}":
         return None
-    return JobWaits(key=job.key, code=reason.code, subject=subject, sentence=reason.sentence())
+    return JobWaits(key=job.key, code=reason.code, subject=subject, sentence=by_job(reason.sentence()))
 
 
 def _subject(reason: Reason) -> str:

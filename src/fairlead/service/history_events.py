@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fairlead.core.model import decisions as d
 from fairlead.core.model import events as e
+from fairlead.insight.by_job import by_job
 from fairlead.journal import codec
 from fairlead.journal.codec import CodecError
 from fairlead.journal.format import EVENT, NOTE, Record
@@ -131,7 +132,7 @@ def _given(event: e.Configure) -> Told | None:
 
 
 def _evict(evict: d.Evict) -> Told:
-    told = _of(evict, "node", "on_behalf_of", "rule") | {"cause": str(evict.cause)}
+    told = by_job(_of(evict, "node", "on_behalf_of", "rule")) | {"cause": str(evict.cause)}
     return "job.evicting", job_of(evict.key), told | ({"violates": list(evict.violates)} if evict.violates else {})
 
 
@@ -172,8 +173,8 @@ _TOLD: dict[type, Callable[[Any], Told | None]] = {
     ),
     d.Reserved: lambda x: ("job.reserved", job_of(x.key), {"node": x.node}),
     d.Unreserved: lambda x: ("job.unreserved", job_of(x.key), {"node": x.node}),
-    d.Overdue: lambda x: ("job.overdue", job_of(x.key), {"node": x.node, "on_behalf_of": x.on_behalf_of}),
-    d.LoopBroken: lambda x: ("job.loop-broken", job_of(x.key), {"node": x.node, "victim": x.victim, "times": x.times}),
+    d.Overdue: lambda x: ("job.overdue", job_of(x.key), by_job(_of(x, "node", "on_behalf_of"))),
+    d.LoopBroken: lambda x: ("job.loop-broken", job_of(x.key), by_job(_of(x, "node", "victim", "times"))),
     d.AskChanged: lambda x: (
         "job.changed",
         job_of(x.key),

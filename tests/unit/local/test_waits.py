@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, RemoveNode
+from fairlead.core.model.reasons import WaitingForVictims
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.local import waits
@@ -75,6 +76,14 @@ def test_another_reason_is_noted_after_a_while(desk: Desk) -> None:
     assert desk.look(FIRST_AFTER_MS + LEAST_GAP_MS - 1) == 0
     assert desk.look(FIRST_AFTER_MS + LEAST_GAP_MS) == 1
     assert "the only node has" in desk.story("1")[-1][1]
+
+
+def test_attempts_are_called_as_their_jobs(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a story too: nobody knows a job 60#7."""
+    desk.submit("1")
+    monkeypatch.setattr(Scheduler, "why", lambda *_: WaitingForVictims("n", ("60#7",)))
+    desk.look(FIRST_AFTER_MS)
+    assert desk.story("1") == [(FIRST_AFTER_MS, "space on n is held for it; waiting for 60 to stop")]
 
 
 def test_the_number_of_notes_grows_with_the_logarithm_of_the_wait(desk: Desk) -> None:

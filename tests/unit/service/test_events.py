@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.decisions import Allocated, Evict
+from fairlead.core.model.events import Cause
 from fairlead.journal import codec
+from fairlead.journal.format import EVENT
 from fairlead.journal.reader import Reader
 from fairlead.journal.store import Journal
 from fairlead.local.callers import Caller
@@ -94,6 +96,13 @@ def test_a_cancellation_says_whether_the_job_is_over_with_it(served: Any) -> Non
             served.call("POST", f"/api/v1/jobs/{key}/cancel", {"now": True})
         told = [each["data"] for each in events.until("job.ended", runs) if each["event"] == "job.cancelled"]
     assert [(each["key"], each["values"].get("state")) for each in told] == [(waits, "cancelled"), (runs, None)]
+
+
+def test_who_is_stopped_for_an_attempt_is_stopped_for_its_job() -> None:
+    """In events as in the list of jobs: nobody knows a job 9#3."""
+    evict = Evict("3", "3#2", "n", Cause.PREEMPTED_BY_SCHEDULER, on_behalf_of="9/9#3", rule="priority")
+    [told] = tell(Entry(1, 1, EVENT, None, [evict]))
+    assert (told.key, told.fields["on_behalf_of"]) == ("3", "9/9")
 
 
 def test_what_happens_to_a_part_names_it(served: Any) -> None:
