@@ -89,13 +89,14 @@ class _Names:
         return wire.Occupant(**self._said(job), node=job.node, resources=resources, gpus=list(job.gpus))
 
     def _said(self, job: Job) -> dict[str, Any]:
-        limit_ms, begun_ms = job.limit_ms, job.started_at_ms
+        limit_ms, begun_ms, visible = job.limit_ms, job.started_at_ms, self._rights.may_act(job)
         return {
             "key": job.key,
             "user": job.spec.user,
-            "name": job.spec.name if not self._private or self._rights.may_act(job) else "",
+            "name": job.spec.name if not self._private or visible else "",
             "queue": job.queue,
             "state": job.state.value,
             "started_at_ms": begun_ms,
             "ends_at_ms": None if limit_ms is None or begun_ms is None else begun_ms + limit_ms,
+            "visible": visible,
         }

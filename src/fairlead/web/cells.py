@@ -7,7 +7,7 @@ Invariant: a cell that is drawn full is in use; what is free is never coloured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from fairlead import times
 from fairlead.core.model.quantities import is_bytes
@@ -22,7 +22,6 @@ from fairlead.wire.occupancy import Occupant
 from fairlead.wire.pages import Kept
 
 MOST_CELLS = 96
-Mine = Callable[[Occupant], bool]
 
 
 def share_of(node: Node) -> float:
@@ -48,10 +47,8 @@ def shortage(nodes: Sequence[Node]) -> Html:
     return div(rows, class_="uses")
 
 
-def node_card(
-    node: Node, jobs: Sequence[Occupant], kept: Sequence[Kept], colours: Colours, mine: Mine, *, may_drain: bool
-) -> Html:
-    """One node with its jobs, and with what is kept on it. `mine`: whether a job has a page that the viewer may see."""
+def node_card(node: Node, jobs: Sequence[Occupant], kept: Sequence[Kept], colours: Colours, *, may_drain: bool) -> Html:
+    """One node with its jobs, and with what is kept on it."""
     rows = []
     for name, most in sorted(node.capacity.items(), key=lambda each: (is_bytes(each[0]), each[0])):
         if not most or name in ("pods", "ephemeral-storage"):
@@ -59,9 +56,7 @@ def node_card(
         words = f"{amount(name, node.allocated.get(name, 0))} of {amount(name, most)}"
         promised = sum(each.resources.get(name, 0) for each in kept)
         picture = (
-            _bar(name, most, jobs, colours)
-            if is_bytes(name)
-            else _cells(name, most, jobs, colours, mine, promised=promised)
+            _bar(name, most, jobs, colours) if is_bytes(name) else _cells(name, most, jobs, colours, promised=promised)
         )
         rows.append(
             div(div(span(name, class_="name"), span(words, class_="quiet small number"), class_="spread"), picture)
@@ -85,7 +80,7 @@ def node_card(
             class_="node-head",
         ),
         rows,
-        element("ul", [_row(job, colours, mine(job)) for job in jobs], class_="runs tight")
+        element("ul", [_row(job, colours) for job in jobs], class_="runs tight")
         if jobs
         else span("Nothing runs here.", class_="quiet small"),
         kept_list(kept, colours) if kept else None,
@@ -127,9 +122,7 @@ def _said(job: Occupant) -> str:
     return f"{job.key} {job.name} of {job.user} in {short_queue(job.queue)}{since}{until}"
 
 
-def _cells(
-    name: str, most: int | float, jobs: Sequence[Occupant], colours: Colours, mine: Mine, *, promised: int | float
-) -> Html:
+def _cells(name: str, most: int | float, jobs: Sequence[Occupant], colours: Colours, *, promised: int | float) -> Html:
     """A cell for each unit, or for each few where there are many; a part of one is paler; `promised` is kept."""
     unit = max(1, math.ceil(most / MOST_CELLS))
     count = math.ceil(most / unit)
@@ -150,7 +143,7 @@ def _cells(
                     tabindex="-1",
                     aria_hidden="true",
                 )
-                if mine(job)
+                if job.visible
                 else span("", class_=kind, style=style, title=_said(job))
             )
             if filled < 1e-9:
@@ -185,11 +178,11 @@ def _bar(name: str, most: int | float, jobs: Sequence[Occupant], colours: Colour
     return meter(parts, f"{name}: {words or 'none in use'}")
 
 
-def _row(job: Occupant, colours: Colours, visible: bool) -> Html:
+def _row(job: Occupant, colours: Colours) -> Html:
     gpus = f" · GPU {', '.join(map(str, job.gpus))}" if job.gpus else ""
     return element(
         "li",
-        div(job_link(job.key, job.name, visible=visible), " ", colours.chip(job.queue)),
+        div(job_link(job.key, job.name, visible=job.visible), " ", colours.chip(job.queue)),
         div(
             f"{job.user} · {amounts(job.resources)}{gpus} · since ",
             moment(job.started_at_ms, "since"),

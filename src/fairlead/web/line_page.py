@@ -6,9 +6,6 @@ is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from fastapi import Request
 
 from fairlead.client.errors import ClientError
@@ -60,8 +57,7 @@ async def show(viewer: Viewer, live: Live, request: Request) -> None:
     async def runs() -> Html:
         trees, found = await trees_of(viewer, live), await _running(viewer, live)
         colours = await colours_of(viewer, live, (each.queue for each in found or ()))
-        sees = viewer.sees  # The same for all that have these rights.
-        return await live.derived(("runs", viewer.rights), partial(_runs, sees), trees, found, colours)
+        return await live.derived(("runs", viewer.rights), _runs, trees, found, colours)
 
     page.panel("line", "What starts next", line, kind="main")
     page.panel("runs", "What runs", runs, kind="side")
@@ -148,7 +144,7 @@ async def _running(viewer: Viewer, live: Live) -> list[Occupant] | None:
         return None
 
 
-def _runs(sees: Callable[[str], bool], trees: list[Queue], found: list[Occupant] | None, colours: Colours) -> Html:
+def _runs(trees: list[Queue], found: list[Occupant] | None, colours: Colours) -> Html:
     if found is None:
         return _use(trees)
     if not found:
@@ -156,7 +152,7 @@ def _runs(sees: Callable[[str], bool], trees: list[Queue], found: list[Occupant]
     rows = [
         element(
             "li",
-            div(job_link(each.key, each.name, visible=sees(each.user)), " ", colours.chip(each.queue)),
+            div(job_link(each.key, each.name, visible=each.visible), " ", colours.chip(each.queue)),
             div(f"{each.user} · {amounts(each.resources)}", class_="quiet small"),
             div("since ", moment(each.started_at_ms, "since"), " · ", ends(each), class_="quiet small"),
             data_k=each.key,

@@ -6,7 +6,7 @@ of others' jobs than whose they are and how long they may last, which everybody 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -99,8 +99,7 @@ class _Now:
     def _card(self, node: Node, jobs: Sequence[Occupant], kept: Sequence[Kept], colours: Colours) -> Html:
         mine = [job for job in jobs if job.node == node.id]
         promised = [each for each in kept if each.node == node.id]
-        sees: Callable[[Occupant], bool] = lambda job: self.viewer.sees(job.user)  # noqa: E731
-        return node_card(node, mine, promised, colours, sees, may_drain=self.viewer.acts and self.viewer.is_admin)
+        return node_card(node, mine, promised, colours, may_drain=self.viewer.acts and self.viewer.is_admin)
 
     async def _map(self, nodes: Sequence[Node]) -> Html:
         """As squares, by how much of what is fullest is in use; the squares themselves are drawn in the browser."""

@@ -48,10 +48,6 @@ class Viewer:
         """Whoever has the same is answered the same: pages of all of them share answers."""
         return ("", True) if self.is_admin or self.of != "machine" else (self.user, False)
 
-    def sees(self, user: str) -> bool:
-        """Whether jobs of that user have pages that the viewer may see."""
-        return self.is_admin or self.of != "machine" or user == self.user
-
 
 class Service:
     """Where the service is that these pages show."""

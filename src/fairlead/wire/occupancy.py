@@ -22,6 +22,7 @@ class RunningJob(Shape, frozen=True, kw_only=True):
     state: str
     started_at_ms: int | None
     ends_at_ms: Annotated[int | None, said("By its time limit; null: it has none, or stands still.")]
+    visible: Annotated[bool, said("The caller may see all of it, and act on it.")] = True
 
 
 class Occupant(RunningJob, frozen=True, kw_only=True):

@@ -45,6 +45,8 @@ def test_a_colleague_sees_who_has_a_gpu_and_until_when(served: Any) -> None:
     assert rows[key]["gpus"] == [0]
     assert rows[key]["resources"] == {"cpu": 1, "gpu": 1}
     assert rows[other]["ends_at_ms"] is None
+    assert not rows[key]["visible"]
+    assert {row["key"]: row["visible"] for row in served.call("GET", "/api/v1/occupants").json["occupants"]}[key]
     assert of(served, "occupants?node=nope", "bob") == []
     for each in (key, other):
         served.call("POST", f"/api/v1/jobs/{each}/cancel", {"now": True})
