@@ -56,17 +56,19 @@ class PodReader:
         return replace(spec, application=known.application, task_group=known.spec.task_group, idle=known.spec.idle)
 
     def _joined(self, pod: Pod, spec: AskSpec) -> AskSpec:
-        """The ask of a pod as that of its workload, if it has one. Raises `IdentityError`."""
-        application = application_of_group(pod)
-        if application:
-            if spec.idle and not spec.node:
-                # As a member it would be waited for, and refused when its room is reserved.
-                raise IdentityError(NO_MEMBER)
-            return replace(spec, application=application, task_group=pod.metadata.uid or "")
+        """The ask of a pod as that of its workload, if it has one; of a job also where it names a pod group, since room
+        would be kept for both. Raises `IdentityError`.
+        """
         known = self._informer.workloads.store.owner(pod)
-        if known is None:
+        if known is not None:
+            return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
+        application = application_of_group(pod)
+        if not application:
             return spec
-        return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
+        if spec.idle and not spec.node:
+            # As a member it would be waited for, and refused when its room is reserved.
+            raise IdentityError(NO_MEMBER)
+        return replace(spec, application=application, task_group=pod.metadata.uid or "")
 
     def _limited(self, pod: Pod, spec: AskSpec) -> AskSpec:
         """The ask of a pod, which ends with its job."""
@@ -82,7 +84,7 @@ class PodReader:
         """
         if pod.spec.node_name or known.bound:
             return not pod.spec.node_name
-        job = self._informer.workloads.store.owner(pod) if known.books is not Books.PLACED and not known.group else None
+        job = self._informer.workloads.store.owner(pod) if known.books is not Books.PLACED else None
         return job is not None and job.spec.application != known.application
 
     def ask(self, known: KnownPod) -> AskSpec:

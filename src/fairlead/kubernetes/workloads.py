@@ -353,7 +353,7 @@ class Workloads:
         known = self.store.of(pod.application)
         if pod.name.stands_for is not None:
             return (TOO_LARGE, known.too_large) if known is not None and known.is_too_large else None
-        if not pod.group:
+        if not pod.group or (known is not None and known.spec.suspended is not None):
             return None
         if known is None:
             return GROUP_WAITS, f"there is no PodGroup {pod.group} in namespace {pod.name.namespace}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import binds
-from driven_jobs import QUEUES, Jobs
+from driven_jobs import QUEUES, Jobs, owned, suspensions
 
 from fairlead.kubernetes.acts import Explain
 from fairlead.kubernetes.bodies import unscheduled
@@ -263,3 +263,32 @@ def _made_anew(cluster: Jobs, size: int) -> None:
     cluster.driver.take(Deleted(POD_GROUPS, "default", "ring", "g-ring"), cluster.now)
     meta = {"name": "ring", "namespace": "default", "uid": "g-ring-2"}
     cluster.put(POD_GROUPS, {"metadata": meta, "spec": {"minMember": size}})
+
+
+@pytest.mark.parametrize("group_first", [True, False])
+def test_a_pod_of_a_job_that_starts_as_a_whole_is_part_of_the_job_whatever_group_it_names(group_first: bool) -> None:
+    """Room was kept twice, for the job and for the group, and where there was not so much neither started."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    more = {"ownerReferences": owned("train"), "labels": {"scheduling.x-k8s.io/pod-group": "ring"}}
+    if group_first:
+        cluster.group("ring", 2)
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.group("ring", 2)
+    cluster.job("train", suspend=False)
+    for name in ("train-0", "train-1"):
+        cluster.pod(name, "2", **more)
+    assert sorted(binds(cluster.acts())) == ["train-0", "train-1"]
+
+
+def test_a_pod_that_waits_for_its_group_goes_to_its_job_once_that_is_known() -> None:
+    """Jobs and pods are watched apart."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    more = {"ownerReferences": owned("train"), "labels": {"scheduling.x-k8s.io/pod-group": "ring"}}
+    cluster.pod("train-0", "2", **more)
+    assert binds(cluster.acts()) == {}
+    cluster.job("train", 1, suspend=False)
+    cluster.pod("train-0", "2", **more)
+    assert binds(cluster.acts()) == {"train-0": "n1"}
