@@ -179,7 +179,11 @@ class Orders:
         known = self._informer.pod_store.by_uid.get(decision.key)
         if known is None or known.foreign:
             return
-        if known.bound:
+        if known.application not in self._informer.applications:
+            # Its application ended at this very moment, before it came.
+            yield from self._informer.withdraw(known)
+            yield from self._informer.enter(known)
+        elif known.bound:
             known.flaw = decision.reason.sentence()
         else:
             # Of one that waits and has become too large the smaller ask is there still.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from driven_cluster import Cluster, binds
 
 from fairlead.config import load_text
@@ -82,3 +83,21 @@ def test_pods_beyond_a_quota_are_tried_at_once_when_the_queue_file_changes() -> 
     cluster.gone("d")
     cluster.now = 3_600_000
     assert cluster.acts() == []
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_a_pod_that_comes_as_its_application_ends_begins_it_anew(node: str) -> None:
+    """Half a minute after its last pod it ends: the pod was told that its application is not there, and tried again
+    later; of one that was bound already only the room was known, for as long as it ran.
+    """
+    cluster = Cluster(QUOTA % 4)
+    cluster.node("n1", "8")
+    cluster.pod("a", "2")
+    cluster.bind_all(cluster.acts())
+    cluster.gone("a")
+    cluster.acts()
+    cluster.now = 40_000
+    cluster.pod("b", "2", node=node)
+    acts = cluster.acts()
+    assert (told(acts), binds(acts)) == ({}, {} if node else {"b": "n1"})
+    assert cluster.used("n1") == 2_000
