@@ -14,9 +14,10 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.constraints import selects_namespaces
-from fairlead.kubernetes.translate.identity import IdentityError
+from fairlead.kubernetes.translate.identity import IDLE, IdentityError
 from fairlead.kubernetes.translate.pods import ask_of
 from fairlead.kubernetes.translate.workloads import (
+    QUEUE,
     WorkloadSpec,
     application_spec,
     with_class,
@@ -68,6 +69,8 @@ class JobTemplates:
         around, images = self._informer.around, self._informer.images
         for pods in spec.pod_sets:
             ask = ask_of(self._completed(pods.template), around.namespaces_of, around.classes, images)
+            if ask.idle:
+                raise IdentityError(f"idle work starts with no job as a whole: leave out {IDLE}, or {QUEUE}")
             yield replace(ask, application=spec.application, priority_resolved=True, task_group=pods.name), pods.count
 
     def _completed(self, template: Pod) -> Pod:

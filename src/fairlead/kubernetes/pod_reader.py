@@ -34,7 +34,7 @@ UNREADABLE = (AmountError, ConstraintError, IdentityError)
 """What is raised for a pod that makes no sense."""
 OWN_TAGS = TAG_NAMESPACE, TAG_FORCE_CREATE, TAG_GANG_COMES_AGAIN
 """Of an application, whatever its namespace says."""
-NO_MEMBER = f"idle work starts with no pod group: leave out {IDLE}, or the group"
+NO_MEMBER = f"idle work starts with no %s: leave out {IDLE}, or the group"
 
 
 class PodReader:
@@ -63,11 +63,11 @@ class PodReader:
         if known is not None:
             return replace(spec, application=known.spec.application, task_group=part_of(pod, known.spec))
         application = application_of_group(pod)
+        if spec.idle and not spec.node and (application or spec.task_group):
+            # As a member it would be waited for, and refused when its room is reserved.
+            raise IdentityError(NO_MEMBER % ("pod group" if application else "gang"))
         if not application:
             return spec
-        if spec.idle and not spec.node:
-            # As a member it would be waited for, and refused when its room is reserved.
-            raise IdentityError(NO_MEMBER)
         return replace(spec, application=application, task_group=pod.metadata.uid or "")
 
     def _limited(self, pod: Pod, spec: AskSpec) -> AskSpec:

@@ -22,7 +22,7 @@ from fairlead.config import load_text
 from fairlead.core.model.events import SetWindow
 from fairlead.core.model.specs import WindowSpec
 from fairlead.kubernetes import gangs
-from fairlead.kubernetes.acts import CreatePlaceholder, DeletePod, ObjectName
+from fairlead.kubernetes.acts import CreatePlaceholder, DeletePod, Explain, ObjectName
 from fairlead.kubernetes.binder import Binder
 from fairlead.kubernetes.bodies import placeholder
 from fairlead.kubernetes.client import Client
@@ -487,3 +487,16 @@ def test_a_gang_that_is_made_again_as_the_one_before_has_just_ended_has_its_plac
         assert cluster.used("n1") == 2000
         cluster.gone(attempt)
         cluster.now += 1000
+
+
+def test_idle_work_makes_no_gang() -> None:
+    """Its placeholders kept room for all of the gang's time, and each of its pods was refused once they had it."""
+    cluster = Cluster()
+    cluster.node("n1", "8")
+    for name in ("a", "b"):
+        notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS, identity.IDLE: "true"}
+        cluster.pod(name, "2", labels={"applicationId": "job"}, annotations=notes)
+    acts = cluster.acts()
+    assert [act for act in acts if isinstance(act, CreatePlaceholder)] == []
+    said = {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
+    assert said == dict.fromkeys("ab", "idle work starts with no gang: leave out fairlead.io/idle, or the group")

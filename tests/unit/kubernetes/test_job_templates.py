@@ -217,3 +217,18 @@ def test_what_was_wrong_with_a_job_is_forgotten_when_it_starts_no_pods_or_somebo
     assert suspensions(cluster.acts()) == {}
     with pytest.raises(Refusal, match="no pod default/train waits or runs"):
         ClusterMoment(cluster.driver).why("default/train")
+
+
+def test_a_job_of_idle_work_is_not_admitted() -> None:
+    """Room is not kept for what gives its own back; it asked for it each minute, and named a task group."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train")
+    job = cluster.things["jobs", "train"]
+    job["spec"]["template"]["metadata"]["labels"]["fairlead.io/idle"] = "true"
+    cluster.put(JOBS, job)
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    (said,) = records(acts, "NotAdmitted")
+    assert said == "idle work starts with no job as a whole: leave out fairlead.io/idle, or fairlead.io/queue"
+    assert cluster.waiting() == 0
