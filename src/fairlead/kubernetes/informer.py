@@ -90,7 +90,7 @@ class Informer:
             yield from self.around.take(change)
             if change.kind is kinds.NODES:
                 self.devices.node_changed(change)
-                self.workloads.node_changed(change)
+                self.workloads.nodes.take(change)
                 if isinstance(change, Changed):
                     yield from self._house(change.object.metadata.name)
             elif change.kind is kinds.NAMESPACES:

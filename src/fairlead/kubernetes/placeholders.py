@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import Event, RemoveApplication
-from fairlead.kubernetes.acts import DropPlaceholder
+from fairlead.kubernetes.acts import DeletePod, DropPlaceholder
 from fairlead.kubernetes.gangs import Declared
 from fairlead.kubernetes.pod_store import Books, KnownPod
 
@@ -56,6 +56,14 @@ class Placeholders:
         if application in self._informer.applications:
             del self._informer.applications[application]
             yield RemoveApplication(application, self._informer.partition)
+
+    def lost_room(self, placeholder: KnownPod) -> None:
+        """Its node would not take it any more: before its gang begins it is made anew, for another place."""
+        gang = self._informer.gangs.declared.get(placeholder.application)
+        if gang is not None and not (gang.begun or placeholder.leaving or placeholder.stopping):
+            placeholder.leaving = True
+            self._informer.gangs.gone(placeholder)
+            self._informer.acts.append(DeletePod(placeholder.name))
 
     def complete(self, application: str, only: str = "") -> None:
         """Create the placeholders that a gang lacks, or of these `only` the one of this name.

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddAsks, Cause, Event
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
+from fairlead.kubernetes.kept_room import ChangedNodes
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
-from fairlead.kubernetes.reflector import Change, Changed, Deleted, Synced
+from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.workloads import WorkloadSpec, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
 from fairlead.kubernetes.workload_sizes import Parts, parts_of
@@ -45,9 +46,7 @@ class Workloads:
         """Whoever has the books of the nodes says why all of them could not hold so many at once."""
         self.not_kept: Callable[[str], list[str]] = lambda _: []
         """The same: of which stand-ins a node would not take the pods any more, by identity."""
-        self._nodes: dict[str, NodeSpec] = {}
-        """As they were last looked at."""
-        self._changed_nodes: dict[str, None] = {}
+        self.nodes = ChangedNodes(informer.around)
 
     # -- jobs and groups change ---------------------------------------------------------------------------------------
 
@@ -192,32 +191,24 @@ class Workloads:
             if informer.may_enter(stand_in):
                 yield from informer.enter(stand_in)
 
-    def node_changed(self, change: Change) -> None:
-        """A node has come, has gone, or may be other than before; most say the same again and again."""
-        if not isinstance(change, Synced):
-            name = change.name if isinstance(change, Deleted) else change.object.metadata.name
-            before, now = self._nodes.pop(name, None), self._informer.around.nodes.get(name)
-            if now is not None:
-                self._nodes[name] = now
-            if now != before:
-                self._changed_nodes[name] = None
-
     def settle(self) -> Iterator[Event]:
         """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere, and what
         was larger than all nodes looked at again.
         """
-        if not self._changed_nodes:
+        changed = self.nodes.take_changed()
+        if not changed:
             return
-        for uid in [uid for name in self._changed_nodes for uid in self.not_kept(name)]:
-            stand_in = self._informer.pod_store.by_uid.get(uid)
-            if stand_in is not None and stand_in.name.stands_for is not None:
-                yield from self.lost_room(stand_in)
-        self._changed_nodes.clear()
-        for known in [each for each in self.store.by_uid.values() if each.is_too_large]:
-            known.too_large = self.why_too_large(known.parts)
-            if not known.too_large:
-                yield from self._drop(known)
-                yield from self._consider(known)
+        for uid in [uid for name in changed for uid in self.not_kept(name)]:
+            known = self._informer.pod_store.by_uid.get(uid)
+            if known is not None and known.name.stands_for is not None:
+                yield from self.lost_room(known)
+            elif known is not None:
+                self._informer.placeholders.lost_room(known)
+        for workload in [each for each in self.store.by_uid.values() if each.is_too_large]:
+            workload.too_large = self.why_too_large(workload.parts)
+            if not workload.too_large:
+                yield from self._drop(workload)
+                yield from self._consider(workload)
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
         return self._informer.pod_store.add(known.stand_in(ask))

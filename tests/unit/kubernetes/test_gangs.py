@@ -500,3 +500,33 @@ def test_idle_work_makes_no_gang() -> None:
     assert [act for act in acts if isinstance(act, CreatePlaceholder)] == []
     said = {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
     assert said == dict.fromkeys("ab", "idle work starts with no gang: leave out fairlead.io/idle, or the group")
+
+
+@pytest.mark.parametrize("change", [{"spec": {"unschedulable": True}}, {"status": {"allocatable": {"cpu": "1"}}}])
+def test_a_placeholder_on_a_node_that_would_not_take_its_member_is_made_anew(change: dict[str, Any]) -> None:
+    """The gang began, and the member could not use that room, for as long as its placeholder stood there."""
+    cluster = Cluster()
+    cluster.node("n1", "2")
+    made: dict[str, CreatePlaceholder] = {}
+
+    def acts() -> list[Any]:
+        found = cluster.acts()
+        made.update({act.name: act for act in found if isinstance(act, CreatePlaceholder)})
+        return found
+
+    notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS}
+    for name in ("a", "b"):
+        cluster.pod(name, "2", labels={"applicationId": "job"}, annotations=notes)
+    acts()
+    for name, act in made.items():
+        body = placeholder(act, "fairlead")
+        cluster.put(PODS, {**body, "metadata": {**body["metadata"], "uid": f"u-{name}"}, "status": {}})
+    cluster.bind_all(acts())
+    acts()
+    made.clear()
+    cluster.put(NODES, cluster.things["nodes", "n1"] | change)
+    assert [act.pod.name for act in acts() if isinstance(act, DeletePod)] == [FIRST]
+    assert [act for act in acts() if isinstance(act, DeletePod)] == []
+    cluster.gone(FIRST)
+    acts()
+    assert list(made) == [FIRST]
