@@ -112,7 +112,7 @@ class Workloads:
 
     def begin(self) -> Iterator[Event]:
         """Everything that was there at the start has been taken."""
-        for known in sorted(self.store.by_uid.values(), key=lambda w: w.spec.created):
+        for known in sorted(self.store.by_uid.values(), key=lambda w: (w.spec.created, w.spec.version)):
             yield from self._consider(known)
 
     def try_again(self, uid: str) -> Iterator[Event]:

@@ -372,6 +372,22 @@ def test_what_was_admitted_before_a_restart_goes_on() -> None:
     assert (app.queue.path, len(app.asks)) == ("root.a", 2)
 
 
+def test_jobs_of_one_second_keep_their_order_over_a_restart() -> None:
+    """A list has them by their names: of ten that were submitted at once `train-10` came before `train-2`."""
+    cluster = Jobs(QUEUES)
+    cluster.driver.informer.live = False
+    cluster.node("n1", "4")
+    for name, version in (("train-10", 10), ("train-2", 2), ("train-3", 3)):
+        cluster.version = version - 1
+        cluster.job(name)
+        job = cluster.things["jobs", name]
+        job["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        cluster.version = version - 1
+        cluster.put(JOBS, job)
+    cluster.driver.begin(0)
+    assert suspensions(cluster.acts()) == {"train-2": False}
+
+
 def test_the_jobs_of_a_set_start_together() -> None:
     """A driver and two workers, each of its own kind."""
     cluster = Jobs(QUEUES)

@@ -137,6 +137,11 @@ def arrival_of(pod: Pod) -> str:
     return ""
 
 
+def version_of(text: str | None) -> int:
+    """A version of the cluster as a number; 0: that is none."""
+    return int(text) if text and text.isdecimal() and len(text) <= LONGEST_VERSION else 0
+
+
 def application_id(pod: Pod) -> str:
     """The application that the pod names, else that of its owner, else one for all such pods of its namespace."""
     named = _named(pod, APP_ID, APP_ID_OLD_LABELS)

@@ -61,6 +61,8 @@ class WorkloadSpec:
     queue: str
     created: str
     """As the API writes it."""
+    version: int = 0
+    """That of the cluster when something was last said of it: of those of one second the first comes first."""
     suspended: bool | None = None
     """Whether it may have pods; None: a pod group, whose pods are there before it starts."""
     pod_sets: tuple[PodSet, ...] = ()
@@ -101,6 +103,7 @@ def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str)
             identity.pod_group_application(name.namespace, name.name, of_volcano=kind is VOLCANO_GROUPS),
             queue=_queue(meta) or thing.spec.queue or "",
             created=meta.creation_timestamp or "",
+            version=identity.version_of(meta.resource_version),
             min_member=max(thing.spec.min_member or 1, 1),
             timeout_ms=max(timeout, 0) * 1000,
         )
@@ -114,6 +117,7 @@ def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str)
         f"{name.namespace}-{name.name}-{name.uid[:8]}",
         queue,
         meta.creation_timestamp or "",
+        version=identity.version_of(meta.resource_version),
         suspended=bool(thing.spec.suspend),
         pod_sets=tuple(pods for pods in pod_sets if pods.count),
         timeout_ms=identity.timeout_ms(identity.parameters(notes.get(identity.PARAMETERS, ""))),
