@@ -81,6 +81,22 @@ class Workload:
         """Whether it waits for nodes, and takes no room meanwhile."""
         return bool(self.too_large and self.stand_ins) and not self.begun
 
+    @property
+    def why_without_pods(self) -> str:
+        """What there is to say of one of which nothing waits or runs, behind its name; empty: nothing."""
+        spec = self.spec
+        if flaw := spec.flaw or self.flaw:
+            return f"is not admitted: {flaw}"
+        if self.pausing:
+            return "gave its room back, and tries for it again after a pause"
+        if spec.suspended is None:
+            return ""
+        if not spec.pod_sets:
+            return "needs no pods: its parallelism is 0, or as many as it wants have succeeded"
+        if self.phase is Phase.STOPPING:
+            return "is being suspended, and waits for room again then"
+        return "may have pods, and none is there yet" if self.begun else "is about to be looked at"
+
     def stand_in(self, ask: AskSpec) -> KnownPod:
         """One more that keeps room for a pod which asks for this."""
         spec, number = self.spec, self.made

@@ -75,14 +75,13 @@ class ClusterMoment:
         namespace = namespace or "default"
         if why := self.informer.pod_store.passed_over.get((namespace, name)):
             raise Refusal("not-found", f"pod {namespace}/{name} is passed over: {why}")
-        known = self.informer.pod_store.named(namespace, name)
-        if known is None and (job := self.informer.workloads.store.named(namespace, name)) is not None:
-            known = self.informer.workloads.representative(job)
-            if known is None and (flaw := job.spec.flaw or job.flaw):
-                raise Refusal("not-found", f"{job.spec.name} is not admitted: {flaw}")
-            if known is None and job.pausing:
-                raise Refusal("not-found", f"{job.spec.name} gave its room back, and tries for it again after a pause")
+        workloads = self.informer.workloads
+        known, job = self.informer.pod_store.named(namespace, name), workloads.store.named(namespace, name)
+        if known is None and job is not None:
+            known = workloads.representative(job)
         known = known or self._first_of_job(namespace, name)
+        if known is None and job is not None and (why := job.why_without_pods):
+            raise Refusal("not-found", f"{job.spec.name} {why}")
         if known is None or known.foreign:
             raise Refusal("not-found", f"no pod {namespace}/{name} waits or runs under this scheduler")
         return known

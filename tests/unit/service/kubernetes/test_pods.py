@@ -6,7 +6,8 @@ import pytest
 from driven_cluster import Cluster
 from driven_jobs import QUEUES, Jobs
 
-from fairlead.kubernetes.kinds import POD_GROUPS
+from fairlead.kubernetes.kinds import JOBS, POD_GROUPS
+from fairlead.kubernetes.reflector import Deleted
 from fairlead.runtime import Refusal
 from fairlead.service.kubernetes.pods import ClusterMoment
 
@@ -79,6 +80,34 @@ def test_who_asks_for_a_job_that_is_not_admitted_hears_why() -> None:
         "default/train is not admitted: its pods name the scheduler other: "
         "set schedulerName: fairlead in its pod template"
     )
+
+
+def test_of_a_job_without_pods_it_is_said_why_it_has_none() -> None:
+    """That no pod of its name waits or runs is no answer for whoever asks about the job."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "4")
+    cluster.job("train", 0)
+    said = []
+
+    def ask() -> None:
+        with pytest.raises(Refusal) as told:
+            ClusterMoment(cluster.driver).why("default/train")
+        said.append(str(told.value).removeprefix("default/train "))
+
+    ask()
+    cluster.job("train", 1)
+    cluster.acts()
+    cluster.job("train", 2)
+    ask()
+    cluster.job("train", 2, suspend=False)
+    cluster.job("train", 2)
+    cluster.acts()
+    cluster.driver.take(Deleted(JOBS, "default", "train", "j-train"), 0)
+    cluster.job("train", 2, suspend=False)
+    ask()
+    assert [text.partition(",")[0] for text in said] == [
+        "needs no pods: its parallelism is 0", "is being suspended", "may have pods",
+    ]  # fmt: skip
 
 
 def test_who_asks_for_a_job_hears_of_the_first_of_its_pods_that_waits() -> None:
