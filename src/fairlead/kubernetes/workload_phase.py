@@ -82,6 +82,11 @@ class Workload:
         return bool(self.too_large and self.stand_ins) and not self.begun
 
     @property
+    def keeps_a_part(self) -> bool:
+        """Whether it waits, and some of its room is kept already."""
+        return not self.begun and any(each.books is Books.PLACED for each in self.stand_ins.values())
+
+    @property
     def why_without_pods(self) -> str:
         """What there is to say of one of which nothing waits or runs, behind its name; empty: nothing."""
         spec = self.spec

@@ -192,8 +192,8 @@ class Workloads:
                 yield from informer.enter(stand_in)
 
     def settle(self) -> Iterator[Event]:
-        """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere, and what
-        was larger than all nodes looked at again.
+        """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere. What was
+        larger than all nodes together may be so no more, and what keeps a part of its room may be so now.
         """
         changed = self.nodes.take_changed()
         if not changed:
@@ -204,9 +204,9 @@ class Workloads:
                 yield from self.lost_room(known)
             elif known is not None:
                 self._informer.placeholders.lost_room(known)
-        for workload in [each for each in self.store.by_uid.values() if each.is_too_large]:
-            workload.too_large = self.why_too_large(workload.parts)
-            if not workload.too_large:
+        for workload in [w for w in self.store.by_uid.values() if w.is_too_large or w.keeps_a_part]:
+            before, workload.too_large = workload.too_large, self.why_too_large(workload.parts)
+            if bool(before) is not bool(workload.too_large):
                 yield from self._drop(workload)
                 yield from self._consider(workload)
 

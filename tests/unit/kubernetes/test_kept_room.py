@@ -9,6 +9,7 @@ from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs, at_work, end, records, suspensions
 
 from fairlead.kubernetes.kinds import JOBS, NODES
+from fairlead.kubernetes.reflector import Deleted
 
 TAINTS = {"spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}}
 SMALLER = {"status": {"allocatable": {"cpu": "1", "pods": "110"}}}
@@ -64,3 +65,23 @@ def test_a_node_that_says_the_same_again_moves_nothing() -> None:
     cluster.node("n1", "3")
     cluster.acts()
     assert looked_at == ["n1"]
+
+
+def test_a_job_that_has_become_larger_than_all_nodes_gives_its_room_back() -> None:
+    """It kept what it had of it from others until its time was over, and could not start meanwhile."""
+    cluster = Jobs(QUEUES)
+    for name in ("n1", "n2", "n3"):
+        cluster.node(name, "2")
+    cluster.pod("before", "2", node="n3")
+    cluster.job("train", 3)
+    assert suspensions(cluster.acts()) == {}
+    cluster.pod("other", "2")
+    assert binds(cluster.acts()) == {}
+    cluster.driver.take(Deleted(NODES, "", "n3", "u-n3"), 0)
+    acts = cluster.acts()
+    assert len(binds(acts)) == 1
+    assert records(acts, "FailedScheduling") == ["its 3 pods need cpu 6 together; all nodes together have cpu 4"]
+    cluster.bind_all(acts)
+    cluster.gone("other")
+    cluster.node("n4", "2")
+    assert suspensions(cluster.acts()) == {"train": False}
