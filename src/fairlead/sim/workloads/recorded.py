@@ -244,7 +244,10 @@ class Recorder:
             # By a clock that was set back it may have ended before it began.
             at_ms = at_ms if run.started_ms is None else max(at_ms, run.started_ms)
             run.ended_ms, run.stopped, run.exit_code = at_ms, stopped, exit_code
-            run.stop_ms = run.stop_ms if run.told_ms is None else max(at_ms - run.told_ms, 0)
+            if run.told_ms is not None:
+                took_ms = max(at_ms - run.told_ms, 0)
+                # What ended by itself meanwhile would have taken longer to stop.
+                run.stop_ms = took_ms if stopped else max(took_ms, run.stop_ms or 0)
 
     # -- giving out -----------------------------------------------------------------------------------------------
 

@@ -191,6 +191,20 @@ def test_what_is_told_to_stop_takes_as_long_as_then() -> None:
     assert list(engine.columns.run_end_ms) == [12_000, 40_000, 70_000]
 
 
+def test_what_ended_by_itself_while_it_was_to_stop_takes_no_less() -> None:
+    """It was stopped once and took all of its grace; then it was told to again a second before its own end."""
+    past = Past()
+    past.say(0, Configure(replace(load_text(BY_PRIORITY), text=BY_PRIORITY)))
+    past.come(0, "low", grace_ms=9_000, retry=RetrySpec(limit=1)).come(10, "high", priority=1)
+    past.end(19, "low", Cause.PREEMPTED_BY_SCHEDULER).end(40, "high").come(69, "again", priority=1).end(70, "low#2")
+    past.end(80, "again").come(80, "other").come(81, "last", priority=1).end(83, "other").end(90, "last")
+    jobs = recorded(past.moments, "past").jobs
+    assert {task.ask.key: task.stop_ms for job in jobs for task in job.tasks}.items() >= {
+        ("low", 9_000),
+        ("other", 2_000),
+    }
+
+
 def test_where_nothing_was_told_to_stop_it_takes_its_grace() -> None:
     """Nobody knows better."""
     (job,) = recorded(Past().come(0, "one", grace_ms=30_000).end(10, "one").moments, "past").jobs
