@@ -172,6 +172,10 @@ class Rows:
         self.end_ms = c.end_ms
         self.queue, self.user, self.shape, self.priority, self.fate = ints(c.queue, c.user, c.shape, c.priority, c.fate)
         self.submit, self.start, self.done = ints(c.submit_ms, c.start_ms, c.done_ms)
+        held = (self.start == NOT_YET) & (self.submit > c.end_ms)
+        if held.any():
+            # What is still held at the end has not waited.
+            self.submit = np.where(held, c.end_ms, self.submit)
         # Of each run: its task, from when to when, and how it ended.
         self.task, self.begin, self.until, self.how = ints(c.run_task, c.run_start_ms, c.run_end_ms, c.run_how)
         self.until = np.where(self.until == NOT_YET, c.end_ms, self.until)

@@ -182,7 +182,8 @@ class Engine(VirtualTime):
         for task in job.tasks:
             ask = task.ask
             name = ask.key if ask.key == app.id else f"{app.id}/{ask.key}"
-            row = columns.add_task(name, queue, user, ask.resources.items, ask.priority, at_ms)
+            in_line_ms = at_ms if ask.conditions is None else max(ask.conditions.begin_ms, at_ms)
+            row = columns.add_task(name, queue, user, ask.resources.items, ask.priority, in_line_ms)
             attempts.append(Attempt(task, row))
         self.tasks += len(attempts)
         if refusal:
@@ -195,7 +196,7 @@ class Engine(VirtualTime):
         if job.gang:
             gang = self._gangs[app.id] = Gang(job, tuple(a.ask for a in attempts))
             self.handle(AddAsks(gang.placeholders))
-        elif attempts:
+        else:
             self.handle(AddAsks(tuple([a.ask for a in attempts])))
 
     def _open(self, gang: Gang) -> None:

@@ -93,8 +93,7 @@ class ForecastTrial(Engine):
         self._since |= dict.fromkeys(ids, self.now_ms)
         gang = Gang(job, tuple(task.ask for task in job.tasks)) if job.gang else None
         asks = gang.placeholders if gang is not None else tuple(task.ask for task in job.tasks)
-        if asks:
-            self.arrivals.learn(Arrival(self.now_ms, sized(job), asks))
+        self.arrivals.learn(Arrival(self.now_ms, sized(job), asks))
 
     def take(self, decisions: list[Decision]) -> None:
         """As the simulation does; starts are noted."""

@@ -26,7 +26,7 @@ PATIENCE_MS = 366 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One ask and what becomes of it once it runs."""
+    """One ask and what becomes of it once it runs; held at first, if its conditions say so, by nothing but a time."""
 
     ask: AskSpec
     run_ms: int
@@ -48,7 +48,6 @@ class Job:
     """Tasks that come together at `at_ms`, in one application.
 
     An application that is known and has not ended gets them as further asks; `application` then only says which one.
-    Without tasks it is an application that waits for them.
     `gang`: all tasks start together or none does, by placeholders of their sizes.
     """
 

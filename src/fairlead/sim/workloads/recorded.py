@@ -319,7 +319,7 @@ class Recorder:
         usual = Usual(runs)
         gangs = self._gangs([run for run in runs if id(run) not in carried])
         in_gang = {id(w) for members in gangs.values() for w in members}
-        found = []
+        found, first_ms = [], HELD_MS
         for run in runs:
             at_ms, task = run.at_ms, self._task(run, usual)
             if id(run) in in_gang:
@@ -330,17 +330,18 @@ class Recorder:
                     left_ms = max(task.run_ms - (begin_ms - run.started_ms), 0)
                     ask = replace(task.ask, node="" if moved else run.node)
                     task = replace(task, ask=ask, run_ms=left_ms, anew_ms=task.run_ms)
-            app = replace(run.app, placeholder_ask=NOTHING)
-            if run.at_ms > run.came_ms and app.id not in gangs:
-                # What was held is as old in line as its application, which comes by itself.
-                found.append(Job(run.came_ms, app, ()))
-            found.append(Job(at_ms, app, (task,)))
+            first_ms = min(first_ms, at_ms)
+            if run.came_ms < at_ms and id(run) not in carried and run.app.id not in gangs:
+                # It is held as it was: its application is as old in line, and its turn among the others its own.
+                task = replace(task, ask=replace(task.ask, conditions=Conditions(begin_ms=at_ms)))
+                at_ms = run.came_ms
+            found.append(Job(at_ms, replace(run.app, placeholder_ask=NOTHING), (task,)))
         for members in gangs.values():
             first = members[0]
             tasks = tuple(self._task(w, usual) for w in members)
             at_ms = min(self._placeholders[first.app.id][0], first.at_ms)
             found.append(Job(max(at_ms, begin_ms), first.app, tasks, gang=True))
-        first_ms = min(job.at_ms for job in found if job.tasks)
+            first_ms = min(first_ms, found[-1].at_ms)
         found = [replace(job, at_ms=max(job.at_ms, first_ms)) for job in found]
         # What comes at one moment is in line by the age of its application, as it was then.
         age = {app: number for number, app in enumerate(self._apps)}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.config import load_text
-from fairlead.core.model.conditions import Conditions, Dependency
+from fairlead.core.model.conditions import MET, Conditions, Dependency
 from fairlead.core.model.constraints import Taint
 from fairlead.core.model.decisions import Allocated, Evict, Released
 from fairlead.core.model.events import (
@@ -33,8 +33,9 @@ from fairlead.core.model.events import (
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, PriorityClassSpec, RetrySpec
 from fairlead.scheduler import Scheduler
-from fairlead.sim.columns import End
+from fairlead.sim.columns import NOT_YET, End
 from fairlead.sim.engine import Engine
+from fairlead.sim.figures import figures_of
 from fairlead.sim.sources import Source
 from fairlead.sim.trials import Trial, spec_of
 from fairlead.sim.workloads.recorded import Moment, NothingRecorded, recorded
@@ -71,9 +72,9 @@ class Past:
         return self.say(at_s, Release(key.split("#")[0], key, cause, exit_code=exit_code))
 
     def jobs(self, **options: Any) -> list[tuple[int, str, int]]:
-        """When what comes, and how long it runs (seconds)."""
+        """When what is in line, and how long it runs (seconds)."""
         return [
-            (j.at_ms // 1000, j.application.id, t.run_ms // 1000)
+            (max(j.at_ms, (t.ask.conditions or MET).begin_ms) // 1000, j.application.id, t.run_ms // 1000)
             for j in recorded(self.moments, "past", **options).jobs
             for t in j.tasks
         ]
@@ -389,8 +390,11 @@ def test_what_is_held_comes_when_it_is_in_line() -> None:
     past.say(5, SetPriority("never", "never", 1))
     past.say(7, SetConditions("held", "held", Conditions())).end(8, "later").end(9, "held")
     assert past.jobs() == [(5, "later", 3), (7, "held", 2)]
-    jobs = list(recorded(past.moments, "past").jobs)
-    assert [task.ask.conditions for job in jobs for task in job.tasks] == [None, None]
+    workload = recorded(past.moments, "past")
+    engine = Engine(load_text(QUEUES), workload.nodes, workload.jobs)
+    engine.run(until_ms=6_000)
+    assert list(engine.columns.start_ms) == [5_000, NOT_YET]
+    assert figures_of(engine.columns, load_text(QUEUES))["waits"]["longest_unstarted"] == 0
 
 
 @pytest.mark.parametrize("queues", [QUEUES, BY_PRIORITY])
@@ -410,6 +414,30 @@ def test_what_was_held_stands_where_its_application_stood(queues: str, is_cut: b
     begins = sorted(zip(engine.columns.start_ms, engine.columns.names, strict=True))
     assert [name for _, name in begins] == ["long", "begin", "later", "other", "last"]
     assert engine.columns.begin_ms == (10_000 if is_cut else 0)
+
+
+def test_a_part_of_an_array_that_was_held_has_its_turn_as_it_was() -> None:
+    """Of two at a time the first is released while the second runs, and goes before the third; the array stays as old
+    as it is when nothing of it is in line for a while.
+    """
+    past = Past().say(0, AddApplication(ApplicationSpec(id="a", queue="root.a", user="ann", at_once=1)))
+    one, hold = Resources({"vcore": 1000}), Conditions(held_by="ann")
+    asks = [
+        AskSpec(application="a", key=f"a.{i}", resources=one, conditions=None if i in (1, 2) else hold)
+        for i in range(4)
+    ]
+    past.say(0, AddAsks(tuple(asks))).say(5, SetConditions("a", "a.0", Conditions())).come(6, "other")
+    for at_s, key in ((10, "a.1"), (20, "a.0"), (30, "a.2")):
+        past.say(at_s, Release("a", key, Cause.FINISHED))
+    past.come(40, "younger").say(90, SetConditions("a", "a.3", Conditions())).end(100, "other")
+    past.say(110, Release("a", "a.3", Cause.FINISHED)).end(120, "younger")
+    workload = recorded(past.moments, "past")
+    engine = Engine(load_text(workload.queues), workload.nodes, workload.jobs)
+    engine.run()
+    columns = engine.columns
+    assert [name for _, name in sorted(zip(columns.start_ms, columns.names, strict=True))] == [
+        *("a/a.1", "a/a.0", "a/a.2", "other", "a/a.3", "younger")
+    ]
 
 
 def test_what_waited_for_others_or_was_tried_again_is_counted() -> None:
