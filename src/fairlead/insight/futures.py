@@ -19,7 +19,7 @@ from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decisio
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN
-from fairlead.insight.runtimes import WORK, Gangs
+from fairlead.insight.runtimes import WORK, Gangs, made_anew
 from fairlead.insight.trial import Name, leaving
 from fairlead.policy.events.held import following
 from fairlead.virtual_time import Due, VirtualTime
@@ -179,7 +179,7 @@ class _Future(VirtualTime):
         for spec in asks:
             if spec.placeholder:
                 _, app, key = self._first.get(name := (partition, spec.application, spec.key), name)
-                self._placeholders.setdefault((partition, app), {})[key] = replace(spec, node="")
+                self._placeholders.setdefault((partition, app), {})[key] = made_anew(spec, key)
 
     def take(self, decisions: list[Decision]) -> None:
         super().take(decisions)
@@ -211,7 +211,7 @@ class _Future(VirtualTime):
             key = f"{told.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
             self._comes_back(name, key)
             group = ask.spec.task_group if ask.spec.placeholder else ""
-            self.handle(AddAsks((replace(ask.spec, key=key, node="", task_group=group),), told.partition))
+            self.handle(AddAsks((replace(made_anew(ask.spec, key), task_group=group),), told.partition))
 
     def _comes_back(self, name: Name, new_key: str) -> None:
         """Under another key, and takes as long as before."""
@@ -248,7 +248,7 @@ class _Future(VirtualTime):
                 work.append(replace(spec, key=new_key, placeholder=False, task_group=""))
             self.then(partial(self.handle, AddAsks(tuple(work), part)))
         elif TAG_GANG_COMES_AGAIN in app.spec.tags:
-            asks = tuple(replace(spec, key=key) for key, spec in placeholders.items())
+            asks = tuple(placeholders.values())
             events = (RemoveApplication(app_id, part), AddApplication(app.spec), AddAsks(asks, part))
             # What is told to stop does so before.
             self.then(lambda: self.then(lambda: [self.handle(event) for event in events]))

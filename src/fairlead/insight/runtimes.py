@@ -205,6 +205,11 @@ WORK = "~work"
 """How the key of a gang's supposed work ends."""
 
 
+def made_anew(spec: AskSpec, key: str) -> AskSpec:
+    """What an owner submits in the place of an ask: it runs nowhere, and is no further attempt, which may go ahead."""
+    return replace(spec, key=key, node="", attempt=1, first_key="")
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """A gang whose placeholders all have a node."""
@@ -248,5 +253,5 @@ class Gangs:
             if came[group]:
                 came[group] -= 1
             else:
-                missing.append(replace(ask.spec, key=f"{ask.key}{WORK}", placeholder=False, node=""))
+                missing.append(replace(made_anew(ask.spec, f"{ask.key}{WORK}"), placeholder=False))
         return Standing(partition, tuple(ask.key for ask in placeholders), tuple(missing))

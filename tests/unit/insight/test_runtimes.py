@@ -16,7 +16,7 @@ from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, Nod
 from fairlead.insight import runtimes as runtimes_module
 from fairlead.insight.arrivals import Arrival, Arrivals
 from fairlead.insight.forecast import forecast
-from fairlead.insight.runtimes import ENOUGH, Kind, Runtimes
+from fairlead.insight.runtimes import ENOUGH, Gangs, Kind, Runtimes
 from fairlead.scheduler import Scheduler
 
 MINUTE = 60_000
@@ -237,3 +237,13 @@ def test_what_comes_again_comes_to_the_partition_that_it_came_to() -> None:
     for event in Arrival(0, application, arrival.asks).again("new"):
         s.handle(event, 0)
     assert s.why("new", "new-0", "gpu") == NoNodes("gpu")
+
+
+def test_the_work_of_a_gang_is_no_further_attempt() -> None:
+    """Its placeholder was given back once, or ran before the scheduler did: the work has its turn like any other."""
+    s = lab()
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({"gpu": 1}))), 0)
+    ask = AskSpec(application="g", key="g#2", resources=Resources({"gpu": 1}), attempt=2, first_key="g", node="n")
+    s.handle(AddAsks((replace_kind(ask, placeholder=True, task_group="all"),)), 0)
+    [gang] = Gangs(s).standing()
+    assert [(each.key, each.node, each.attempt, each.retried) for each in gang.asks] == [("g#2~work", "", 1, False)]
