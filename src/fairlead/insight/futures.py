@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.acts.gangs import TIMED_OUT
@@ -184,9 +185,9 @@ class _Future(VirtualTime):
     def take(self, decisions: list[Decision]) -> None:
         super().take(decisions)
         self._in_vain = self._in_vain and not decisions
-        for each in decisions:
+        for number, each in enumerate(decisions):
             if isinstance(each, Allocated):
-                self._started(each)
+                self._started(each, partial(islice, decisions, number, None))
             elif isinstance(each, Retried):
                 self._comes_back((each.partition, each.application, each.key), each.new_key)
             elif isinstance(each, ApplicationChanged) and each.cause == TIMED_OUT:
@@ -206,6 +207,9 @@ class _Future(VirtualTime):
         is_retried = any(isinstance(each, Retried) for each in self.handle(told))
         if ask is None or is_retried or (ask.spec.retry is not None and not ask.spec.placeholder):
             return
+        if ask.spec.placeholder and self.gangs.has_stood(told.partition, told.application):
+            # Its work has come, and waits for room by itself now.
+            return
         if told.cause is Cause.PREEMPTED_BY_SCHEDULER:
             self._again += 1
             key = f"{told.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
@@ -219,8 +223,8 @@ class _Future(VirtualTime):
         if (takes_ms := self._takes.pop(name, None)) is not None:
             self._takes[*name[:2], new_key] = takes_ms
 
-    def _started(self, placed: Allocated) -> None:
-        """Note it; where a gang stands whole now, its owner brings the work."""
+    def _started(self, placed: Allocated, then: Callable[[], Iterator[Decision]]) -> None:
+        """Note it; where a gang stands whole now, its owner brings the work, also of what is told to stop `then`."""
         app = self._application(placed.partition, placed.application)
         ask = app.asks.get(placed.key) if app is not None else None
         if app is None or ask is None:
@@ -229,7 +233,7 @@ class _Future(VirtualTime):
             self._note((placed.partition, app.id, ask.key))
             self.then(partial(self._tell, placed.partition, app.id, ask.key, Outcome.STARTED))
             self._will_end(placed.partition, ask, 0)
-        elif (gang := self.gangs.complete(placed.partition, app)) is not None:
+        elif (gang := self.gangs.complete(placed.partition, app, then)) is not None:
             self._placeholders.pop((placed.partition, app.id), None)
             for key in gang.placeholders:
                 self._note((placed.partition, app.id, key))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random  # noqa: TID251 - drawn from a seed that the caller gives
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
+from fairlead.core.model.decisions import Decision, Evict
 from fairlead.core.model.events import AddAsks
 
 if TYPE_CHECKING:
@@ -240,10 +241,25 @@ class Gangs:
                 if app.placeholder_count and (found := self.complete(name, app)) is not None:
                     yield found
 
-    def complete(self, partition: str, app: Application) -> Standing | None:
-        """The gang of this application, if the last of its placeholders stands now."""
+    def has_stood(self, partition: str, application: str) -> bool:
+        """Whether the gang of an application was whole, so that its work has come."""
+        return (partition, application) in self._opened
+
+    def complete(
+        self, partition: str, app: Application, then: Callable[[], Iterable[Decision]] = tuple
+    ) -> Standing | None:
+        """The gang of this application, if the last of its placeholders stands now.
+
+        `then`: what was decided after that, in the same call. What has to stop by it stood as well.
+        """
         placeholders = [ask for ask in app.asks.values() if ask.spec.placeholder]
-        if (partition, app.id) in self._opened or any(ask.pending or counts_as_gone(ask) for ask in placeholders):
+        if self.has_stood(partition, app.id) or any(ask.pending for ask in placeholders):
+            return None
+        leaving = {ask.key for ask in placeholders if counts_as_gone(ask)}
+        told = (
+            {each.key for each in then() if isinstance(each, Evict) and each.application == app.id} if leaving else ()
+        )
+        if not leaving.issubset(told):
             return None
         self._opened.add((partition, app.id))
         came = Counter(a.spec.task_group for a in app.asks.values() if a.pending and not a.spec.placeholder)

@@ -12,7 +12,15 @@ import pytest
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
 from fairlead.core.model.reasons import NoNodes
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from fairlead.core.model.specs import (
+    ApplicationSpec,
+    AskSpec,
+    ClusterSpec,
+    NodeSpec,
+    PartitionSpec,
+    PreemptionSpec,
+    QueueSpec,
+)
 from fairlead.insight import runtimes as runtimes_module
 from fairlead.insight.arrivals import Arrival, Arrivals
 from fairlead.insight.forecast import forecast
@@ -247,3 +255,24 @@ def test_the_work_of_a_gang_is_no_further_attempt() -> None:
     s.handle(AddAsks((replace_kind(ask, placeholder=True, task_group="all"),)), 0)
     [gang] = Gangs(s).standing()
     assert [(each.key, each.node, each.attempt, each.retried) for each in gang.asks] == [("g#2~work", "", 1, False)]
+
+
+def test_a_gang_was_whole_where_it_loses_a_part_only_after_that() -> None:
+    """In one call its last placeholder starts, and one is told to stop: its owner heard of both, in this order."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority")),)))
+    for name in ("n", "m"):
+        s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"gpu": 1}))), 0)
+    for app, priority, count in (("g", 0, 2), ("urgent", 9, 1)):
+        size = Resources({"gpu": count - 1})
+        s.handle(AddApplication(ApplicationSpec(id=app, queue="root.a", placeholder_ask=size)), 0)
+        one = AskSpec(application=app, key="", resources=Resources({"gpu": 1}), priority=priority)
+        one = replace_kind(one, placeholder=app == "g", task_group="all" if app == "g" else "")
+        s.handle(AddAsks(tuple(replace_kind(one, key=f"{app}{n}") for n in range(count))), 0)
+        decisions = s.schedule(0)
+    gangs, app = Gangs(s), s.cluster.partitions["default"].applications["g"]
+    assert gangs.complete("default", app) is None
+    whole = gangs.complete("default", app, lambda: decisions)
+    assert whole is not None
+    assert [ask.key for ask in whole.asks] == ["g0~work", "g1~work"]
+    assert gangs.has_stood("default", "g")
