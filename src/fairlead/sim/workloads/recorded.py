@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from fairlead.core.books.asks import Ask
 from fairlead.core.books.classes import BUILT_IN
 from fairlead.core.model import events as e
 from fairlead.core.model import specs
@@ -42,11 +43,12 @@ from fairlead.core.model.events import (
     SetConditions,
     UpdateNode,
 )
-from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.resources import NOTHING, Resources
 from fairlead.policy.events.admin_objects import CLUSTER_HANDLERS
 from fairlead.policy.events.handlers import partition_of
 from fairlead.scheduler import Scheduler
 from fairlead.sim.jobs import Job, Task, Workload, queue_file
+from fairlead.sim.workloads.acts import ACTS, not_repeated
 from fairlead.sim.workloads.runs import Run, Usual
 
 Moment = tuple[int, Event | None, Sequence[Decision]]
@@ -54,25 +56,6 @@ Moment = tuple[int, Event | None, Sequence[Decision]]
 
 HELD_MS = 2**62
 """When what is held until somebody says otherwise is in line."""
-ACTS: dict[type[Event], str] = {
-    e.SetPriority: "priorities changed",
-    e.SetAtOnce: "bounds of arrays changed",
-    e.MoveApplication: "applications moved",
-    e.ReserveAsk: "turns kept or given up",
-    e.DrainNode: "nodes drained",
-    e.UndrainNode: "nodes no longer drained",
-    e.RemoveNode: "nodes removed",
-    e.LabelNode: "taints of nodes (their labels are those of the end)",
-    e.ReportImages: "images of nodes reported",
-    e.RemoveApplication: "applications removed",
-    e.SetQuota: "quotas set",
-    e.RemoveQuota: "quotas removed",
-    e.SetBudget: "budgets set",
-    e.RemoveBudget: "budgets removed",
-    e.SetWindow: "windows set",
-    e.RemoveWindow: "windows removed",
-}
-"""What is not repeated, as it is counted in the notes."""
 
 
 class NothingRecorded(ValueError):
@@ -103,7 +86,7 @@ class Recorder:
     # -- taking in ------------------------------------------------------------------------------------------------
 
     def begin(self, scheduler: Scheduler) -> None:
-        """What there was when the record begins: the state that a pruned journal begins with."""
+        """What there was when the record begins: the state that a pruned journal has there."""
         self._begin_ms = self.last_ms = scheduler.cluster.now_ms
         self.queue_text = scheduler.cluster.text
         classes = scheduler.cluster.admission.classes
@@ -112,14 +95,15 @@ class Recorder:
             if name != specs.DEFAULT_PARTITION:
                 self._elsewhere += sum(len(app.asks) for app in partition.applications.values())
                 continue
-            self._nodes = {node.id: node.spec for node in partition.nodes.nodes.values()}
+            nodes = partition.nodes.nodes.values()
+            self._nodes = {node.id: replace(node.spec, capacity=Resources(node.total)) for node in nodes}
             for app in partition.applications.values():
                 self._apps[app.id] = app.spec
                 for ask in app.asks.values():
                     if ask.spec.placeholder:
                         self._placeholders.setdefault(app.id, []).append(self._begin_ms)
                         continue
-                    run = self._come(ask.spec, self._begin_ms)
+                    run = self._come(_as_it_is(ask), self._begin_ms)
                     if ask.node is not None:
                         run.started_ms, run.node = ask.allocated_ms, ask.node.id
                         run.told_ms = self._begin_ms if ask.evict_cause is not None else None
@@ -197,7 +181,8 @@ class Recorder:
                 self._classes[event.name] = replace(self._classes[event.name], global_default=False)
             case e.LabelNode() if event.id in self._nodes:
                 node = self._nodes[event.id]
-                self._nodes[event.id] = replace(node, attributes=event.attributes)
+                stay = tuple(taint for taint in node.taints if taint in event.taints)
+                self._nodes[event.id] = replace(node, attributes=event.attributes, taints=stay)
                 if event.taints == node.taints:
                     return
         act = ACTS.get(type(event))
@@ -311,8 +296,7 @@ class Recorder:
         ]
         notes = [f"{what}: {count:,}" for count, what in counted if count]
         if self._acts:
-            acts = ", ".join(f"{what} {count:,}" for what, count in sorted(self._acts.items()))
-            notes.append(f"what administrators did is not repeated: {acts}")
+            notes.append(not_repeated(self._acts))
         return notes
 
     def _jobs(self, runs: list[Run], carried: set[int], begin_ms: int, moved: bool) -> Iterator[Job]:
@@ -367,6 +351,13 @@ class Recorder:
             if run.ask.task_group and len(gangs.get(run.app.id, ())) < len(came):
                 gangs.setdefault(run.app.id, []).append(run)
         return gangs
+
+
+def _as_it_is(ask: Ask) -> specs.AskSpec:
+    """What an ask says, with the priority that it was given since; that of a class is the class's."""
+    if ask.spec.priority_class or ask.priority == ask.spec.priority:
+        return ask.spec
+    return replace(ask.spec, priority=ask.priority, priority_resolved=True)
 
 
 def _in_line_ms(conditions: Conditions, at_ms: int) -> int:

@@ -219,11 +219,16 @@ def test_a_stretch_of_time_can_be_chosen() -> None:
 
 
 def test_nodes_are_those_of_the_record_or_given() -> None:
-    """With their last capacity."""
+    """With their last capacity, and the taints that they had all the time."""
     past = Past().say(1, UpdateNode("n", Resources({"vcore": 8000}))).come(2, "one")
     assert [n.capacity["vcore"] for n in recorded(past.moments, "past").nodes] == [8000]
     other = NodeSpec(id="m", capacity=Resources({"vcore": 1}))
     assert recorded(past.moments, "past", nodes=[other]).nodes == (other,)
+    there = len(past.moments)
+    state = Scheduler.load(past.say(3, LabelNode("n", {}, (Taint("broken"),))).scheduler.dump())
+    past.say(4, LabelNode("n", {}))
+    pruned = recorded(past.moments[there:], "past", state=state)
+    assert [(n.capacity["vcore"], n.taints) for n in pruned.nodes] == [(8000, ())]
 
 
 def test_what_ran_or_waited_at_the_beginning_comes_at_the_beginning() -> None:
@@ -256,6 +261,16 @@ def test_a_pruned_record_begins_with_its_state() -> None:
         (60, "three", 10),
     ]
     assert workload.queues == QUEUES
+
+
+def test_what_was_changed_before_a_pruned_record_begins_is_as_it_is_then() -> None:
+    """Its priority; one that comes of a class stays that of the class."""
+    high = PriorityClassSpec(name="high", value=5)
+    past = Past().say(0, SetPriorityClass(high)).come(0, "one").come(1, "two").come(2, "three", priority_class="high")
+    for app in ("two", "three"):
+        past.say(3, SetPriority(app, app, 7))
+    workload = recorded([(4_000, None, ())], "past", state=Scheduler.load(past.scheduler.dump()))
+    assert [task.ask.priority for job in workload.jobs for task in job.tasks] == [0, 7, 5]
 
 
 def test_a_gang_stays_a_gang() -> None:
