@@ -98,7 +98,9 @@ class Recorder:
             nodes = partition.nodes.nodes.values()
             self._nodes = {node.id: replace(node.spec, capacity=Resources(node.total)) for node in nodes}
             for app in partition.applications.values():
-                self._apps[app.id] = app.spec
+                # Where no rule places it, it is in the queue that was named, or that it was moved to since.
+                is_named = app.spec.queue and not partition.spec.placement_rules
+                self._apps[app.id] = replace(app.spec, queue=app.queue.path) if is_named else app.spec
                 for ask in app.asks.values():
                     if ask.spec.placeholder:
                         self._placeholders.setdefault(app.id, []).append(self._begin_ms)

@@ -21,6 +21,7 @@ from fairlead.core.model.events import (
     DrainNode,
     Event,
     LabelNode,
+    MoveApplication,
     Release,
     RemoveNode,
     RemovePriorityClass,
@@ -264,13 +265,19 @@ def test_a_pruned_record_begins_with_its_state() -> None:
 
 
 def test_what_was_changed_before_a_pruned_record_begins_is_as_it_is_then() -> None:
-    """Its priority; one that comes of a class stays that of the class."""
-    high = PriorityClassSpec(name="high", value=5)
-    past = Past().say(0, SetPriorityClass(high)).come(0, "one").come(1, "two").come(2, "three", priority_class="high")
+    """Its queue, and its priority; one that comes of a class stays that of the class."""
+    high, queues = PriorityClassSpec(name="high", value=5), QUEUES.replace("{name: a}", "{name: a}, {name: b}")
+    past = Past().say(0, Configure(replace(load_text(queues), text=queues)))
+    past.say(0, SetPriorityClass(high)).come(0, "one").come(1, "two").come(2, "three", priority_class="high")
     for app in ("two", "three"):
         past.say(3, SetPriority(app, app, 7))
-    workload = recorded([(4_000, None, ())], "past", state=Scheduler.load(past.scheduler.dump()))
-    assert [task.ask.priority for job in workload.jobs for task in job.tasks] == [0, 7, 5]
+    past.say(3, MoveApplication("one", "root.b"))
+    jobs = recorded([(4_000, None, ())], "past", state=Scheduler.load(past.scheduler.dump())).jobs
+    assert [(job.application.queue, task.ask.priority) for job in jobs for task in job.tasks] == [
+        ("root.b", 0),
+        ("root.a", 7),
+        ("root.a", 5),
+    ]
 
 
 def test_a_gang_stays_a_gang() -> None:
