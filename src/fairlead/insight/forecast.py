@@ -28,8 +28,8 @@ from fairlead.wire.questions import Interval, Shift
 
 if TYPE_CHECKING:
     from fairlead.core.books.asks import Ask
+    from fairlead.core.books.held_asks import HeldAsk
     from fairlead.core.books.partition import Partition
-    from fairlead.core.model.specs import AskSpec
     from fairlead.insight.arrivals import Arrivals
     from fairlead.scheduler import Scheduler
 
@@ -67,6 +67,8 @@ class Expected(Interval, frozen=True, kw_only=True):
     about: About = About()
     declared_ms: int | None = None
     """When it starts if everything takes as long as it declares, and nothing comes."""
+    begin_ms: int = 0
+    """It is not in line before, and starts at no earlier time whatever was wrong with other forecasts."""
 
 
 def unknown(told: Forecast, name: Name) -> Expected:
@@ -76,8 +78,9 @@ def unknown(told: Forecast, name: Name) -> Expected:
     """
     limits_ms = told.declared.get(name) if told.endless <= {name} else None
     plain = told.expected(name)
+    soonest_ms = max(told.made_ms, plain.begin_ms)
     return msgspec_replace(
-        plain, median_ms=None, earliest_ms=told.made_ms, latest_ms=limits_ms, known=False, broken_off=0, never=0.0
+        plain, median_ms=None, earliest_ms=soonest_ms, latest_ms=limits_ms, known=False, broken_off=0, never=0.0
     )
 
 
@@ -97,6 +100,8 @@ class Forecast:
     """Of each ask its start in the one future in which everything takes as long as it declares."""
     endless: frozenset[Name] = frozenset()
     """What waits, runs or will be in line, and declares no time limit: what comes behind it has no bound."""
+    begins: Mapping[Name, int] = field(default_factory=dict)
+    """Of what is held until then, or longer: from when on it may be in line."""
     seen_ms: tuple[int | None, ...] = ()
     """Of each future the time up to which it was played where it was broken off; None (or nothing): it was not."""
 
@@ -126,10 +131,9 @@ class Forecast:
         ahead = 0
         if middle is not None or broken_off:
             ahead = bisect_left(self._middles, FAR_MS if middle is None else middle)
-        about, declared_ms = self.about.get(name, About()), self.declared.get(name)
-        return Expected(
-            middle, low, high, coverage, ahead, never, broken_off, name=name, about=about, declared_ms=declared_ms
-        )
+        plain = Expected(middle, low, high, coverage, ahead, never, broken_off, name=name)
+        about, declared_ms, begin_ms = self.about.get(name), self.declared.get(name), self.begins.get(name, 0)
+        return msgspec_replace(plain, about=about or About(), declared_ms=declared_ms, begin_ms=begin_ms)
 
     @cached_property
     def _middles(self) -> list[int]:
@@ -209,6 +213,7 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
         else _abouts(scheduler, until),
         declared,
         _endless(scheduler),
+        {name: held.conditions.begin_ms for name, held in _to_come(scheduler)},
         tuple(each.seen_ms for each in futures),
     )
 
@@ -249,7 +254,8 @@ def _endless(scheduler: Scheduler) -> frozenset[Name]:
         for app in partition.applications.values()
         for key, ask in app.asks.items()
     )
-    return frozenset(name for name, spec in (*there, *_to_come(scheduler)) if spec.time_limit_ms is None)
+    to_come = ((name, held.spec) for name, held in _to_come(scheduler))
+    return frozenset(name for name, spec in (*there, *to_come) if spec.time_limit_ms is None)
 
 
 SIZES = ((0.125, "small"), (0.5, "medium"))
@@ -288,13 +294,13 @@ def waiting(scheduler: Scheduler) -> tuple[Name, ...]:
     return (*in_line, *(name for name, _ in _to_come(scheduler)))
 
 
-def _to_come(scheduler: Scheduler) -> Iterator[tuple[Name, AskSpec]]:
+def _to_come(scheduler: Scheduler) -> Iterator[tuple[Name, HeldAsk]]:
     """What is not in line and will be by itself."""
     for name, partition in scheduler.cluster.partitions.items():
         for application, held in partition.held_asks:
             reason = held.reason(partition.applications[application], partition.now_ms)
             if not isinstance(reason, OnHold | NeverRuns):
-                yield (name, application, held.spec.key), held.spec
+                yield (name, application, held.spec.key), held
 
 
 def assumptions(

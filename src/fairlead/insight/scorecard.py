@@ -188,8 +188,9 @@ class Scorecard:
             )
             reach = _reach(part, 1 - self.coverage)
             ways = (*right, (middle - reach * (middle - low), middle, middle + reach * (high - middle)))
-            low, middle, high = learned.mixed(ways, plain.about)
-            ends = (_at(made_ms, value) for value in (low, middle, high))
+            soonest = log_wait(made_ms, plain.begin_ms)
+            low, middle, high = (max(value, soonest) for value in learned.mixed(ways, plain.about))
+            ends = (max(_at(made_ms, value), plain.begin_ms) for value in (low, middle, high))
             told = replace(plain, **dict(zip(("earliest_ms", "median_ms", "latest_ms"), ends, strict=True)))
         return told, Promise(plain.name, made_ms, plain.about, points, below, above, ways, low, high)
 

@@ -454,6 +454,8 @@ def test_a_placeholder_that_is_stopped_comes_back_in_a_future() -> None:
     comes("urgent", 6 * MINUTE, priority=9, conditions=Conditions(begin_ms=12 * MINUTE))
     told = forecast(s, known(10 * MINUTE), draws=1)
     assert [told.expected(("default", "gang", key)).median_ms for key in ("gang0", "gang1")] == [22 * MINUTE] * 2
+    urgent = ("default", "urgent", "urgent0")
+    assert (told.expected(urgent).begin_ms, unknown(told, urgent).earliest_ms) == (12 * MINUTE, 12 * MINUTE)
 
 
 @pytest.mark.parametrize(("style", "start_ms"), [("Soft", 25 * MINUTE), ("Hard", None)])

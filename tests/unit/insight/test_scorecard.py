@@ -150,6 +150,25 @@ def test_a_forecast_without_a_middle_stays_as_it_is() -> None:
     assert Scorecard().calibrated(0, never) == never
 
 
+def test_what_begins_later_is_said_to_start_no_earlier() -> None:
+    """However early all started that was forecast before: it is not in line until then."""
+    card = Scorecard()
+    for number in range(30):
+        made = number * 10 * MINUTE
+        name = ("default", f"w{number}", f"w{number}")
+        card.promise(made, Expected(made + 8 * MINUTE, made + 4 * MINUTE, made + 9 * MINUTE, 0.8, 0, 0.0, name=name))
+        card.started(name, made + MINUTE // 10)
+    plain = Expected(61 * MINUTE, 60 * MINUTE, 70 * MINUTE, 0.8, 0, 0.0, name=("default", "b", "b"))
+    free, bound = card.calibrated(0, plain), card.calibrated(0, replace(plain, begin_ms=60 * MINUTE))
+    assert free.median_ms is not None
+    assert free.median_ms < 50 * MINUTE
+    assert bound.earliest_ms == bound.median_ms == 60 * MINUTE
+    before = card.score().inside
+    card.promise(0, replace(plain, begin_ms=60 * MINUTE))
+    card.started(plain.name, 60 * MINUTE)
+    assert card.score().inside == before + 1
+
+
 def test_one_way_is_put_right_by_all_outcomes_however_unlike() -> None:
     """Of this queue nothing is known: what the limits say is moved by the outcomes of others, in full."""
     point, wait = log(101_000), log(201_000)
