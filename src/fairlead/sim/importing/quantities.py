@@ -80,8 +80,8 @@ def whole_of(text: str) -> int:
 
 
 def duration_of(text: str, unit: str) -> int:
-    """A duration in milliseconds: a number in this unit, `1-02:03:04`, `02:03:04`, `1h 30m`, `PT1H30M`."""
-    low = text.lower()
+    """A duration in milliseconds: a number in this unit, `1-02:03:04`, `02:03:04`, `1h 30m`, `9 second(s)`, `PT1H`."""
+    low = text.lower().replace("(s)", "s")
     if match := _CLOCK.fullmatch(low):
         return _by_clock(match, unit)
     if (match := _ISO_SPAN.fullmatch(text)) and any(match.groups()):

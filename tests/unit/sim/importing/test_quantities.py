@@ -30,3 +30,10 @@ def test_minutes_and_seconds_are_told_by_longer_texts_beside_them(
     found = unit_of(Kind.DURATION, "Elapsed", texts)
     assert found == Unit(unit, known=False)
     assert duration_of(texts[0], unit) == first_s * 1000
+
+
+def test_units_may_say_that_they_may_be_more_than_one() -> None:
+    """As LSF writes run times."""
+    texts = ("3600 second(s)", "1 second(s)")
+    assert unit_of(Kind.DURATION, "RUN_TIME", texts) is not None
+    assert [duration_of(text, "") for text in (*texts, "1 hour(s) 2 minute(s)")] == [3_600_000, 1000, 3_720_000]
