@@ -155,7 +155,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
             begin(partition, app)  # It starts over, and something of it, or all of a gang, has started meanwhile.
         return
     if app.pending_count or app.swapping or partition.held_asks.has(app.id):
-        _give_place_back(partition, app)
+        give_place_back(partition, app)
         return
     idle = not app.allocations or (real_gone and app.allocations == app.placeholder_count)
     if idle and app.state in (State.ACCEPTED, State.STARTING, State.RUNNING):
@@ -164,7 +164,7 @@ def complete_if_idle(partition: Partition, app: Application, real_gone: bool = F
         app.closing = bool(app.allocations)
 
 
-def _give_place_back(partition: Partition, app: Application) -> None:
+def give_place_back(partition: Partition, app: Application) -> None:
     """Where nothing of it runs, and it has no ordinary work to offer, or is a gang that gave way, it waits for a place:
     what is tried again may be held back for an hour, and idle work may wait for ever; others run there meanwhile.
     """

@@ -156,6 +156,7 @@ def _new_ask(partition: Partition, app: Application, spec: AskSpec) -> None:
         held.enter_if_met(partition, app, spec.key)
     else:
         waiting_asks.new_ask(partition, app, spec)
+        application_steps.give_place_back(partition, app)
 
 
 def _is_to_wait(app: Application, spec: AskSpec) -> bool:
