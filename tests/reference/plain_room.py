@@ -50,8 +50,8 @@ class Room(Line):
     """How much new work and other room has come so far."""
     pairs: Mapping[tuple[str, str], int] = MappingProxyType({})
     """For what was stopped for what, how much had come then: it is not again before more has."""
-    lost: Sequence[tuple[int, Work]] = ()
-    """What was stopped for other work, and when."""
+    lost: Sequence[tuple[int, str]] = ()
+    """When work was stopped for other work, and its queue then."""
 
     def _may_go(self, victim: Work, work: Work) -> bool:
         """Lower work, but none that got its turn after `work` had its own in vain and nothing changed since."""
@@ -333,7 +333,8 @@ class Room(Line):
         most = self._said(path, "losses") if path != "root" else None
         if not isinstance(most, int):
             return None
-        return max(most - sum(self._within(path, w.gang) and at_ms < then + HOUR_MS for then, w in self.lost), 0)
+        lost = (f"{leaf}.".startswith(f"{path}.") for then, leaf in self.lost if at_ms < then + HOUR_MS)
+        return max(most - sum(lost), 0)
 
     def _beyond_losses(self, victims: list[Work]) -> dict[str, int]:
         """The queues that would lose more than they may, with how much that is."""
@@ -341,8 +342,8 @@ class Room(Line):
         left = {path: self._losses_left(path, self.now_ms) for path in hit}
         over = {path: most for path, most in left.items() if most is not None and most < hit[path]}
         for path in over:
-            for at_ms, work in self.lost:
-                if self._within(path, work.gang) and self.now_ms < at_ms + HOUR_MS:
+            for at_ms, leaf in self.lost:
+                if f"{leaf}.".startswith(f"{path}.") and self.now_ms < at_ms + HOUR_MS:
                     self._looks_again(at_ms + HOUR_MS)
         return over
 

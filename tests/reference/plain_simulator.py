@@ -287,6 +287,8 @@ class PlainSimulator(Turns):
         else:
             gang.tries[work.task.key] += 1
             again = f"{work.task.key}#{gang.tries[work.task.key] + 1}"
+        if self._comes_by_itself(work):
+            task = replace(task, priority=work.task.priority)
         self.news += not self._comes_by_itself(work)
         self.waiting.append(Work(again, gang, task, next(self.numbers), self.now_ms, is_holder=work.is_holder))
         self._watch(self.waiting[-1])
@@ -342,7 +344,7 @@ class PlainSimulator(Turns):
                 for victim in plan.victims:
                     self._tell(victim, work.key)
                     if plan.is_loss:
-                        self.lost = [*self.lost, (self.now_ms, victim)]
+                        self.lost = [*self.lost, (self.now_ms, victim.gang.job.queue)]
                         self.pairs = {**self.pairs, (work.name, victim.name): self.news}
                 work.kept_on, work.kept_since, work.gathers = plan.node, next(self.numbers), False
                 work.awaits = (*plan.victims, *plan.leaving)
