@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,7 @@ def _writer_of_other(value: Any) -> Callable[[Any], Any]:
         return _sequence
     if isinstance(value, Mapping):
         return _mapping
-    if isinstance(value, Integral):
+    if isinstance(value, np.integer):
         return int
     if isinstance(value, np.bool_):
         return bool

@@ -73,7 +73,7 @@ def test_what_has_a_history_is_not_like_its_equals() -> None:
     assert not memory.has_history(low)
 
 
-def left_in(memory: Disruption, queue: Queue, now_ms: int) -> tuple[int, int]:
+def left_in(memory: Disruption, queue: Queue, now_ms: int) -> tuple[int, int | None]:
     """How many may go now, and when there is one more."""
     return memory.evictions_left(queue, now_ms)
 
@@ -82,7 +82,7 @@ def test_a_queue_loses_so_many_an_hour() -> None:
     """Each counts for an hour from its own time."""
     memory, (high, low) = Disruption(), two(preemption_evictions_max="2")
     queue = low.app.queue
-    assert left_in(memory, queue, 0) == (2, HOUR_MS)
+    assert left_in(memory, queue, 0) == (2, None)
     memory.note(high, low, 100)
     memory.note(high, low, 200)
     assert left_in(memory, queue, 300) == (0, 100 + HOUR_MS)
