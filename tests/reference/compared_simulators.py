@@ -1,10 +1,15 @@
 """The simulator held against one that shares no code with it: `make compare-simulators`.
 
-    python tests/reference/compared_simulators.py 40
+    python tests/reference/compared_simulators.py 40 --first 255000
 
 Random workloads with gangs (of one size, or of two), maximums and limits of users, some of them with guarantees
 (`both`), offsets, fences, grace, idle work and work that stops nothing: every run of every task has to be on the same
 node, from the same time to the same time, and end by itself or stopped in both.
+
+The thousands of a workload's number say what else is in it, as a sum: 1 zones, 2 least run times, 4 lost nodes,
+8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
+priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
+512 kept turns (alone, or with 2, 4, 8 and 128).
 """
 
 from __future__ import annotations
@@ -503,7 +508,7 @@ def main() -> int:
     """So many worlds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("worlds", type=int, nargs="?", default=40)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first; its thousands say what else is in it")
     given = parser.parse_args()
     if given.worlds < 1:
         parser.error("there has to be one workload at least")

@@ -3,8 +3,10 @@
 It keeps no order, no heap and no memory of what it looked at: all that waits is sorted anew for each placement, sums
 are added up whenever they are needed, and every node is tried. So it is slow and easy to believe. It shares no code
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
-times. It knows queues with maximums and limits of users, guarantees, offsets and fences, gangs by placeholders, idle
-work, grace, and the rules `priority` and `both`; no protections, budgets, constraints, retries or lost nodes.
+times. It knows the rules `priority` and `both`: queues with maximums, limits of users, bounds on jobs, guarantees,
+offsets and fences, gangs by placeholders, idle work, grace, least run times, budgets, bounds on evictions, retries,
+kept turns, zones, ports and work that keeps apart; lost, drained and resized nodes, and orders of an administrator. It
+does not know the rule `guarantee`, work that wants to be with other work, backfill, windows and held work.
 """
 
 from __future__ import annotations
