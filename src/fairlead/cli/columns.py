@@ -64,6 +64,11 @@ def _moment(name: str) -> tuple[Callable[[Job, int], str], Callable[[Job], Any]]
     return lambda job, _: render.moment(getattr(job, name)), lambda job: getattr(job, name) or float("inf")
 
 
+def _exit_rank(job: Job) -> int:
+    """As a shell counts: 128 + N for signal N."""
+    return 128 + job.signal if job.signal else job.exit_code or 0
+
+
 USUAL: Final = (
     JobColumn(Column("KEY"), lambda job, _: job.key, lambda job: order(job.key)),
     JobColumn(Column("NAME", least=10), lambda job, _: job.name, lambda job: job.name),
@@ -79,7 +84,7 @@ USUAL: Final = (
     JobColumn(Column("CPU", right=True, drop=3), *_amount("cpu")),
     JobColumn(Column("MEMORY", right=True, drop=2), *_amount("memory")),
     JobColumn(Column("NODE", least=8, drop=4), lambda job, _: job.node, lambda job: job.node),
-    JobColumn(Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job), lambda job: job.exit_code or 0),
+    JobColumn(Column("EXIT", right=True, drop=6), lambda job, _: exit_text(job), _exit_rank),
     JobColumn(Column("REASON", least=24), lambda job, _: reason_text(job), reason_text),
 )
 """Those that are shown if none are named."""

@@ -363,7 +363,6 @@ def how_it_ended(job: Job) -> str:
         return "" if job.state == "succeeded" else counted(job.parts)
     if job.reason is not None and job.reason.sentence:
         return job.reason.sentence
-    number = getattr(job, "signal", None)  # What a list shows of a job has no signal and no error.
-    if job.state == "failed" and number:
-        return f"ended by {signal_name(number)}"
-    return str(getattr(job, "error", ""))
+    if job.state == "failed" and job.signal:
+        return f"ended by {signal_name(job.signal)}"
+    return str(getattr(job, "error", ""))  # What a list shows of a job has none.

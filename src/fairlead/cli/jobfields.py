@@ -258,8 +258,7 @@ def exit_text(job: Job | JobDetails) -> str:
     """`0`, `3`, `SIGKILL`; empty while there is no end."""
     if job.exit_code is not None:
         return str(job.exit_code)
-    number = getattr(job, "signal", None)
-    return signal_name(number) if number else ""
+    return signal_name(job.signal) if job.signal else ""
 
 
 def elapsed_ms(job: Job, now_ms: int) -> int:

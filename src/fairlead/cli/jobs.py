@@ -64,7 +64,7 @@ def ls(client: Client, keys: tuple[str, ...], interval: float | None, **given: A
 
     An array is one line, which says how many of its parts are how; with KEY or --parts each part has its own. TIME is
     how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
-    priority, state, node, exit_code, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
+    priority, state, node, exit_code, signal, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
     if len(keys) > 1:
         raise app.wrong_usage(f"ls: lists one job or array; `fairlead show {' '.join(keys)}` shows several")

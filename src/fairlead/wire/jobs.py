@@ -197,6 +197,7 @@ class Job(Shape, frozen=True, kw_only=True):
     time_limit_ms: Annotated[int | None, said("It is stopped after so long; null: it has no limit.")] = None
     cpu_ms: Annotated[int, said("Processor time that it has used, known at its end.")] = 0
     peak_memory_bytes: Annotated[int, said("The most memory that it has used, known at its end.")] = 0
+    signal: Annotated[int | None, said("The one that ended it; null: none did.")] = None
 
 
 class SubmittedJob(Job, frozen=True, kw_only=True):
@@ -293,7 +294,6 @@ class JobDetails(Job, frozen=True, kw_only=True):
     past: Annotated[list[PastAttempt], said("The attempts before the newest one, in order.")] = []
     pid: int | None = None
     attempts: int = 0
-    signal: int | None = None
     error: str = ""
     memory_bytes: Annotated[int | None, said("What it uses now; null: it does not run.")] = None
     gpus: list[int] = []

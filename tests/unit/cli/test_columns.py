@@ -56,6 +56,14 @@ def test_rows_are_sorted_by_what_they_mean(three: Any, run: Run, by: str, keys: 
     assert [row[0] for row in listed(run, "--sort", by, "--columns", "key", "--no-header")] == keys
 
 
+def test_the_signal_that_ended_a_job_stands_where_its_exit_status_would(service: Any, run: Run) -> None:
+    """A program that crashed looked as if nothing were known; it comes where a shell would have its status."""
+    for key, how in (("1", {"exit_code": 3}), ("2", {"signal": 11}), ("3", {"exit_code": 200})):
+        service.add(key, "failed", started_at_ms=2000, ended_at_ms=9000, **how)
+    rows = listed(run, "--sort", "exit", "--columns", "key,exit", "--no-header")
+    assert rows == [["1", "3"], ["2", "SIGSEGV"], ["3", "200"]]
+
+
 @pytest.mark.parametrize(("option", "typed"), [("--columns", "key,colour"), ("--sort", "-colour")])
 def test_a_column_that_there_is_not_is_named_with_those_that_there_are(
     three: Any, run: Run, option: str, typed: str

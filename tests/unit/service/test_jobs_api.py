@@ -19,6 +19,7 @@ ROW = {
     "state",
     "node",
     "exit_code",
+    "signal",
     "reason",
     "submitted_at_ms",
     "started_at_ms",
@@ -227,6 +228,8 @@ def test_running_work_is_cancelled_with_its_grace(served: Any) -> None:
     assert stopped.json["state"] == "stopping"
     shown = served.wait(key)
     assert (shown["state"], shown["signal"]) == ("cancelled", 9)
+    rows = served.call("GET", "/api/v1/jobs?state=cancelled").json["jobs"]
+    assert {row["key"]: row["signal"] for row in rows}[key] == 9
     assert shown["reason"]["code"] == "cancelled"
 
 
