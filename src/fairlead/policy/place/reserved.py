@@ -3,7 +3,8 @@
 Decides which ask in turn gets a node set aside and which node, and places those that have one before all others. An
 ordinary ask reserves once it is older than `RESERVE_AFTER_MS`, on the node that it would fill most; an ask with a
 required node reserves that node at once and takes it from ordinary asks. Never evicts by itself. Invariant: a node is
-set aside for one ordinary ask or for any number of asks that require it, and each ask has at most one node.
+set aside for one ordinary ask, for several for which room is made there, or for any number of asks that require it, and
+each ask has at most one node.
 
 So it is in YuniKorn's walk. Where rank decides, room is kept for single asks only, and no node is set aside anew.
 """

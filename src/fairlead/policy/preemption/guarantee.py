@@ -5,9 +5,9 @@ protected victims whose queues are above their guarantee. Never stops work witho
 the ask's own queue, never when the ask would lift its own queue above its guarantee. Idle work goes before all others,
 whatever its priority and its queue. Invariant: searching changes nothing; what is tried on the snapshots is taken back.
 
-In words: collect the candidates; make sure that the guarantee leaves room for the ask once they are gone; on every
-node find the victims that make the ask fit there; choose the node; where the queue is still short, add victims
-elsewhere; keep only as many as the ask is large.
+In words: see whether the ask fits beside others for which room is made already; collect the candidates; make sure that
+the guarantee leaves room for the ask once they are gone; on every node find the victims that make the ask fit there;
+choose the node; where the queue is still short, add victims elsewhere; keep only as many as the ask is large.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.nominations import kept_under
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
+from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.protection import in_time, is_full_too_long, is_spared, overdrawn, within
 from fairlead.policy.preemption.queue_snapshot import QueueSnapshots
 from fairlead.policy.preemption.victims import (
@@ -59,6 +61,8 @@ def find_plan(survey: Survey, ask: Ask) -> Plan | None:
     own = snapshots.ask_queue
     if lacks(own.guaranteed, own.used, ask.items):
         return None  # No victim elsewhere changes that.
+    if (beside := _beside_others(survey, ask, snapshots)) is not None:
+        return Plan(ask, beside, ())
     known = (*idle_candidates(partition, ask), *candidates(survey, ask, snapshots))
     found = [victim for victim in known if not is_spared(partition, ask, victim)]
     if not found or not guarantee_leaves_room(snapshots, ask, found):
@@ -100,6 +104,53 @@ def seen_ahead(survey: Survey, ask: Ask) -> QueueSnapshots:
             if queue in own:
                 add_to(snapshots.of(queue).used, other.items)
     return snapshots
+
+
+# -- room that is made for others ---------------------------------------------------------------------------------
+
+
+def _beside_others(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> Node | None:
+    """The first node where the ask fits beside those for which work was stopped there, once that has left: nothing more
+    has to go for it. Only as far as the guarantee reaches beside them, and where nothing but room counts.
+    """
+    shape, left = ask.shape, snapshots.ask_queue.remaining()
+    if not survey.to_come or not left or lacks(left, {}, ask.items):
+        return None
+    if shape is None or not survey.partition.nodes.only_room_counts(shape):
+        return None
+    places: tuple[Queue | Ceiling, ...] = (*ask.app.queue.lineage, *ask.app.ceilings)
+    if any(_is_full_with(survey, ask, place) for place in places):
+        return None
+    found = dict.fromkeys(other.reserved_on for other in survey.to_come if other.reserved_on is not None)
+    return min((node for node in found if _has_room_beside(survey, ask, node)), key=lambda node: node.id, default=None)
+
+
+def _has_room_beside(survey: Survey, ask: Ask, node: Node) -> bool:
+    """Whether it fits there beside all for which the node is set aside, once what was told to stop there has left."""
+    if not node.schedulable or not all(_has_room_made(each) for each in node.reservations):
+        return False
+    told = [running for running in node.allocations if leaves_for_others(running)]
+    leaving = in_time(survey.partition, ask, told, node)
+    free = node.free_for(ask, leaving)
+    for holder in node.reservations:
+        take_from(free, holder.items)
+    return fits_in(ask.items, free) and survey.partition.nodes.suits(ask, node, leaving)
+
+
+def _has_room_made(ask: Ask) -> bool:
+    """Whether work was stopped for an ask on the node that it has reserved, and nothing but room counts for it."""
+    return ask.preempt_triggered and not ask.required_node and ask.shape is not None and ask.shape.is_plain
+
+
+def _is_full_with(survey: Survey, ask: Ask, place: Queue | Ceiling) -> bool:
+    """Whether the ask is too much there beside what is to come, once what was told to stop has left."""
+    used = dict(place.allocated)
+    if isinstance(place, Queue):
+        take_from(used, tuple(place.preempting.items()))
+    for other in survey.to_come:
+        if place in (*other.app.queue.lineage, *other.app.ceilings):
+            add_to(used, other.items)
+    return lacks(place.max, used, ask.items)
 
 
 # -- the guarantee ------------------------------------------------------------------------------------------------

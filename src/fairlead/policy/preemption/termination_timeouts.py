@@ -24,8 +24,8 @@ def on_timer(partition: Partition, _: str) -> None:
         partition.nodes.reserved_again |= dict.fromkeys(victim.node.reservations)
         for_whom = victim.evicted_by[1] if victim.evicted_by is not None else ""
         partition.out.append(Overdue(victim.app.id, victim.key, victim.node.id, for_whom, partition.name))
-        if victim.evicted_for is not None:
-            _let_try_again(partition, victim.evicted_for)
+        for ask in _waiting_for(victim):
+            _let_try_again(partition, ask)
     for nomination in partition.nominations.of.values():
         if nomination.is_stuck and nomination.ask.batch is None:
             # It keeps the room until it finds other room: it looks for that in its turn.
@@ -39,9 +39,15 @@ def on_timer(partition: Partition, _: str) -> None:
 def on_look_again(partition: Partition, _: str) -> None:
     """Some work is spared no longer, and some ask moved on too often an hour ago: what was found out does not count."""
     partition.books_version += 1
-    overdue = partition.disruption.overdue
-    for ask in dict.fromkeys(victim.evicted_for for victim in overdue if victim.evicted_for is not None):
+    for ask in dict.fromkeys(ask for victim in partition.disruption.overdue for ask in _waiting_for(victim)):
         _let_try_again(partition, ask)
+
+
+def _waiting_for(victim: Ask) -> list[Ask]:
+    """What it was stopped for, and what waits on its node beside that."""
+    beside = [ask for ask in victim.node.reservations if not ask.required_node] if victim.node is not None else []
+    whom = victim.evicted_for
+    return beside if whom is None or whom in beside else [whom, *beside]
 
 
 def _let_try_again(partition: Partition, ask: Ask) -> None:

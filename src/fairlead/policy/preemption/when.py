@@ -126,11 +126,11 @@ def _is_limited(demand: Demand, batch: Batch) -> bool:
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:
-    """Tell the victims to stop and reserve the node for the ask."""
+    """Tell the victims to stop and reserve the node for the ask, beside others for which room is made there."""
     ask, node = plan.ask, plan.node
     if ask.nomination is not None and ask.nomination.is_stuck:
         moves_on(partition, ask, ask.nomination.node)
-    for holder in [each for each in node.reservations if each is not ask]:
+    for holder in [each for each in node.reservations if each is not ask and not each.preempt_triggered]:
         reserve_node.unreserve(partition, holder)
     message = f"preempted by {ask.key} from application {ask.app.id} in {ask.app.queue.path}"
     for victim in plan.victims:

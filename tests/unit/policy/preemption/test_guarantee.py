@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
+from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import (
     AddApplication,
@@ -61,9 +62,9 @@ class Case:
         for i, cores in enumerate(nodes, 1):
             self.s.handle(AddNode(NodeSpec(id=f"n{i}", capacity=Resources({"vcore": cores * 1000}))), 0)
 
-    def ask(self, key: str, where: str, cores: float = 1, priority: int = 0, **more: Any) -> None:
+    def ask(self, key: str, leaf: str, cores: float = 1, priority: int = 0, **more: Any) -> None:
         """One application of this name with one ask in this queue."""
-        self.s.handle(AddApplication(ApplicationSpec(id=key, queue=f"root.{where}")), self.now)
+        self.s.handle(AddApplication(ApplicationSpec(id=key, queue=f"root.{leaf}")), self.now)
         resources = Resources({"vcore": int(cores * 1000)})
         ask = AskSpec(application=key, key=key, resources=resources, priority=priority, **more)
         self.s.handle(AddAsks((ask,)), self.now)
@@ -418,3 +419,68 @@ def test_a_victim_that_changes_its_size_is_counted_with_the_new_one() -> None:
     assert case.s.cluster.partitions["default"].root.preempting == {"vcore": 1500}
     case.gone("v2")
     assert case.s.cluster.partitions["default"].root.preempting == {}
+
+
+def large_victims(*nodes: int, g: int = 12) -> Case:
+    """Each node is filled by one work, `v1` on n1 and so on, and queue `a` is guaranteed so many cores."""
+    case = Case(queue("a", g=g), queue("b"), nodes=nodes)
+    for i, cores in enumerate(nodes, 1):
+        case.ask(f"v{i}", "b", cores, grace_ms=100_000)
+    case.run()
+    return case
+
+
+def test_what_fits_beside_the_ask_for_which_room_is_made_has_nothing_more_stopped() -> None:
+    """One work of four cores is enough for four asks of one; the fifth needs another one."""
+    case = large_victims(4, 4, 4)
+    for i in range(1, 5):
+        case.ask(f"h{i}", "a")
+    assert case.run(1_000) == ([], ["v1"])
+    case.ask("h5", "a")
+    assert case.run(1_000) == ([], ["v2"])
+    case.s = Scheduler.load(case.s.dump())
+    check_books(case.s)
+    case.ask("thief", "b", priority=100)
+    case.gone("v1")
+    assert sorted(case.run(5_000)[0]) == ["h1@n1", "h2@n1", "h3@n1", "h4@n1"]
+
+
+def test_what_does_not_fit_beside_it_has_other_work_stopped() -> None:
+    """Two asks of three cores need two nodes."""
+    case = large_victims(4, 4)
+    case.ask("h1", "a", 3)
+    case.ask("h2", "a", 3)
+    assert case.run(1_000) == ([], ["v1", "v2"])
+
+
+def test_what_is_beyond_its_guarantee_gets_nothing_beside_it() -> None:
+    """The second ask would lift the queue above its guarantee: it has its turn like any other."""
+    case = large_victims(4, g=4)
+    case.ask("h1", "a", 3)
+    case.ask("h2", "a", 1)
+    case.ask("more", "a", 1, priority=-1)
+    assert case.run(1_000) == ([], ["v1"])
+    node = case.s.cluster.partitions["default"].nodes.nodes["n1"]
+    assert [ask.key for ask in node.reservations] == ["h1", "h2"]
+
+
+def test_what_is_apart_from_the_ask_for_which_room_is_made_is_not_put_beside_it() -> None:
+    """Room is not all that counts for it."""
+    case = large_victims(4, 4)
+    apart = Constraints(anti_affinity=(AffinityTerm((Requirement("job", "In", ("x",)),)),))
+    case.ask("h1", "a", labels={"job": "x"})
+    case.ask("h2", "a", where=apart)
+    assert case.run(1_000) == ([], ["v1", "v2"])
+
+
+def test_room_beside_it_is_not_counted_on_above_a_maximum() -> None:
+    """Where the queue is full with the first ask, nothing is set aside for the second."""
+    case = Case(queue("p", queue("a", g=4), queue("b"), g=4, most=4), queue("c"), nodes=(4, 4))
+    case.ask("v1", "p.b", 4)
+    case.ask("other", "c", 4)
+    case.run()
+    case.ask("h1", "p.a", 3)
+    case.ask("h2", "p.a", 2)
+    assert case.run(1_000) == ([], ["v1"])
+    nodes = case.s.cluster.partitions["default"].nodes.nodes
+    assert [ask.key for node in nodes.values() for ask in node.reservations] == ["h1"]

@@ -253,6 +253,22 @@ def test_only_the_ask_that_it_was_stopped_for_tries_again(restarted: bool) -> No
     assert len(stopped(c)) == 3, "the one that had v2 stopped tries again, and the other does not"
 
 
+def test_what_waits_beside_the_ask_for_which_it_was_stopped_looks_elsewhere_too() -> None:
+    """`v1` makes room for both and does not leave: the first has `v2` stopped, and the second goes with it."""
+    mine = QueueSpec(name="a", guaranteed=cores(12), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(mine, QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    for i in (1, 2):
+        c.fill(f"v{i}", 4, 0, "root.b", grace_ms=0)
+    for key in ("one", "two"):
+        c.submit(key, 1, 0, "root.a")
+    wait(c, 2_000)
+    assert stopped(c) == ["v1"]
+    wait(c, MARGIN_MS + 15_000)
+    assert stopped(c) == ["v1", "v2"]
+    c.gone("v2")
+    assert sorted(c.run()[0]) == ["one@n2", "two@n2"]
+
+
 def test_what_was_stopped_for_a_plan_that_is_given_up_is_not_waited_for() -> None:
     """`first` did not leave, so `mine` has `third` stopped; that `second` does not leave either is no news to it."""
     mine = QueueSpec(name="a", guaranteed=cores(4), properties={"preemption.delay": "1s"})
