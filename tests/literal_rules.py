@@ -62,6 +62,10 @@ def below_its_guarantee(snapshots: QueueSnapshots, ask: Ask, work: Iterable[Ask]
         yield victim
 
 
+def on_a_node_of_its_own(*_: object) -> None:
+    """By guarantee: each ask has work stopped on another node, whatever room comes beside those that did before."""
+
+
 def with_the_shared_offset(leaf: Queue, standing: int) -> dict[Queue, int]:
     """By guarantee: the offset of a queue that ask and victim share is added to the ask alone."""
     seen: dict[Queue, int] = {}
@@ -170,6 +174,7 @@ RULES: dict[str, tuple[Any, str, Any]] = {
     "`maxapplications` is exceeded": (Queue, "count_running", no_more_than_may),
     "guarantee: how many victims": (guarantee, "_as_many_as_needed", as_large_as_the_ask),
     "guarantee: law 2": (guarantee, "_taken", below_its_guarantee),
+    "guarantee: an ask that fits on the node of another one": (guarantee, "_beside_others", on_a_node_of_its_own),
     "guarantee: offset of a queue that ask and victim share": (victims, "standing_by_queue", with_the_shared_offset),
     "required node: how many victims": (required_node, "_victims", whatever_is_free_there),
     "quota: when enough is taken": (quota, "_victims", one_resource_is_enough),
