@@ -474,13 +474,14 @@ def test_what_is_apart_from_the_ask_for_which_room_is_made_is_not_put_beside_it(
 
 
 def test_room_beside_it_is_not_counted_on_above_a_maximum() -> None:
-    """Where the queue is full with the first ask, nothing is set aside for the second."""
-    case = Case(queue("p", queue("a", g=4), queue("b"), g=4, most=4), queue("c"), nodes=(4, 4))
-    case.ask("v1", "p.b", 4)
-    case.ask("other", "c", 4)
+    """The node and the guarantee have room for the second ask beside the first, the queue above has not."""
+    below = queue("a", g=4), queue("b")
+    case = Case(queue("p", *below, g=4, most=6), queue("c"), nodes=(8,))
+    case.ask("stays", "p.b", 3, priority=9)
+    case.ask("v1", "p.b", 3)
     case.run()
-    case.ask("h1", "p.a", 3)
-    case.ask("h2", "p.a", 2)
+    case.ask("h1", "p.a", 1)
+    case.ask("h2", "p.a", 3)
     assert case.run(1_000) == ([], ["v1"])
-    nodes = case.s.cluster.partitions["default"].nodes.nodes
-    assert [ask.key for node in nodes.values() for ask in node.reservations] == ["h1"]
+    node = case.s.cluster.partitions["default"].nodes.nodes["n1"]
+    assert [ask.key for ask in node.reservations] == ["h1"]

@@ -265,6 +265,8 @@ def test_what_waits_beside_the_ask_for_which_it_was_stopped_looks_elsewhere_too(
     assert stopped(c) == ["v1"]
     wait(c, MARGIN_MS + 15_000)
     assert stopped(c) == ["v1", "v2"]
+    nodes = c.s.cluster.partitions["default"].nodes.nodes
+    assert sorted(ask.key for ask in nodes["n2"].reservations) == ["one", "two"]
     c.gone("v2")
     assert sorted(c.run()[0]) == ["one@n2", "two@n2"]
 
