@@ -173,7 +173,7 @@ class _Future:
         ask = self._ask
         if not node.takes(ask):
             return False
-        if any(holder is not ask for holder in node.reservations) or not fits_in(ask.items, self._free_on(node)):
+        if (node.reservations and ask not in node.reservations) or not fits_in(ask.items, self._free_on(node)):
             return False
         nodes = self._partition.nodes
         if nodes.suits(ask, node, self._away):
@@ -208,7 +208,10 @@ class _Future:
     def _free_on(self, node: Node) -> Book:
         if node not in self._free:
             kept = [other for other in self._yielding if other.held_on is node]
-            self._free[node] = node.free_for(self._ask, kept)
+            free = self._free[node] = node.free_for(self._ask, kept)
+            for holder in node.reservations:
+                if holder is not self._ask:
+                    take_from(free, holder.items)
         return self._free[node]
 
     def at(self, start_ms: int, node: Node) -> Expected:

@@ -125,3 +125,19 @@ def test_a_node_never_suits_that_selectors_rule_out() -> None:
     for name, labels, is_never in (("lonely", {}, True), ("first", {"app": "web"}, False)):
         c.submit(name, 1, where=beside, labels=labels)
         assert never_suits(part, part.applications[name].asks[name], n1) is is_never
+
+
+@pytest.mark.parametrize("small", [1, 3])
+def test_beside_others_for_which_the_node_is_set_aside_it_starts_when_room_for_all_has_come(small: int) -> None:
+    """By guarantee `v1` was stopped for the first, and the second shares its node (the third has `v2` stopped)."""
+    a = QueueSpec(name="a", guaranteed=cores(12), properties={"preemption.delay": "1s"})
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    for i, limit_ms in ((1, 20_000), (2, 50_000)):
+        c.fill(f"v{i}", 4, 0, "root.b", time_limit_ms=limit_ms)
+    c.submit("first", 1, 0, "root.a")
+    c.submit("second", small, 0, "root.a")
+    c.submit("third", 4, 0, "root.a")
+    c.run(2_000)
+    part = c.s.cluster.partitions["default"]
+    starts = [when(part, part.applications[name].asks[name]) for name in ("first", "second", "third")]
+    assert starts == [(20_001, "n1"), (20_001, "n1"), (50_002, "n2")]
