@@ -112,7 +112,7 @@ def test_there_is_something_to_check() -> None:
         "quota_preemption": 7,
         "reconfigure": 9,
         "rank": 25,
-        "regressions": 9,
+        "regressions": 10,
         "required_node": 6,
         "required_node_preemption": 4,
         "required_reservations": 10,

@@ -42,7 +42,6 @@ class Columns:
         """What is free, by name."""
         self._totals: dict[str, Column] = {}
         """What is there in total, by name; made when somebody asks."""
-        self._names: npt.NDArray[np.float64] = np.empty(0)
         """How many resources each node has; made with the totals."""
 
     def resized(self) -> None:
@@ -90,16 +89,16 @@ class Columns:
         return int(times.sum())
 
     def tightest_first(self, among: Mask, items: Items) -> Iterator[Node]:
-        """Of these rows, which could all hold the amount, those first that it would leave least of: summed over their
-        resources as parts of what is free, 0 where it asks for all of that or more, 1 where it asks for none; then by
-        score and id.
+        """Of these rows, which could all hold the amount, those first that it would leave least of: summed over what is
+        free there as parts of that, 0 where it asks for all of that or more, 1 where it asks for none; then by score
+        and id.
         """
         chosen = np.flatnonzero(among)
         if not len(chosen):
             return
-        left = self._names[chosen] - len(items)
-        for name, amount in items:
-            free = self.amounts[name][chosen]
+        left, asked = np.zeros(len(chosen)), dict(items)
+        for name in sorted(self.amounts):  # In an order that a restart does not change: what is added up is rounded.
+            free, amount = self.amounts[name][chosen], asked.get(name, 0)
             left += np.divide(free - amount, free, out=np.zeros(len(chosen)), where=free > amount)
         scores = self.scores[chosen]
         least = np.flatnonzero(left == left.min())
@@ -131,7 +130,6 @@ class Columns:
         for name in {name: None for node in self.rows for name in node.total}:
             amounts = [min(node.total.get(name, 0), INT64_MAX) for node in self.rows]
             self._totals[name] = np.array(amounts, dtype=np.int64)
-        self._names = np.array([len(node.total) for node in self.rows], dtype=np.float64)
 
     def _write(self, node: Node) -> None:
         row = node.row

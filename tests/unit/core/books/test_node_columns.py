@@ -112,10 +112,9 @@ class World:
 
 def left_free(node: Node, items: Items) -> float:
     """How much of what is free on a node an amount would leave, summed over its resources as parts of the free."""
-    left = float(sum(name not in dict(items) for name in node.total))
-    for name, amount in items:
-        free = node.free[name]
-        left += (free - amount) / free if free > amount else 0.0
+    left, asked = 0.0, dict(items)
+    for name, free in sorted(node.free.items()):
+        left += (free - asked.get(name, 0)) / free if free > asked.get(name, 0) else 0.0
     return left
 
 
@@ -152,6 +151,23 @@ def test_the_tightest_nodes_come_first_as_in_a_walk_over_all_nodes(seed: int, no
         assert found == world.tightest(items), f"{items}"
         if found and rng.random() < 0.5 and world.walked(items) is found[0]:
             world.start(found[0], items)
+
+
+def test_what_a_node_has_not_left_makes_it_no_worse_for_what_asks_for_none() -> None:
+    """Of two nodes that are full, the one whose GPUs are in use too is the tighter one for work without GPUs."""
+    world = World(random.Random(1), 0, "fair")
+    for i, gpus in enumerate((2, 0)):
+        total = Resources({"vcore": 4, "memory": 8, "gpu": 2})
+        node = Node(NodeSpec(id=f"n{i}", capacity=total), i)
+        node.set_capacity(total)
+        world.table.add(node)
+        node.recompute({"vcore": 4, "memory": 6, "gpu": 2 - gpus})
+    columns = world.table.columns
+    columns.resized()
+    columns.sync()
+    items = (("memory", 1), ("vcore", 2))
+    found = columns.tightest_first(columns.could_hold(columns.open, items), items)
+    assert [node.id for node in found] == ["n1", "n0"]
 
 
 @pytest.mark.plain
