@@ -508,7 +508,7 @@ def main() -> int:
     """So many worlds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("worlds", type=int, nargs="?", default=40)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first; its thousands say what else is in it")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first (its thousands: see above)")
     given = parser.parse_args()
     if given.worlds < 1:
         parser.error("there has to be one workload at least")
