@@ -148,7 +148,7 @@ def _is_full_with(survey: Survey, ask: Ask, place: Queue | Ceiling) -> bool:
     if isinstance(place, Queue):
         take_from(used, tuple(place.preempting.items()))
     for other in survey.to_come:
-        if place in (*other.app.queue.lineage, *other.app.ceilings):
+        if place in other.app.queue.lineage or place in other.app.ceilings:
             add_to(used, other.items)
     return lacks(place.max, used, ask.items)
 
