@@ -426,9 +426,14 @@ class Line:
 
     def _room_for(self, work: Work) -> str:
         """The first node in order with room for it, where no queue or limit is in the way."""
-        if not self._is_allowed(work) or not self._may_begin(work):
+        # Room that gathers is taken beside what is kept for those that go before it; it is in the way of none for which
+        # work was stopped.
+        kept = [w for w in self.waiting if w.kept_on and w is not work] if work.kept_on else []
+        behind = [w for w in kept if (not self._goes_before(w, work) if work.gathers else w.gathers)]
+        if not self._is_allowed(work, behind) or not self._may_begin(work):
             return ""
-        if any(self._is_full(path, work) or self._lacks(path, work, []) for path in self._lineage(work.gang.job.queue)):
+        lineage = list(self._lineage(work.gang.job.queue))
+        if any(self._is_full(path, work) or self._lacks(path, work, behind) for path in lineage):
             return ""
         if work.kept_on and self._has_room(work, work.kept_on, lambda w: self._goes_before(w, work)):
             return work.kept_on

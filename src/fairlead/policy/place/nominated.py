@@ -65,7 +65,7 @@ class Places:
         alike, node = (ask.app.queue, shape, ask.priority, nomination.gathers), nomination.node
         if (ask.app, alike) not in self._may_run:
             self._may_run[ask.app, alike] = _may_run(partition, ask)
-        if not self._may_run[ask.app, alike]:
+        if not self._may_run[ask.app, alike] or (nomination.gathers and not _leaves_room_above(partition, ask)):
             return None
         if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
             return node
@@ -115,6 +115,21 @@ def _suits(partition: Partition, ask: Ask, node: Node) -> bool:
     later = nominated[nominated.index(ask) + 1 :]
     behind = [other for other in later if not (ask.app.queue.by_rank and is_stronger(other, ask))]
     return partition.nodes.suits(ask, node, behind)
+
+
+def _leaves_room_above(partition: Partition, ask: Ask) -> bool:
+    """Whether queues and limits have room for it beside what is kept there for those that go before it: stronger ones,
+    and no weaker ones for which something was kept earlier. A queue empties for these, and it takes none of that.
+    """
+    by_rank, is_later, behind = ask.app.queue.by_rank, False, list[Ask]()
+    for other in partition.nominations:
+        if other is ask:
+            is_later = True
+        elif (by_rank and is_stronger(ask, other)) or (is_later and not (by_rank and is_stronger(other, ask))):
+            behind.append(other)
+    if nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask, *behind)) is not None:
+        return False
+    return nominations.limit_short_of_kept(partition, ask, tuple(behind)) is None
 
 
 def yield_room(partition: Partition, node: Node) -> None:

@@ -371,6 +371,25 @@ def test_room_that_gathers_for_an_ask_keeps_its_equals_from_stopping_work_and_no
     assert [(d.key, d.on_behalf_of) for d in stopped] == [("young", "A")]
 
 
+@pytest.mark.parametrize("rule", ["priority", "both"])
+@pytest.mark.parametrize("priority", [5, 1])
+def test_what_waited_too_long_leaves_the_room_of_its_parent_to_what_goes_before_it(rule: str, priority: int) -> None:
+    """A queue above them empties for the first, of the same priority or a higher one; the other waited too long, too,
+    in another leaf, and takes none of it.
+    """
+    leaves = tuple(QueueSpec(name=name, properties={"wait.max": "1s"}) for name in "xy")
+    c = PriorityCluster(
+        QueueSpec(name="c", parent=True, max=Limits({"vcore": 4000}), queues=leaves), nodes={"n1": 10}, rule=rule
+    )
+    c.fill("runs", 2, 9, "root.c.x")
+    c.submit("large", 3, 5, "root.c.y")
+    assert c.run(2_000) == ([], [])
+    c.submit("small", 1, priority, "root.c.x")
+    assert c.run(2_000) == ([], [])
+    c.finished("runs")
+    assert sorted(c.run()[0]) == ["large@n1", "small@n1"]
+
+
 def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals() -> None:
     """The next of its kind has waited too long as well, and gets its turn by itself; course 8029 under `both`."""
     place = Place({"wait.max": "1m"})
