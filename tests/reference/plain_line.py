@@ -338,9 +338,15 @@ class Line:
         for each in gone:
             for name, value in each.task.amount if each.node == node else ():
                 free[name] += value
+        return self._fits(work, node, free) and not self._is_kept_off(work, node, counts, gone)
+
+    def _is_kept_off(self, work: Work, node: str, counts: Callable[[Work], bool], gone: Sequence[Work] = ()) -> bool:
+        """Whether something there, or for which room is kept, has its port or keeps it away. Where room only gathers
+        nothing else is kept.
+        """
         there = [w for w in self.running if w.node == node and w not in gone]
-        there += [w for w in self.waiting if w.kept_on == node and counts(w)]
-        return self._fits(work, node, free) and not any(keeps_off(work.task, other.task) for other in there)
+        there += [w for w in self.waiting if w.kept_on == node and not w.gathers and counts(w)]
+        return any(keeps_off(work.task, other.task) for other in there)
 
     def _takes(self, work: Work, node: str) -> bool:
         return node not in self.drained and self._suits(work, node)

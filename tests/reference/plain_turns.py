@@ -96,8 +96,6 @@ class Turns(Idle):
         if work.kept_on:
             if not wanted or not self._fits(work, work.kept_on, self.nodes[work.kept_on]):
                 work.kept_on, work.gathers = "", False
-            elif elsewhere := self._room_elsewhere(work):
-                self._gathers_on(work, elsewhere)
         elif wanted and (node := self._node_for(work)):
             self._gathers_on(work, node)
 
@@ -116,24 +114,14 @@ class Turns(Idle):
         full = next((path for path in self._lineage(leaf) if path != "root" and self._is_full(path, work)), None)
         return full != leaf
 
-    def _room_elsewhere(self, work: Work) -> str:
-        if self._is_obstructed(work):
-            return ""
-        fits = [n for n in self.nodes if self._has_room(work, n, lambda w: True)]
-        return min(fits, key=lambda n: (self._fullness(n), n), default="")
-
-    def _is_obstructed(self, work: Work) -> bool:
-        return any(
-            self._is_full(path, work) or self._lacks(path, work, []) for path in self._lineage(work.gang.job.queue)
-        )
-
     def _node_for(self, work: Work) -> str:
         """Where there is room now, else where it lacks least."""
         if not any(self._is_full(path, work) for path in self._lineage(work.gang.job.queue)):
             fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
             if fits:
                 return min(fits, key=lambda n: (self._fullness(n), n))
-        suitable = [n for n in self.nodes if self._fits(work, n, self.nodes[n])]
+        could_be = [n for n in self.nodes if self._fits(work, n, self.nodes[n])]
+        suitable = [n for n in could_be if not self._is_kept_off(work, n, lambda w: w is not work)]
         return min(suitable, key=lambda n: (self._shortage(work, n), self._fullness(n), n), default="")
 
     def _shortage(self, work: Work, node: str) -> float:

@@ -23,7 +23,6 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.resources import lacks
-from fairlead.policy.eligibility.headroom import obstacle_above
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, limit_of_user, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
@@ -235,8 +234,6 @@ def _gather_room(partition: Partition, ask: Ask) -> None:
     elif held is not None:
         if not wanted:
             nominate.lose(partition, ask)
-        elif (elsewhere := _room_elsewhere(partition, ask)) is not None:
-            nominate.nominate(partition, ask, elsewhere, (), gathers=True)
     elif wanted:
         node = _node_for(partition, ask)
         if node is not None and _could_take(node, ask) and not _is_kept_off(partition, ask, node):
@@ -248,18 +245,6 @@ def _is_kept_off(partition: Partition, ask: Ask, node: Node) -> bool:
     would be kept from others as long as such work comes.
     """
     return node.room_for(ask) and not partition.nodes.suits(ask, node, tuple(node.allocations))
-
-
-def _room_elsewhere(partition: Partition, ask: Ask) -> Node | None:
-    """A node where the ask could start now, while room gathers for it on another one.
-
-    The walk of the queues does not find it: to its equals, what is promised to this ask itself is in the way.
-    """
-    shape = ask.shape
-    assert shape is not None
-    if shape.unfit or shape.required_node or obstacle_above(partition, ask) is not None:
-        return None
-    return partition.nodes.first_for(shape, ask)
 
 
 def _is_worth_it(partition: Partition, ask: Ask) -> bool:

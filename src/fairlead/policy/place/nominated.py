@@ -93,10 +93,10 @@ class Places:
 
 
 def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
-    """Whether it may start in room that is not kept for it: none that only gathers, and no more than others leave."""
+    """Whether it may start in room that is not kept for it: no more than others leave."""
     nomination = ask.nomination
     if nomination is not None and nomination.gathers:
-        return False
+        return True  # What it leaves to those that go before it was looked at (`_leaves_room_above`).
     return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is None
 
 

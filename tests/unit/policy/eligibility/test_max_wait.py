@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from invariants.books import check_books
-from priority_clusters import PriorityCluster, labelled, on
+from priority_clusters import PriorityCluster, labelled, on, only_on
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched
@@ -388,6 +388,22 @@ def test_what_waited_too_long_leaves_the_room_of_its_parent_to_what_goes_before_
     assert c.run(2_000) == ([], [])
     c.finished("runs")
     assert sorted(c.run()[0]) == ["large@n1", "small@n1"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_it_starts_where_there_is_room_first_though_a_later_one_waits_for_their_parent(rule: str) -> None:
+    """Room gathers for it on a node that stays full: it takes that of another one."""
+    leaves = tuple(QueueSpec(name=name, properties={"wait.max": "1s"}) for name in "xy")
+    parent = QueueSpec(name="c", parent=True, max=Limits({"vcore": 6000}), queues=leaves)
+    c = PriorityCluster(parent, QueueSpec(name="other"), nodes={"n1": 4, "n2": 5}, rule=rule)
+    c.fill("stays", 3, 9, "root.c.x", where=only_on("n1"))
+    c.fill("ends", 4, 9, "root.other", where=only_on("n2"))
+    c.submit("first", 3, 5, "root.c.y")
+    assert c.run(2_000) == ([], [])
+    c.submit("later", 2, 5, "root.c.x")
+    assert c.run(2_000) == ([], [])
+    c.finished("ends")
+    assert c.run() == (["first@n2"], [])
 
 
 def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals() -> None:
