@@ -115,8 +115,8 @@ brute-force: $(READY)  ## Hold answers to why against brute force in every dimen
 	PYTHONPATH=tests:src $(BIN)/python tests/properties/brute_force.py $(STATES)
 
 .PHONY: compare-simulators
-compare-simulators: $(READY)  ## Hold the simulator against one that shares no code with it: every start, end and eviction (WORKLOADS=40)
-	PYTHONPATH=tests:src $(BIN)/python tests/reference/compared_simulators.py $(WORKLOADS)
+compare-simulators: $(READY)  ## Hold the simulator against one that shares no code with it: every start, end and eviction (WORKLOADS=40 FIRST=0)
+	PYTHONPATH=tests:src $(BIN)/python tests/reference/compared_simulators.py $(WORKLOADS) $(if $(FIRST),--first $(FIRST))
 
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
