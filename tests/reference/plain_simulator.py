@@ -381,7 +381,8 @@ class PlainSimulator(Turns):
         others = (
             w for w in self.waiting if w.is_holder and w.gang in begun and w.gang.job.queue != work.gang.job.queue
         )
-        before = [w for w in others if w.gang.waits_for is None and not w.kept_on and place(w) < place(work)]
+        others = (w for w in others if (not w.kept_on or w.gathers) and not self._waits_for_turn(w))
+        before = [w for w in others if w.gang.waits_for is None and place(w) < place(work)]
         return work.is_holder and any(self._room_for(other) for other in before)
 
     def _something_leaves(self, work: Work) -> bool:
@@ -432,11 +433,13 @@ class PlainSimulator(Turns):
                 self._part_ways(first)
                 freed = True
         # One for whose last members room is kept is whole as soon as that is free.
-        lacking = {w.gang for w in self.waiting if w.is_holder and not w.kept_on}
+        lacking = {w.gang for w in self.waiting if w.is_holder and (not w.kept_on or w.gathers)}
         waiting = [gang for gang in gangs if gang.standing and gang.waits_for is None and gang in lacking]
         if len(waiting) < 2 or any(w.is_holder and w.gang.waits_for in waiting for w in self.running):
             return freed
         for first in waiting:
+            if any(self._waits_for_turn(w) for w in self.waiting if w.is_holder and w.gang is first):
+                continue  # Room would be of no use to it.
             giving: list[Gang] = []
             for later in reversed(waiting):
                 if later is first or (gangs.index(later) < gangs.index(first) and self._fits_alone(later)):

@@ -1,7 +1,7 @@
 """Turns that are kept for what waited too long (`wait.max`): which, what waits for them, and where room gathers.
 
-Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`. Only for jobs without
-placeholders, and queues without limits of users or bounds on jobs that run.
+Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`. Only for queues without limits
+of users or bounds on jobs that run.
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ class Turns(Idle):
 
     def _is_worth_it(self, work: Work) -> bool:
         """Nothing in its queue is above it, and that queue has room."""
+        if work.gang.waits_for is not None:
+            return False
         leaf = work.gang.job.queue
         in_leaf = [w for w in self.waiting if w.gang.job.queue == leaf and not w.task.idle]
         if any(w.task.priority > work.task.priority for w in in_leaf):
