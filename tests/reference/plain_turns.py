@@ -1,7 +1,7 @@
 """Turns that are kept for what waited too long (`wait.max`): which, what waits for them, and where room gathers.
 
-Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`. Only for queues without limits
-of users or bounds on jobs that run.
+Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`. Only for queues without
+limits of users or bounds on jobs that run.
 """
 
 from __future__ import annotations
