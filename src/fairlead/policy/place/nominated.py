@@ -93,11 +93,14 @@ class Places:
 
 
 def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
-    """Whether it may start in room that is not kept for it: no more than others leave."""
-    nomination = ask.nomination
+    """Whether it may start in room that is not kept for it: no more than others leave. Room that only gathers is in the
+    way of none for which work was stopped.
+    """
+    nomination, held = ask.nomination, partition.nominations.of.items()
     if nomination is not None and nomination.gathers:
         return True  # What it leaves to those that go before it was looked at (`_leaves_room_above`).
-    return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is None
+    gathering = [other for other, its in held if its.gathers] if partition.reserving.of else []
+    return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask, *gathering)) is None
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask, weaker: list[Ask]) -> Node | None:

@@ -406,6 +406,25 @@ def test_it_starts_where_there_is_room_first_though_a_later_one_waits_for_their_
     assert c.run() == (["first@n2"], [])
 
 
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_room_that_gathers_is_in_the_way_of_none_for_which_work_was_stopped(rule: str) -> None:
+    """That starts elsewhere as soon as it can: what is weaker would take the room there else."""
+    leaves = (QueueSpec(name="x"), QueueSpec(name="y", properties={"wait.max": "1s"}))
+    parent = QueueSpec(name="c", parent=True, max=Limits({"vcore": 6000}), queues=leaves)
+    nodes = {"n0": 1, "n1": 4, "n2": 4, "n3": 4}
+    c = PriorityCluster(parent, QueueSpec(name="other"), nodes=nodes, rule=rule)
+    for name, cores, priority, node in (("ends", 3, 9, "n1"), ("low", 3, 0, "n2"), ("stays", 2, 9, "n3")):
+        c.fill(name, cores, priority, "root.other", where=only_on(node))
+    c.fill("runs", 1, 9, "root.c.x", where=only_on("n0"))
+    c.submit("late", 3, 0, "root.c.y")
+    assert c.run(2_000) == ([], [])
+    c.submit("strong", 3, 5, "root.c.x")
+    assert c.run() == ([], ["low"])
+    c.submit("weak", 3, -1, "root.other")
+    c.finished("ends")
+    assert c.run() == (["strong@n1"], [])
+
+
 def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals() -> None:
     """The next of its kind has waited too long as well, and gets its turn by itself; course 8029 under `both`."""
     place = Place({"wait.max": "1m"})
