@@ -140,7 +140,7 @@ def _of_class(
     plan, of_one = _plan(partition, lines, one)
     if plan is None:
         if not _came_since(demands, of_one):
-            return _of_nominees(partition, lines, demands, path)
+            return _of_nominees(partition, lines, demands, gangs, path)
         tried.note(one, of_one)
     for place, ask in _in_order(lines, demands, gangs, tried):
         if path is not None and not place < path:
@@ -159,14 +159,17 @@ def _of_class(
     return None
 
 
-def _of_nominees(partition: Partition, lines: Lines, demands: list[Demand], path: Path | None) -> Found | None:
+def _of_nominees(
+    partition: Partition, lines: Lines, demands: list[Demand], gangs: GangRoom, path: Path | None
+) -> Found | None:
     """The same where nothing helps others: what is kept for an ask is in the way of all others, not in its own."""
     of_class = dict.fromkeys(demands)
     nominees = (ask for ask in partition.nominations if ask.batch is not None and ask.batch.demand in of_class)
     for place, ask in sorted((path_of(ask), ask) for ask in nominees):
         if path is not None and not place < path:
             return None
-        if (plan := _plan(partition, lines, ask)[0]) is not None:
+        plan, _ = _plan(partition, lines, ask)
+        if plan is not None and not (plan.victims and gangs.is_in_vain(ask, 0)):
             return place, plan
     note_tried(partition, demands)
     return None

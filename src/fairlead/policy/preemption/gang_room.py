@@ -49,11 +49,12 @@ class GangRoom:
 
     def is_in_vain(self, ask: Ask, before_seq: int) -> bool:
         """Whether what would be stopped for this ask would be stopped for nothing. Never for one for which something
-        was stopped already. `before_seq`: those of its batch that came before that would find the same.
+        was stopped already; that room gathers for it (`wait.max`) is no reason. `before_seq`: those of its batch that
+        came before that would find the same.
         """
         app = ask.app
         is_gang = ask.spec.placeholder and app.state is State.ACCEPTED and bool(app.spec.placeholder_ask)
-        if not is_gang or ask.nomination is not None:
+        if not is_gang or (ask.nomination is not None and not ask.nomination.gathers):
             return False
         if app not in self._could_be:
             self._could_be[app] = self._could_be_whole(app)
@@ -78,8 +79,8 @@ class GangRoom:
             add_to(needed, tuple((name, amount * len(asks)) for name, amount in shape.items))
         if any(name not in most or amount > most[name].sum() for name, amount in needed.items()):
             return False
-        for ask in self._partition.nominations:
-            if ask.app is app:
+        for ask, nomination in self._partition.nominations.of.items():
+            if ask.app is app and not nomination.gathers:  # Else it is in line.
                 add_to(needed, ask.items)
         items = tuple(needed.items())
         if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
@@ -114,8 +115,11 @@ class MayGo:
         self._all_idle = [a for a in partition.idle.running if a.evict_cause is None]
         self.idle = [a for a in self._all_idle if not self.stands_below(a.app.queue, a.priority)]
         """Idle work that only gives way because it is idle."""
-        self.nominated = list(dict.fromkeys(chain.from_iterable(weaker_than(partition, ask) for ask in asks)))
-        """What has room kept for it, and gives that up."""
+        weaker = chain.from_iterable(weaker_than(partition, ask) for ask in asks)
+        apps, held = {ask.app: None for ask in asks}, partition.nominations.of.items()
+        own = (ask for ask, nomination in held if nomination.gathers and ask.app in apps)
+        self.nominated = list(dict.fromkeys((*weaker, *own)))
+        """What has room kept for it, and gives that up: room that gathers for one of them is theirs."""
 
     def stands_below(self, leaf: Queue, priority: int) -> bool:
         """Whether work of this priority there may be stopped for one of them."""
@@ -153,7 +157,8 @@ def _waiting_by_shape(app: Application) -> dict[Shape, list[Ask]]:
 def _places_of(ask: Ask) -> Iterator[Node]:
     """Where others like it, of its gang, stand or have room kept for them."""
     for other in ask.app.asks.values():
-        node = other.node or other.held_on
+        is_in_line = other.nomination is not None and other.nomination.gathers
+        node = other.node or (None if is_in_line else other.held_on)
         if node is not None and other.spec.placeholder and other.spec.where == ask.spec.where:
             yield node
 

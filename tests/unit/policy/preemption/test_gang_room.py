@@ -69,6 +69,19 @@ def test_nothing_is_stopped_where_work_that_stays_leaves_too_few_nodes(rule: str
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_so_it_is_where_one_of_them_waited_too_long_and_room_gathers_for_it(rule: str) -> None:
+    """And what gathers for it is room of its gang."""
+    a = QueueSpec(name="a", properties={"wait.max": "10s"})
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={f"n{i}": 2 for i in range(4)}, rule=rule)
+    fill(c, 0, 0, 5, 9)
+    gang(c, 3)
+    assert stopped(c) == []
+    assert [ask.app.id for ask in c.s.cluster.partitions["default"].nominations] == ["gang"]
+    c.finished("w3")
+    assert sorted(stopped(c)) == ["w0", "w1"]
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_work_is_stopped_where_that_makes_the_gang_whole(rule: str) -> None:
     c = cluster(rule)
     fill(c, 0, 0, 5)
