@@ -96,7 +96,7 @@ class Room(Line):
         self.reach = self._distance(work, beside_kept=True)
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
         best = min(found, key=self._harm, default=None)
-        if best is not None and best.victims and work.is_holder and not work.kept_on:
+        if best is not None and best.victims and work.is_holder and (not work.kept_on or work.gathers):
             return best if self._could_be_whole(work.gang) else None
         return best
 
@@ -105,11 +105,13 @@ class Room(Line):
         size on the nodes, and all of them by the sum of those, and in queues and limits.
         """
         members = [w for w in self.waiting if w.gang is gang and w.is_holder]
-        unkept = [w for w in members if not w.kept_on]
+        unkept = [w for w in members if not w.kept_on or w.gathers]
         tops = [
             max((w for w in unkept if w.task.amount == size), key=lambda w: w.task.priority) for size in _sizes(unkept)
         ]
-        yielding = [w for w in self.waiting if w.kept_on and any(self._is_stronger(top, w) for top in tops)]
+        kept = [w for w in self.waiting if w.kept_on]
+        own = [w for w in kept if w.gathers and w.gang is gang]
+        yielding = [*own, *(w for w in kept if w not in own and any(self._is_stronger(top, w) for top in tops))]
         below = [w for w in self.running if w.leaving or w.task.idle or any(self._reaches(top, w) for top in tops)]
         free = {node: self._free(node, lambda w: w not in yielding) for node in self.nodes}
         for gone in below:
@@ -117,7 +119,7 @@ class Room(Line):
                 free[gone.node][name] += value
         # All of one gang wants the same nodes, or each another one.
         is_apart = bool(members[0].task.port or members[0].task.apart)
-        own = [w for w in (*self.running, *self.waiting) if w.gang is gang and (w.node or w.kept_on)]
+        own = [w for w in (*self.running, *self.waiting) if w.gang is gang and (w.node or w.kept_on) and not w.gathers]
         taken = {w.node or w.kept_on for w in own} if is_apart else set()
         free = {node: left for node, left in free.items() if node not in taken}
         free = {node: left for node, left in free.items() if self._takes(members[0], node)}

@@ -35,8 +35,8 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 def test_they_agree_where_they_once_did_not(number: int) -> None:
     """27: that an application was completed was news. 134: a gang gave way for room of its own that was leaving for
     other work. 529: another one no longer waited for a gang of which a member was told to stop. 8021: nobody looked
-    again when a queue might lose one more. 127022: idle work held a place while nothing of it ran. 654022: what waited too
-    long took room that was kept for another one above it. 769004: room that gathered for a later one was in the way.
+    again when a queue might lose one more. 127022: idle work held a place while nothing of it ran. 654022: what waited
+    too long took room that was kept for another one above. 769004: room that gathered for a later one was in the way.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)
