@@ -305,7 +305,7 @@ def test_waiting_survives_a_service_that_is_killed(bench: Bench) -> None:
 def test_the_journal_is_verified_and_replayed_while_the_service_lives(bench: Bench) -> None:
     """All decisions are as recorded."""
     state = str(bench.directory / "state")
-    assert bench.run("submit", "--wait", "--", "true").returncode == 0
+    assert bench.run("submit", "--wait", "-q", "root.low", "--", "true").returncode == 0
     assert bench.run("journal", "verify", state).returncode == 0
     done = bench.run("journal", "replay", state)
     assert done.returncode == 0, done.stdout + done.stderr
