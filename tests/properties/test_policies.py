@@ -388,6 +388,7 @@ def memory(scheduler: Scheduler) -> dict[str, str]:
     known = scheduler.cluster.partitions["default"].disruption
     # A compiled class has no `__dict__`.
     named = {name: getattr(known, name) for name in dir(known) if not name.startswith("__")}
+    named["going"] = sorted(map(str, known.going))  # Sums are made of it: its order says nothing.
     return {name: str(value) for name, value in named.items() if not callable(value)}
 
 
