@@ -16,7 +16,9 @@ class Idle(Room):
 
     def _room_for_idle(self, work: Work) -> str:
         """The first node in order with room that nobody is kept; no maximum below the root counts."""
-        if not self._is_allowed(work) or not self._may_begin(work) or self._is_full("root", work):
+        if not self._is_allowed(work) or not self._may_begin(work):
+            return ""
+        if self._is_full("root", work) or self._lacks("root", work, []):
             return ""
         fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
         return min(fits, key=lambda n: (self._fullness(n), n), default="")
@@ -35,6 +37,8 @@ class Idle(Room):
             return None
         below = [path for path in self._lineage(work.gang.job.queue) if path != "root"]
         if any(self._is_full(path, work) or self._lacks(path, work, []) for path in below):
+            return None
+        if not any(w.task.idle for w in self.running):
             return None
         idle = [w for w in self.running if w.task.idle and not w.leaving]
         idle = [w for w in idle if not (w.began > work.number and w.began > self.changed)]

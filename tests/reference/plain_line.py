@@ -214,13 +214,18 @@ class Line:
         return sum(dict(w.task.amount).get(name, 0) for w in found if leaving or not w.leaving)
 
     def _kept(self, path: str, name: str, but: Work, user: str = "") -> int:
-        counts = path != "root" or self._is_overdrawn()
-        kept = (w for w in self.waiting if w.kept_on and w is not but and counts)
+        kept = (w for w in self.waiting if w.kept_on and w is not but and self._keeps_in(path, w))
         found = (w for w in kept if self._within(path, w.gang) and user in ("", w.gang.job.user))
         return sum(dict(w.task.amount).get(name, 0) for w in found)
 
+    def _keeps_in(self, path: str, work: Work) -> bool:
+        """Whether what is kept for it counts in a queue: for all nodes together only where the single ones do not say
+        enough, and not where room just gathers.
+        """
+        return path != "root" or (not work.gathers and self._is_overdrawn())
+
     def _is_overdrawn(self) -> bool:
-        """Whether more runs on some node than it has. Else what is kept counts there, and not again for all nodes."""
+        """Whether more runs on some node than it has."""
         return self.is_resized and any(min(self._free(node, lambda w: False).values()) < 0 for node in self.nodes)
 
     def _most(self, path: str) -> Amount:
@@ -412,8 +417,7 @@ class Line:
         """Whether a maximum has no room, once all is gone that was told to stop, and these."""
         most = self._most(path)
         for name, value in work.task.amount:
-            is_kept = path != "root" or self._is_overdrawn()
-            counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and is_kept)]
+            counted = [w for w in gone if (w.node and not w.leaving) or (w.kept_on and self._keeps_in(path, w))]
             given = sum(dict(w.task.amount).get(name, 0) for w in counted if self._counts(path, w))
             used = self._used(path, name, leaving=False) + self._kept(path, name, work) - given
             if name in most and used + value > most[name]:

@@ -161,11 +161,13 @@ class PlainSimulator(Turns):
         if order.node and order.node not in self.nodes:
             return
         self.changed = next(self.numbers)
+        self.to_look |= {path for path, queue in self.queues.items() if queue.wait_ms and not order.job}
         self.news += bool(order.queues or (order.node and order.size != self.nodes[order.node]))
         if order.queues is not None:
             self.queues, self.pack, self.counts_dues = order.queues, order.pack, order.rule == "both"
             for work in self.running:
                 self._forget_due(work)
+            self._watch_all()
         if order.size:
             self.nodes[order.node], self.is_resized = order.size, True
             for work in [w for w in self.waiting if w.kept_on == order.node]:
@@ -177,10 +179,14 @@ class PlainSimulator(Turns):
         of_job = [w for w in (*self.waiting, *self.running) if w.gang.job.name == order.job]
         if order.queue and of_job and self._may_move(of_job[0].gang, order.queue):
             gang = of_job[0].gang
+            for work in of_job:
+                self._ends_turn(work)
+                work.kept_on = ""
             gang.job = replace(gang.job, queue=order.queue)
             for work in of_job:
-                work.kept_on = ""
                 self._forget_due(work)
+                if not work.node:
+                    self._watch(work)
         for work in of_job if not order.queue else ():
             if not work.node or work.is_holder:
                 work.task = replace(work.task, priority=order.priority)

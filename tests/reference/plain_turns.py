@@ -28,8 +28,17 @@ class Turns(Idle):
     def _watch(self, work: Work) -> None:
         """It begins to wait."""
         if self._wait_ms(work) and not work.task.idle:
-            path = work.gang.job.queue
-            self.late_ms[path] = min(self.late_ms.get(path, NEVER), work.made_ms + self._wait_ms(work))
+            path, due_ms = work.gang.job.queue, work.made_ms + self._wait_ms(work)
+            self.late_ms[path] = min(self.late_ms.get(path, NEVER), max(due_ms, self.now_ms))
+
+    def _watch_all(self) -> None:
+        """Queues may have another `wait.max`, or none."""
+        for path in [path for path in self.late_ms if not self.queues[path].wait_ms]:
+            del self.late_ms[path]
+        for work in [w for w in self.turns.values() if not self._wait_ms(w)]:
+            self._ends_turn(work)
+        for work in self.waiting:
+            self._watch(work)
 
     def _waits_for_turn(self, work: Work) -> bool:
         """Whether it is behind one whose turn is kept: all idle work is."""
@@ -63,6 +72,8 @@ class Turns(Idle):
                 self._ends_turn(first)
             return
         wait_ms = self.queues[path].wait_ms
+        if not wait_ms:
+            return
         waiting = [w for w in self.waiting if w.gang.job.queue == path and not w.task.idle]
         for later in [w for w in waiting if w.made_ms + wait_ms > self.now_ms]:
             self._watch(later)

@@ -20,10 +20,11 @@ def test_both_start_and_stop_the_same_work(number: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 1536])
+@pytest.mark.parametrize("more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536])
 def test_so_they_do_with_more_in_it(more: int) -> None:
     """Zones, least run times, lost nodes, budgets and bounds on evictions, bounds on jobs that run, orders of an
-    administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, and gangs beside them.
+    administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside
+    them, and gangs.
     """
     tally = compared(range(1000 * more + 2, 1000 * more + 3))
     assert not tally.different, "\n".join(tally.different)
@@ -31,12 +32,14 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [27, 134, 529, 8021, 127022, 654022, 769004])
+@pytest.mark.parametrize("number", [27, 134, 529, 8021, 127022, 608020, 654022, 769004, 1007017, 1007056])
 def test_they_agree_where_they_once_did_not(number: int) -> None:
     """27: that an application was completed was news. 134: a gang gave way for room of its own that was leaving for
     other work. 529: another one no longer waited for a gang of which a member was told to stop. 8021: nobody looked
-    again when a queue might lose one more. 127022: idle work held a place while nothing of it ran. 654022: what waited
-    too long took room that was kept for another one above. 769004: room that gathered for a later one was in the way.
+    again when a queue might lose one more. 127022: idle work held a place while nothing of it ran. 608020: a weaker one
+    took room of all nodes that a stronger one waited for. 654022: what waited too long took room that was kept for
+    another one above. 769004: room that gathered for a later one was in the way. 1007017: room that gathered was given
+    up for room of all nodes, to which it adds none. 1007056: work was stopped for what waits for the turn of its equal.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)

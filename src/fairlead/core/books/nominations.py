@@ -94,7 +94,11 @@ class Nominations:
 def kept_under(partition: Partition, place: Queue | Ceiling, but: tuple[Ask, ...] = ()) -> Book:
     """What nominated asks under this queue or limit will need, but for some."""
     if place is partition.root:
-        return _kept_of_nodes(partition, but)
+        book: Book = {}
+        for ask in kept_of_nodes(partition):
+            if ask not in but:
+                add_to(book, ask.items)
+        return book
     kept = partition.nominations.kept.get(place)
     if kept is None:
         return {}
@@ -105,15 +109,13 @@ def kept_under(partition: Partition, place: Queue | Ceiling, but: tuple[Ask, ...
     return kept
 
 
-def _kept_of_nodes(partition: Partition, but: tuple[Ask, ...]) -> Book:
-    """What such asks will need of all nodes together. As long as no node uses more than it has, the single nodes say
-    enough; what one uses beyond is missing in the sum. Room that only gathers is promised to none.
+def kept_of_nodes(partition: Partition) -> list[Ask]:
+    """The nominated asks that need something of all nodes together. As long as no node uses more than it has, the
+    single nodes say enough; what one uses beyond is missing in the sum. Room that only gathers is promised to none.
     """
-    book: Book = {}
-    for ask, nomination in partition.nominations.of.items() if is_overdrawn(partition) else ():
-        if ask not in but and not nomination.gathers:
-            add_to(book, ask.items)
-    return book
+    if not is_overdrawn(partition):
+        return []
+    return [ask for ask, nomination in partition.nominations.of.items() if not nomination.gathers]
 
 
 def is_overdrawn(partition: Partition) -> bool:

@@ -48,11 +48,13 @@ Alike = tuple[Queue, Shape, int, bool]
 class Places:
     """Where nominated asks can start, as things are: what is the same for all that are alike is found once."""
 
-    __slots__ = ("_may_run", "_nowhere_else", "_partition", "_weaker")
+    __slots__ = ("_has_room_above", "_may_run", "_nowhere_else", "_partition", "_weaker")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._may_run: dict[tuple[Application, Alike], bool] = {}
+        self._has_room_above: dict[tuple[Application, Alike], bool] = {}
+        """Beside all that is kept for others."""
         self._weaker: dict[Alike, list[Ask]] = {}
         self._nowhere_else: dict[Alike, None] = {}
         """Where only room counts: those that have room on no node but maybe their own."""
@@ -65,7 +67,10 @@ class Places:
         alike, node = (ask.app.queue, shape, ask.priority, nomination.gathers), nomination.node
         if (ask.app, alike) not in self._may_run:
             self._may_run[ask.app, alike] = _may_run(partition, ask)
-        if not self._may_run[ask.app, alike] or (nomination.gathers and not _leaves_room_above(partition, ask)):
+            self._has_room_above[ask.app, alike] = _has_room_above(partition, ask, [])
+        if not self._may_run[ask.app, alike]:
+            return None
+        if not self._has_room_above[ask.app, alike] and not _leaves_room_above(partition, ask):
             return None
         if node.takes(ask) and _has_room(node, ask) and _suits(partition, ask, node):
             return node
@@ -96,11 +101,10 @@ def _may_go_elsewhere(partition: Partition, ask: Ask) -> bool:
     """Whether it may start in room that is not kept for it: no more than others leave. Room that only gathers is in the
     way of none for which work was stopped.
     """
-    nomination, held = ask.nomination, partition.nominations.of.items()
-    if nomination is not None and nomination.gathers:
+    if ask.nomination is not None and ask.nomination.gathers:
         return True  # What it leaves to those that go before it was looked at (`_leaves_room_above`).
-    gathering = [other for other, its in held if its.gathers] if partition.reserving.of else []
-    return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask, *gathering)) is None
+    but = (ask, *_gathering(partition, ask))
+    return nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, but) is None
 
 
 def _kept_for_weaker(partition: Partition, ask: Ask, weaker: list[Ask]) -> Node | None:
@@ -111,28 +115,50 @@ def _kept_for_weaker(partition: Partition, ask: Ask, weaker: list[Ask]) -> Node 
 
 
 def _suits(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Whether nothing but room keeps it off its node. What was kept later for others that are no stronger does not."""
-    if partition.nodes.suits(ask, node):
-        return True
-    nominated = list(partition.nominations)
-    later = nominated[nominated.index(ask) + 1 :]
-    behind = [other for other in later if not (ask.app.queue.by_rank and is_stronger(other, ask))]
-    return partition.nodes.suits(ask, node, behind)
+    """Whether nothing but room keeps it off its node, where what is kept for those that come after it does not."""
+    return partition.nodes.suits(ask, node) or partition.nodes.suits(ask, node, _behind(partition, ask))
 
 
-def _leaves_room_above(partition: Partition, ask: Ask) -> bool:
-    """Whether queues and limits have room for it beside what is kept there for those that go before it: stronger ones,
-    and no weaker ones for which something was kept earlier. A queue empties for these, and it takes none of that.
+def _goes_before(other: Ask, ask: Ask, *, is_earlier: bool) -> bool:
+    """Whether what is kept for another nominee is kept from this one: for one that is nominated earlier; where rank
+    decides for no weaker one, and for a stronger one whenever that was.
     """
-    by_rank, is_later, behind = ask.app.queue.by_rank, False, list[Ask]()
+    if not ask.app.queue.by_rank:
+        return is_earlier
+    return is_stronger(other, ask) or (is_earlier and not is_stronger(ask, other))
+
+
+def _behind(partition: Partition, ask: Ask) -> list[Ask]:
+    """All other nominees that do not go before it."""
+    found, is_earlier = list[Ask](), True
     for other in partition.nominations:
         if other is ask:
-            is_later = True
-        elif (by_rank and is_stronger(ask, other)) or (is_later and not (by_rank and is_stronger(other, ask))):
-            behind.append(other)
+            is_earlier = False
+        elif not _goes_before(other, ask, is_earlier=is_earlier):
+            found.append(other)
+    return found
+
+
+def _has_room_above(partition: Partition, ask: Ask, behind: list[Ask]) -> bool:
+    """Whether queues and limits have room for it beside what is kept there for all others but these."""
     if nominations.queue_short_of_kept(partition, ask.app.queue, ask.items, (ask, *behind)) is not None:
         return False
     return nominations.limit_short_of_kept(partition, ask, tuple(behind)) is None
+
+
+def _leaves_room_above(partition: Partition, ask: Ask) -> bool:
+    """Whether they have it beside what is kept there for those that go before it: they empty for these, and it takes
+    none of that. Room that only gathers is in the way of none for which work was stopped.
+    """
+    return _has_room_above(partition, ask, _behind(partition, ask) + _gathering(partition, ask))
+
+
+def _gathering(partition: Partition, ask: Ask) -> list[Ask]:
+    """Those for which room only gathers, where work was stopped for this one."""
+    held = partition.nominations.of
+    if not partition.reserving.of or held[ask].gathers:
+        return []
+    return [other for other, its in held.items() if its.gathers]
 
 
 def yield_room(partition: Partition, node: Node) -> None:
@@ -177,14 +203,11 @@ def _has_room(node: Node, ask: Ask) -> bool:
     if len(node.held) == (ask in node.held) or not fits_in(ask.items, node.available):
         return fits_in(ask.items, node.available)
     left = dict(node.available)
-    by_rank, is_later = ask.app.queue.by_rank, False
+    is_earlier = True
     for holder, items in node.held.items():
         if holder is ask:
-            is_later = True
-        elif by_rank and holder.replaces is None:
-            if is_stronger(holder, ask) or not (is_later or is_stronger(ask, holder)):
-                take_from(left, items)
-        elif not is_later or holder.replaces is not None:
+            is_earlier = False
+        elif holder.replaces is not None or _goes_before(holder, ask, is_earlier=is_earlier):
             take_from(left, items)
     return fits_in(ask.items, left)
 

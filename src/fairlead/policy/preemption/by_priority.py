@@ -26,6 +26,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
+from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import Path, below, path_of, standing_by_queue, strength, weaker_than
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption import reclaim_idle
@@ -188,15 +189,15 @@ def _in_order(lines: Lines, demands: list[Demand], gangs: GangRoom, tried: Tried
     the first one is enough, so that only those of the first of each batch are worked out before.
     """
     batches = [entry[2] for demand in demands for entry in demand.entries() if lines.is_eligible(entry[2])]
-    return merge(*(_places_in(batch, gangs, tried) for batch in batches))
+    return merge(*(_places_in(lines.partition, batch, gangs, tried) for batch in batches))
 
 
-def _places_in(batch: Batch, gangs: GangRoom, tried: Tried) -> Iterator[tuple[Path, Ask]]:
-    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain; but
-    those that were tried.
+def _places_in(partition: Partition, batch: Batch, gangs: GangRoom, tried: Tried) -> Iterator[tuple[Path, Ask]]:
+    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain, or
+    up to one whose turn is kept; but those that were tried.
     """
     for ask in batch.asks:
-        if batch in gangs.in_vain:
+        if batch in gangs.in_vain or waits_for_turn(partition, ask):
             return
         if not tried.covers(ask):
             yield path_of(ask), ask

@@ -289,10 +289,10 @@ class Search:
     def _clear(self, node: Node, bounds: list[Bound], gone: Collection[Ask], weaker: list[Ask]) -> tuple[Ask, ...]:
         """The nominated asks that have to go: all weaker ones, save those that fit beside it, the highest first."""
         cleared: list[Ask] = []
-        is_overdrawn = nominations.is_overdrawn(self.partition)
+        root, of_nodes = self.partition.root, nominations.kept_of_nodes(self.partition)
         yielding = dict.fromkeys(weaker)
         for nominee in sorted(weaker, key=lambda a: (*(-v for v in rank(a.app.queue, a.priority)), a.seq)):
-            held = [b for b in bounds if b.holds(nominee) and (is_overdrawn or b.place is not self.partition.root)]
+            held = [b for b in bounds if b.holds(nominee) and (b.place is not root or nominee in of_nodes)]
             del yielding[nominee]
             if (
                 all_let(held, nominee)

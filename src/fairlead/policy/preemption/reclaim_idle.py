@@ -28,7 +28,7 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Book, fits_in
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.headroom import is_held_back
-from fairlead.policy.eligibility.max_wait import may_start
+from fairlead.policy.eligibility.max_wait import may_start, waits_for_turn
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.pick import Lines
@@ -84,7 +84,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
                 for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
-                    waiting += _first_of_each(batch) if partition.admission.windows else [batch.head]
+                    waiting += _first_of_each(partition, batch) if partition.admission.windows else [batch.head]
     for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
         if before is not None and not _place_of(ask) < before:
             if partition.reserving.get(ask) is None:
@@ -98,9 +98,12 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
     return False
 
 
-def _first_of_each(batch: Batch) -> Collection[Ask]:
-    """The first of each time limit: what is over earlier may not reach into a window when something has left."""
-    return {ask.limit_ms: ask for ask in reversed(batch.asks)}.values()
+def _first_of_each(partition: Partition, batch: Batch) -> list[Ask]:
+    """The first of each time limit that waits for no turn of another: what is over earlier may not reach into a window
+    when something has left.
+    """
+    firsts = {ask.limit_ms: ask for ask in reversed(batch.asks)}.values()
+    return [ask for ask in firsts if not waits_for_turn(partition, ask)]
 
 
 def _has_room(partition: Partition, ask: Ask) -> bool:

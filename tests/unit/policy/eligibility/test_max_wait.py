@@ -9,7 +9,7 @@ from invariants.books import check_books
 from priority_clusters import PriorityCluster, labelled, on, only_on
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints
-from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, ReservationSwitched, Unreserved
 from fairlead.core.model.events import (
     AddApplication,
     AddAsks,
@@ -22,6 +22,7 @@ from fairlead.core.model.events import (
     ReserveAsk,
     SetPriority,
     UndrainNode,
+    UpdateNode,
 )
 from fairlead.core.model.reasons import HeldForReservation
 from fairlead.core.model.resources import Limits, Resources
@@ -423,6 +424,23 @@ def test_room_that_gathers_is_in_the_way_of_none_for_which_work_was_stopped(rule
     c.submit("weak", 3, -1, "root.other")
     c.finished("ends")
     assert c.run() == (["strong@n1"], [])
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_room_that_gathers_stays_where_all_nodes_together_are_full(rule: str) -> None:
+    """One node has become smaller than what runs there; such room is not in the way of what stops work elsewhere."""
+    leaves = (QueueSpec(name="a", properties={"wait.max": "1s"}), QueueSpec(name="b"))
+    c = PriorityCluster(*leaves, nodes={"n1": 4, "n2": 4, "n3": 6}, rule=rule)
+    for name, priority, node in (("wide", 9, "n1"), ("busy", 9, "n2"), ("low", 0, "n3")):
+        c.fill(name, 4, priority, "root.b", where=only_on(node))
+    c.handle(UpdateNode("n1", Resources({"vcore": 2000})))
+    c.submit("late", 2, 0, "root.a", where=only_on("n2"))
+    c.run(2_000)
+    assert c.nominated() == {"late": "n2"}
+    c.submit("strong", 4, 5, "root.b")
+    assert c.run() == ([], ["low"])
+    assert c.nominated() == {"late": "n2", "strong": "n3"}
+    assert not [d for d in c.decided if isinstance(d, Unreserved)]
 
 
 def test_what_has_a_reservation_from_somebody_does_not_stand_in_for_its_equals() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from preempting_course import preempting
-from priority_clusters import PriorityCluster, cores, labelled, on
+from priority_clusters import PriorityCluster, cores, labelled, on, only_on
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, PreferredNodes, Requirement, SpreadTerm
 from fairlead.core.model.decisions import Unreserved
@@ -375,3 +375,22 @@ def test_what_is_found_once_for_those_that_are_alike_is_so_for_each(rule: str, m
     of = Places.of
     monkeypatch.setattr(Places, "of", lambda places, ask: of(Places(places._partition), ask))
     assert found == [preempting(seed, rule) for seed in range(8)]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_weaker_one_takes_no_room_of_all_nodes_that_a_stronger_one_waits_for(rule: str) -> None:
+    """Another node has become smaller than what runs there, so that all together have four cores less."""
+    c = PriorityCluster(nodes={"n1": 12, "n2": 6}, rule=rule)
+    for name, amount, priority, node in (("wide", 6, 9, "n2"), ("stays", 2, 9, "n1"), ("ends", 2, 9, "n1")):
+        c.fill(name, amount, priority, where=only_on(node))
+    for name, priority in (("low", 0), ("next", 1)):
+        c.fill(name, 2, priority, where=only_on("n1"))
+    c.submit("strong", 6, 8)
+    c.submit("weak", 2, 7)
+    assert c.run() == ([], ["low", "next"])
+    c.handle(UpdateNode("n2", cores(2)))
+    c.finished("ends")
+    c.gone("next")
+    assert c.run() == ([], [])
+    c.gone("low")
+    assert c.run() == (["strong@n1"], [])

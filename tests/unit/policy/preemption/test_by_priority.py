@@ -275,6 +275,28 @@ def test_loops_are_reported_in_the_same_order_after_a_restart(rule: str) -> None
     assert again.schedule(1) == reported
 
 
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_waits_for_the_turn_of_its_equal_stops_nothing_before_it(rule: str) -> None:
+    """Work was stopped in vain for the first, so that no more is: the second would have the same work stopped. No room
+    gathers while something higher waits in the queue.
+    """
+    c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "1s"}), QueueSpec(name="b"), rule=rule)
+    c.fill("low", 1, 0, "root.b")
+    c.submit("huge", 40, 9, "root.a")
+    c.handle(AddApplication(ApplicationSpec(id="app", queue="root.a")))
+    size = Resources({"vcore": 4000})
+    for key in ("first", "second"):
+        c.handle(AddAsks((AskSpec(application="app", key=key, resources=size, priority=5),)))
+    part = c.s.cluster.partitions["default"]
+    asks = part.applications["app"].asks
+    part.disruption.note(asks["first"], part.applications["low"].asks["low"], 0)
+    assert c.run(2_000) == ([], [])
+    assert [ask.key for ask, _ in part.reserving.every()] == ["first"]
+    c.handle(AddAsks((AskSpec(application="app", key="third", resources=size, priority=5),)))
+    assert c.run() == ([], ["low"])
+    assert c.evictions()[-1].on_behalf_of == "app/first", "something came, so that it may try again"
+
+
 def test_a_new_queue_file_tells_apart_what_stood_for_each_other() -> None:
     """Two asks of one shape in two queues that were alike; with an offset the second one may stop what runs."""
     c = PriorityCluster()
