@@ -181,12 +181,16 @@ def check_gangs(partition: Partition) -> None:
 
 
 def check_reservations(partition: Partition) -> None:
-    """Assert that asks and nodes agree on what is reserved, and that no node is reserved for two kinds of asks."""
+    """Assert that asks and nodes agree on what is reserved, that no node is reserved for two kinds of asks, nor for
+    several of which one had no work stopped.
+    """
     count = 0
     for node in partition.nodes.nodes.values():
         count += len(node.reservations)
         ordinary = [a for a in node.reservations if not a.required_node]
         assert len(ordinary) in (0, len(node.reservations)), f"{node} is reserved for {list(node.reservations)}"
+        told = [a.preempt_triggered for a in ordinary]
+        assert len(told) < 2 or all(told), f"{node} is reserved for {list(node.reservations)}, not all told work to stop"
         for ask in node.reservations:
             assert ask.pending, f"{ask} has {node} reserved and does not wait"
             assert ask.reserved_on is node, f"{ask} does not know that {node} is reserved for it"
