@@ -190,7 +190,9 @@ def check_reservations(partition: Partition) -> None:
         ordinary = [a for a in node.reservations if not a.required_node]
         assert len(ordinary) in (0, len(node.reservations)), f"{node} is reserved for {list(node.reservations)}"
         told = [a.preempt_triggered for a in ordinary]
-        assert len(told) < 2 or all(told), f"{node} is reserved for {list(node.reservations)}, not all told work to stop"
+        assert len(told) < 2 or all(told), (
+            f"{node} is reserved for {list(node.reservations)}, not all told work to stop"
+        )
         for ask in node.reservations:
             assert ask.pending, f"{ask} has {node} reserved and does not wait"
             assert ask.reserved_on is node, f"{ask} does not know that {node} is reserved for it"

@@ -9,7 +9,7 @@ node, from the same time to the same time, and end by itself or stopped in both.
 The thousands of a workload's number say what else is in it, as a sum: 1 zones, 2 least run times, 4 lost nodes,
 8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
-512 kept turns (with all of these but 16), without gangs, and 1024 with them (not with 32 and 64).
+512 kept turns without gangs, and 1024 with them (not with 16, 32 and 64); 2048 limits of users beside kept turns.
 """
 
 from __future__ import annotations
@@ -92,16 +92,17 @@ def world(seed: int) -> World:
     made = _with_jobs(chance, made) if more & 16 else made
     made = _with_retries(chance, made) if more & 128 else made
     made = _with_neighbours(chance, made) if more & 256 else made
-    made = _with_turns(chance, made, gangs=bool(more & 1024)) if more & 512 else made
+    made = _with_turns(chance, made, gangs=bool(more & 1024), limits=bool(more & 2048)) if more & 512 else made
     if more & 96:
         made = _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
-    return _with_other_turns(chance, made) if more & 96 and more & 512 else made
+    return _with_other_turns(chance, made, limits=bool(more & 2048)) if more & 96 and more & 512 else made
 
 
-def _with_other_turns(chance: random.Random, made: World) -> World:
+def _with_other_turns(chance: random.Random, made: World, *, limits: bool) -> World:
     """Where queues change they keep turns after another time, or do not any more."""
-    orders = (replace(o, queues=_waiting(chance, o.queues)) if o.queues is not None else o for o in made.orders)
-    return replace(made, orders=tuple(orders))
+    changed = [_waiting(chance, each.queues, limits=limits) if each.queues else None for each in made.orders]
+    orders = zip(made.orders, changed, strict=True)
+    return replace(made, orders=tuple(replace(order, queues=queues) for order, queues in orders))
 
 
 def _with_retries(chance: random.Random, made: World) -> World:
@@ -130,15 +131,18 @@ def _choosy(chance: random.Random, made: World, job: Job) -> Job:
     return replace(job, tasks=tuple(replace(task, port=port, apart=apart) for task in job.tasks))
 
 
-def _with_turns(chance: random.Random, made: World, *, gangs: bool) -> World:
+def _with_turns(chance: random.Random, made: World, *, gangs: bool, limits: bool) -> World:
     """What waits too long has its turn kept."""
-    queues = _waiting(chance, made.queues)
+    queues = _waiting(chance, made.queues, limits=limits)
     return replace(made, queues=queues, jobs=[replace(job, gang=job.gang and gangs) for job in made.jobs])
 
 
-def _waiting(chance: random.Random, queues: dict[str, Queue]) -> dict[str, Queue]:
+def _waiting(chance: random.Random, queues: dict[str, Queue], *, limits: bool) -> dict[str, Queue]:
     waits = {path: 1000 * chance.choice([5, 20, 60, 120]) if chance.random() < 0.6 else 0 for path in LEAVES}
-    return {path: replace(queue, users=None, wait_ms=waits.get(path, 0)) for path, queue in queues.items()}
+    queues = {path: replace(queue, wait_ms=waits.get(path, 0)) for path, queue in queues.items()}
+    if limits:
+        return queues
+    return {path: replace(queue, users=None, user_jobs=0) for path, queue in queues.items()}
 
 
 def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: bool, is_shifted: bool) -> Order:

@@ -393,20 +393,22 @@ class Line:
 
     def _may_begin(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
         """Whether its job has a place among those that run, or gets one, if these had no room kept any more."""
-        gang = work.gang
-        if not self._is_bounded() or self._runs_already(gang):
+        if not self._is_bounded() or self._runs_already(work.gang):
+            return True
+        return all(self._has_place_in(path, work, yielding) for path in self._lineage(work.gang.job.queue))
+
+    def _has_place_in(self, path: str, work: Work, yielding: Sequence[Work] = (), *, of_user: bool = True) -> bool:
+        """Whether one queue has a place left for its job, which does not run, and for one more job of its user."""
+        gang, said = work.gang, self.queues[path] if path in self.queues else Queue()
+        if not (said.jobs or said.user_jobs):
             return True
         kept = {w.gang for w in self.waiting if w.kept_on and w not in yielding}
-        begun = {w.gang for w in (*self.running, *self.waiting) if w.gang in kept or self._runs_already(w.gang)} - {
-            gang
-        }
-        for path in self._lineage(gang.job.queue):
-            said = self.queues[path] if path in self.queues else Queue()
-            here = [each for each in begun if self._within(path, each)]
-            own = [g for g in here if g.job.user == gang.job.user and (g.is_counted or not self._runs_already(g))]
-            if (said.jobs and len(here) >= said.jobs) or (said.user_jobs and len(own) >= said.user_jobs):
-                return False
-        return True
+        here = {w.gang for w in (*self.running, *self.waiting) if w.gang is not gang and self._within(path, w.gang)}
+        begun = [each for each in here if each in kept or self._runs_already(each)]
+        own = [g for g in begun if g.job.user == gang.job.user and (g.is_counted or not self._runs_already(g))]
+        if said.jobs and len(begun) >= said.jobs:
+            return False
+        return not (of_user and said.user_jobs and len(own) >= said.user_jobs)
 
     def _is_full(self, path: str, work: Work) -> bool:
         """Whether a maximum has no room as it is."""

@@ -1,13 +1,12 @@
 """Turns that are kept for what waited too long (`wait.max`): which, what waits for them, and where room gathers.
 
-Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`. Only for queues without
-limits of users or bounds on jobs that run.
+Written from the rules in the plainest way, as a base for the simulator of `plain_simulator`.
 """
 
 from __future__ import annotations
 
 from reference.plain_idle import Idle
-from reference.plain_line import NEVER, Work
+from reference.plain_line import NEVER, Gang, Work
 
 
 class Turns(Idle):
@@ -15,8 +14,8 @@ class Turns(Idle):
 
     def __init__(self, *given: object, **more: object) -> None:
         super().__init__(*given, **more)  # type: ignore[arg-type]
-        self.turns: dict[str, Work] = {}
-        """By leaf what has its turn kept there."""
+        self.turns: dict[Work, str] = {}
+        """What has its turn kept, with the queue whose limit of its user is in its way; nothing: none is."""
         self.late_ms: dict[str, int] = {}
         """By leaf when it is looked at next."""
         self.to_look: set[str] = set()
@@ -32,20 +31,30 @@ class Turns(Idle):
             self.late_ms[path] = min(self.late_ms.get(path, NEVER), max(due_ms, self.now_ms))
 
     def _watch_all(self) -> None:
-        """Queues may have another `wait.max`, or none."""
+        """Queues may have another `wait.max`, or none, or other limits."""
         for path in [path for path in self.late_ms if not self.queues[path].wait_ms]:
             del self.late_ms[path]
-        for work in [w for w in self.turns.values() if not self._wait_ms(w)]:
+        for work in [w for w, limit in self.turns.items() if limit or not self._wait_ms(w)]:
             self._ends_turn(work)
         for work in self.waiting:
             self._watch(work)
 
+    def _turns_in(self, leaf: str) -> list[Work]:
+        return [w for w in self.turns if w.gang.job.queue == leaf]
+
     def _waits_for_turn(self, work: Work) -> bool:
         """Whether it is behind one whose turn is kept: all idle work is."""
         if work.task.idle:
-            return bool(self.turns)
-        first = self.turns.get(work.gang.job.queue)
-        if first is None or first is work:
+            return any(self._concerns(first, work) for first in self.turns)
+        return any(self._is_behind(first, work) for first in self._turns_in(work.gang.job.queue))
+
+    def _concerns(self, first: Work, work: Work) -> bool:
+        """Whether the one with a turn could use what the other would take."""
+        limit = self.turns[first]
+        return not limit or (self._within(limit, work.gang) and work.gang.job.user == first.gang.job.user)
+
+    def _is_behind(self, first: Work, work: Work) -> bool:
+        if first is work or not self._concerns(first, work):
             return False
         if work.gang is first.gang and self._in_line(work) < self._in_line(first):
             return False
@@ -58,35 +67,70 @@ class Turns(Idle):
 
     def _keep_turns(self) -> None:
         """Before each start: give turns that are due, and gather room for those that have one."""
+        for work, limit in list(self.turns.items()):
+            self.turns[work] = self._limit_in_the_way(work, limit)
+            if self.turns[work] != limit:
+                self.to_look.add(work.gang.job.queue)
         while self.to_look:
             path = next(each for each in self.queues if each in self.to_look)
             self.to_look.remove(path)
-            self._give_turn(path)
-        for work in list(self.turns.values()):
+            self._give_turns(path)
+        for work in self._with_turns() if self._is_bounded() else ():
+            self._make_place(work)
+        for work in self._with_turns():
             self._gather(work)
 
-    def _give_turn(self, path: str) -> None:
-        first = self.turns.get(path)
-        if first is not None:
-            if not self._could_ever_run(first):
-                self._ends_turn(first)
-            return
+    def _with_turns(self) -> list[Work]:
+        """Leaf by leaf, in the order in which these began to have any."""
+        leaves = dict.fromkeys(w.gang.job.queue for w in self.turns)
+        return [w for leaf in leaves for w in self._turns_in(leaf)]
+
+    def _limit_in_the_way(self, work: Work, before: str = "") -> str:
+        """The queue whose limit of its user does not let it start: its job or its amount; the same one as before if
+        that does not, still.
+        """
+        lineage = list(self._lineage(work.gang.job.queue))
+        closed = [p for p in lineage if not self._has_place_in(p, work) and not self._runs_already(work.gang)]
+        by_user = [p for p in closed if self._has_place_in(p, work, of_user=False)]
+        full = [p for p in lineage if not self._is_allowed_in(p, work)]
+        if before in (*by_user, *full):
+            return before
+        return (by_user if closed == by_user and by_user else [*full, ""])[0]
+
+    def _is_allowed_in(self, path: str, work: Work) -> bool:
+        limits, user = (path in self.queues and self.queues[path].users) or {}, work.gang.job.user
+        return all(self._used(path, n, user) + value <= limits.get(n, NEVER) for n, value in work.task.amount)
+
+    def _give_turns(self, path: str) -> None:
+        """One for each limit that is in the way, and one for what is held back by none."""
         wait_ms = self.queues[path].wait_ms
-        if not wait_ms:
-            return
-        waiting = [w for w in self.waiting if w.gang.job.queue == path and not w.task.idle]
-        for later in [w for w in waiting if w.made_ms + wait_ms > self.now_ms]:
+        kept = self._turns_in(path)
+        waiting = [w for w in self.waiting if w.gang.job.queue == path and not w.task.idle and wait_ms]
+        is_looked_for = not kept or self._has_limits()
+        for later in [w for w in waiting if w.made_ms + wait_ms > self.now_ms and is_looked_for]:
             self._watch(later)
-        late = [w for w in waiting if w.made_ms + wait_ms <= self.now_ms and self._could_ever_run(w)]
-        if late:
-            self.turns[path] = min(late, key=lambda w: (w.made_ms, w.number))
+        late = [w for w in waiting if w.made_ms + wait_ms <= self.now_ms and w not in kept and is_looked_for]
+        found = [(self._limit_in_the_way(w, self.turns.get(w, "")), w) for w in (*kept, *late)]
+        limits: list[tuple[str, str]] = []
+        for limit, work in sorted(found, key=lambda each: (not each[0], each[1] not in kept, *_age(each[1]))):
+            whose = (limit, work.gang.job.user if limit else "")
+            if not self._could_ever_run(work) or whose in limits or (not limit and self._is_behind_limited(work)):
+                self._ends_turn(work)
+            else:
+                limits.append(whose)
+                self.turns.setdefault(work, limit)
+
+    def _is_behind_limited(self, work: Work) -> bool:
+        """Whether one holds it back that waits for a limit of its user."""
+        return any(self.turns[w] and self._is_behind(w, work) for w in self._turns_in(work.gang.job.queue))
+
+    def _has_limits(self) -> bool:
+        return any(queue.users or queue.user_jobs for queue in self.queues.values())
 
     def _ends_turn(self, work: Work) -> None:
         """It starts, or could not any more."""
-        path = work.gang.job.queue
-        if self.turns.get(path) is work:
-            del self.turns[path]
-            self.to_look.add(path)
+        if self.turns.pop(work, None) is not None:
+            self.to_look.add(work.gang.job.queue)
             if work.gathers:
                 work.kept_on, work.gathers = "", False
 
@@ -95,6 +139,41 @@ class Turns(Idle):
         if any(value > most.get(name, value) for most in maxima for name, value in work.task.amount):
             return False
         return any(self._fits(work, node, amount) for node, amount in self.nodes.items())
+
+    # -- a place among the jobs that run ------------------------------------------------------------------------------
+
+    def _make_place(self, work: Work) -> None:
+        """The last that came of the jobs that have a place and only wait for turns gives it up, while that may help."""
+        leaves = {w.gang.job.queue for w in self.turns}
+        while work.gang.waits_for is None and (closed := self._closed_for(work)):
+            path, user = closed
+            others = {w.gang for w in self.waiting if w.gang.job.queue in leaves and self._within(path, w.gang)}
+            counted = [
+                g for g in others if self._runs_already(g) and (not user or (g.is_counted and g.job.user == user))
+            ]
+            waiting = [gang for gang in counted if self._only_waits_for_turns(gang)]
+            if not waiting:
+                return
+            last = max(waiting, key=lambda gang: gang.number)
+            last.has_begun = last.is_counted = False
+
+    def _closed_for(self, work: Work) -> tuple[str, str] | None:
+        """Where its job has no place, nor gets one: the first queue from the root down, else the first limit of its
+        user from the leaf up.
+        """
+        if self._runs_already(work.gang):
+            return None
+        lineage = list(self._lineage(work.gang.job.queue))
+        closed = [(p, "") for p in lineage[::-1] if not self._has_place_in(p, work, of_user=False)]
+        closed += [(p, work.gang.job.user) for p in lineage if not self._has_place_in(p, work)]
+        return closed[0] if closed else None
+
+    def _only_waits_for_turns(self, gang: Gang) -> bool:
+        """Whether nothing of it runs, and all that waits of it waits for a turn that is kept."""
+        of_gang = [w for w in self.waiting if w.gang is gang]
+        if any(w.gang is gang for w in self.running) or any(w.kept_on for w in of_gang):
+            return False
+        return all(self._waits_for_turn(w) for w in of_gang)
 
     # -- room that gathers --------------------------------------------------------------------------------------------
 
@@ -118,7 +197,9 @@ class Turns(Idle):
 
     def _is_worth_it(self, work: Work) -> bool:
         """Nothing in its queue is above it, and that queue has room."""
-        if work.gang.waits_for is not None:
+        if work.gang.waits_for is not None or not self._may_begin(work) or self._waits_for_turn(work):
+            return False
+        if not all(self._is_allowed_in(path, work) for path in self._lineage(work.gang.job.queue)):
             return False
         leaf = work.gang.job.queue
         in_leaf = [w for w in self.waiting if w.gang.job.queue == leaf and not w.task.idle]
@@ -140,3 +221,7 @@ class Turns(Idle):
     def _shortage(self, work: Work, node: str) -> float:
         free = self._free(node, lambda w: w is not work)
         return sum(max(value - free.get(name, 0), 0) / value for name, value in sorted(work.task.amount))
+
+
+def _age(work: Work) -> tuple[int, int]:
+    return (work.made_ms, work.number)

@@ -20,11 +20,11 @@ def test_both_start_and_stop_the_same_work(number: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536])
+@pytest.mark.parametrize("more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576])
 def test_so_they_do_with_more_in_it(more: int) -> None:
     """Zones, least run times, lost nodes, budgets and bounds on evictions, bounds on jobs that run, orders of an
     administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside
-    them, and gangs.
+    them, gangs, and limits of users and jobs.
     """
     tally = compared(range(1000 * more + 2, 1000 * more + 3))
     assert not tally.different, "\n".join(tally.different)

@@ -72,5 +72,3 @@ def withdraw(partition: Partition, ask: Ask) -> None:
         else:
             partition.nodes.seeks(ask.batch.demand, ask.created_ms)
         ask.app.queue.touch_app(ask.app)
-        if ask.app.queue in partition.reserving.bounded:
-            partition.reserving.overdue[ask.app.queue] = None  # It may have waited for `wait.max` meanwhile.

@@ -16,10 +16,9 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
 
 
-def waiting(**properties: str) -> tuple[Partition, Ask, Node]:
+def waiting() -> tuple[Partition, Ask, Node]:
     """A full node, and an ask of a queue with a maximum."""
-    raw = {name.replace("_", "."): value for name, value in properties.items()}
-    c = PriorityCluster(QueueSpec(name="a", max=cores(9), properties=raw))
+    c = PriorityCluster(QueueSpec(name="a", max=cores(9)))
     c.fill("runs", 4, 9)
     c.submit("w", 2)
     c.run()
@@ -88,14 +87,6 @@ def test_what_stood_in_line_meanwhile_may_seek_a_node() -> None:
     withdraw(part, ask)
     assert ask.batch.demand.seek_ms == 0
     assert part.nodes.seekable == {ask.shape: ask.created_ms}
-
-
-def test_what_waited_too_long_meanwhile_is_looked_at() -> None:
-    part, ask, node = waiting(wait_max="1h")
-    nominate(part, ask, node, ())
-    part.reserving.overdue.clear()
-    withdraw(part, ask)
-    assert list(part.reserving.overdue) == [ask.app.queue]
 
 
 def test_to_withdraw_what_is_not_nominated_changes_nothing() -> None:
