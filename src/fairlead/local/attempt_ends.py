@@ -27,7 +27,7 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
     release = Release(
         application=job.application,
         key=job_names.ask_key(job.key, job.attempt),
-        cause=_release_cause(job, last, report),
+        cause=_release_cause(job, last),
         exit_code=records.exit_status(last),
         ended_ms=last.ended_at_ms,
     )
@@ -92,27 +92,26 @@ def state_after(job: Job, report: RunReport) -> State:
         return State.TIMED_OUT
     if report.stopped and job.cancelled_by:
         return State.CANCELLED
-    if (report.stopped and job.evict_cause) or _waits_again(job, report):
+    if (report.stopped and job.evict_cause) or _waits_again(job):
         return State.EVICTED
     return State.SUCCEEDED if report.exit_code == 0 and not report.error else State.FAILED
 
 
-def _waits_again(job: Job, report: RunReport) -> bool:
-    """Whether it ended, however that was, after somebody wanted it to wait again: a job that asks for that itself has
-    often gone before it can be told to stop.
+def _waits_again(job: Job) -> bool:
+    """Whether somebody wanted it to wait again, however it ended: a job that asks for that itself has often gone before
+    it can be told to stop. By which clock it ended when says nothing: the machine's may have been set back.
     """
-    is_requeued = job.evict_cause == Cause.REQUEUED and not job.cancelled_by
-    return is_requeued and (report.ended_at_ms or job.requeued_ms) >= job.requeued_ms
+    return job.evict_cause == Cause.REQUEUED and not job.cancelled_by
 
 
-def _release_cause(job: Job, record: records.JobEnded, report: RunReport) -> Cause:
+def _release_cause(job: Job, record: records.JobEnded) -> Cause:
     """How its end is told to the scheduler: who cancelled it wants no more of it, however it ended in the end.
 
     What ended by itself before the scheduler's order reached it ended by itself.
     """
     if job.cancelled_by:
         return Cause.STOPPED_BY_RM
-    if _waits_again(job, report):
+    if _waits_again(job):
         return Cause.REQUEUED
     if record.lost:
         return Cause.INTERRUPTED

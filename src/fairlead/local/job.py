@@ -124,8 +124,6 @@ class Job:
     waits_for: str = ""
     """What was in its way when that was last noted, as code and subject; empty: nothing noted since it waits."""
     waits_noted_ms: int = 0
-    requeued_ms: int = 0
-    """When somebody wanted it to wait again."""
     released: bool = False
     """The scheduler has already given its place away: nothing is left to give back."""
     history: list[HistoryEntry] = field(default_factory=list)
@@ -239,7 +237,7 @@ class Job:
 
     def requeued(self, record: JobRequeued, at_ms: int) -> None:
         """It was told to stop, to wait again."""
-        self.evict_cause, self.requeued_ms = str(Cause.REQUEUED), at_ms
+        self.evict_cause = str(Cause.REQUEUED)
         self.hold_next = record.who if record.hold else ""
         why = f": {record.why}" if record.why else ""
         self.note = f"requeued by {record.who}{why}"
