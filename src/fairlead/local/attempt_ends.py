@@ -113,8 +113,8 @@ def _release_cause(job: Job, record: records.JobEnded) -> Cause:
         return Cause.STOPPED_BY_RM
     if _waits_again(job):
         return Cause.REQUEUED
-    if record.lost:
+    if record.lost and not job.evict_cause:
         return Cause.INTERRUPTED
-    if job.evict_cause and record.stopped and not record.timed_out:
+    if job.evict_cause and (record.stopped or record.lost) and not record.timed_out:
         return Cause(job.evict_cause)
     return Cause.FINISHED

@@ -188,3 +188,15 @@ def test_idle_work_that_is_not_to_be_begun_twice_does_not_go_back(service: Servi
         assert service.job(key).state is (State.EVICTED if limit == 0 else State.WAITING)
         assert "not tried again" not in service.job(key).history[-1].detail
         service.end(f"{other}-1", exit_code=0)
+
+
+def test_idle_work_that_was_told_to_stop_and_is_lost_with_the_machine_goes_back(service: Service) -> None:
+    """It was giving its room back when the machine went down. What nobody had told to stop is lost."""
+    key, other = service.submit(idle=True), service.submit()
+    assert service.job(key).state is State.STOPPING
+    service.end(f"{key}-1", lost=True)
+    job = service.job(key)
+    assert (job.state, job.past[0].state, service.job(other).state) == (State.WAITING, State.LOST, State.RUNNING)
+    service.end(f"{other}-1", exit_code=0)
+    service.end(f"{key}-2", lost=True)
+    assert service.job(key).state is State.LOST
