@@ -240,7 +240,8 @@ def _dependency(text: str) -> Words:
             continue
         if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
             raise Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
-        found += [_AFTER[kind], keys.replace(":", ",")]
+        # A part of an array is `12_7` in Slurm.
+        found += [_AFTER[kind], re.sub(r"\b(\d+)_(\d+)\b", r"\1.\2", keys).replace(":", ",")]
     return [*found, "--singleton"] if "singleton" in parts else found
 
 

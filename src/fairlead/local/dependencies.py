@@ -17,6 +17,7 @@ from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local.history_records import JobCancelRequested, JobSpec
 from fairlead.local.job_names import job_of
 from fairlead.local.job_states import State
+from fairlead.local.selection import part_of_slurm
 from fairlead.policy.events.held import following
 from fairlead.wire.arrays import SAME_INDEX, parse_indices, split
 
@@ -110,7 +111,7 @@ def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
         for key in keys:
             found = jobs.of(key)
             if not found or not rights.may_act(found[0]):
-                return f"there is no job {key!r} to wait for; `fairlead ls --all` shows yours"
+                return f"there is no job {key!r} to wait for{part_of_slurm(key)}; `fairlead ls --all` shows yours"
     return ""
 
 

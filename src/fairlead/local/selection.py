@@ -33,15 +33,19 @@ def meant(jobs: Jobs, rights: Rights, key: str) -> list[Job]:
     name, indices = split(key)
     array = jobs.arrays.get(name)
     if array is None or not rights.may_act(array.first):
-        hint = ""
-        if number := re.match(r"(\d+)[_\[]", key):
-            hint = f"; parts of an array are written {number[1]}.7 or {number[1]}.5-9"
-        elif indices and name in jobs and rights.may_act(jobs.of(name)[0]):
+        hint = part_of_slurm(key)
+        if not hint and indices and name in jobs and rights.may_act(jobs.of(name)[0]):
             hint = f"; job {name} is no array"
         raise Refusal("not-found", f"there is no job {key!r}{hint}; `fairlead ls --all` shows yours")
     if not indices and "." not in key:
         return list(array.parts.values())
     return _some(array, key, indices)
+
+
+def part_of_slurm(key: str) -> str:
+    """How parts of an array are written here, where they are named as in Slurm, `12_7`; else nothing."""
+    number = re.match(r"(\d+)[_\[]", key)
+    return f"; parts of an array are written {number[1]}.7 or {number[1]}.5-9" if number else ""
 
 
 def _some(array: Array, key: str, indices: str) -> list[Job]:

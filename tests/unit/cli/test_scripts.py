@@ -258,6 +258,7 @@ FLAGS = frozenset(TARGETS.split())
         ("-a 1-9%2", "--array 1-9%2"),
         ("-d afterok:1:2,afterany:3", "--after-ok 1,2 --after-any 3"),
         ("-d singleton,afterok:1", "--after-ok 1 --singleton"),
+        ("-d afterok:12_7:3,after:9_10:9_11", "--after-ok 12.7,3 --after 9.10,9.11"),
         ("--kill-on-invalid-dep=yes", "--on-never cancel"),
         ("--begin=now+2hours", "--begin now+7200s"),
         ("--begin=16:00", "--begin 16:00"),
