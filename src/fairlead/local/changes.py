@@ -246,7 +246,9 @@ def _may_run_for(rights: Rights, job: Job, limit_ms: int | None, now_ms: int) ->
             "time limit; ask one of them, or lower it",
             field="time_limit_ms",
         )
-    ran_ms = now_ms - (job.started_at_ms or now_ms) - job.suspended_ms
+    # It started by the machine's clock, which may have been set back; it got its place by the service's, before it did.
+    begun_ms = max(job.started_at_ms or now_ms, job.allocated_at_ms or 0)
+    ran_ms = now_ms - begun_ms - job.suspended_ms
     if limit_ms is not None and limit_ms <= ran_ms:
         raise Refusal(
             "conflict",

@@ -131,8 +131,16 @@ def test_a_limit_that_is_over_already_is_refused(service: Service) -> None:
     """It would be a cancellation by another name."""
     key = service.submit()
     until(lambda: service.job(key).pid)
-    service.do(lambda turn: setattr(service.place.jobs.get(key), "started_at_ms", turn.now_ms - 9_500))
+
+    def began(ago_ms: int, *names: str) -> None:
+        for name in names:
+            service.do(lambda turn, name=name: setattr(service.place.jobs.get(key), name, turn.now_ms - ago_ms))
+
+    began(9_500, "allocated_at_ms", "started_at_ms")
     assert "job 1 has run for 9s already" in refusal(service, key, time_limit_ms=9_000)
+    # By the machine's clock, which was set back, it started long before it got its place.
+    began(3_600_000, "started_at_ms")
+    order(service, key, time_limit_ms=10_000)
 
 
 def test_the_next_attempt_has_the_limit_from_its_beginning(service: Service) -> None:
