@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import app, jobfields, named_jobs, render, scripts
-from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, connected, key_output, wrong_usage
+from fairlead.cli import app, jobfields, named_jobs, render, scripts, slurm_variables
+from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
@@ -291,6 +291,8 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
     typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True)) | {"command": script.words}
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
     job = from_options(as_here(stated))
+    if directives and (variables := slurm_variables.read_by(script.text, job.body.get("env", {}))):
+        complain(f"{script.words[0]} reads variables of Slurm, which are not set here:", variables)
     return Described(job.where, job.body | {"script": script.text}), script.others
 
 

@@ -392,6 +392,22 @@ def test_the_jobs_of_a_file_name_those_that_they_wait_for(taking: Any, run: Run)
     assert (result.exit_code, "--singleton is about one job" in result.stderr) == (2, True)
 
 
+def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run) -> None:
+    """With what they are here: each part of an array had none, and did the work of no index."""
+    write(
+        "#!/bin/sh\n#SBATCH --array=1-2 --export=SLURM_NTASKS=2\n# SLURM_JOB_NODELIST\n"
+        "SLURM_CPUS_PER_TASK=4\n./part $SLURM_ARRAY_TASK_ID ${SLURM_JOB_ID:-none} $SLURM_NTASKS $SLURM_CPUS_PER_TASK "
+        "$SLURM_ARRAY_TASK_ID $SLURM_PROCID $SLURM_LOCALID\n"
+    )
+    assert run("submit", "--env", "SLURM_PROCID=0", "--ignore-directives", "job.sh").stderr == ""
+    assert run("submit", "--env", "SLURM_LOCALID=0", "job.sh").stderr.splitlines() == [
+        "fairlead: job.sh reads variables of Slurm, which are not set here:",
+        "  SLURM_ARRAY_TASK_ID is FAIRLEAD_ARRAY_INDEX",
+        "  SLURM_JOB_ID is FAIRLEAD_KEY",
+        "  SLURM_PROCID is nothing here; --env SLURM_PROCID=VALUE sets it",
+    ]
+
+
 # -- the environment -------------------------------------------------------------------------------------------------
 
 
