@@ -50,6 +50,8 @@ def read_directives(command: click.Command, path: str, text: str) -> tuple[dict[
         others |= {name: value for name, value in params.items() if name not in names}
     if unread:
         complain(f"{path}: directives after the first command mean nothing: line {', '.join(unread)}")
+    if unlike := next((each for each in batch.unknown if ": --dependency=" in each), ""):
+        raise wrong_usage(f"{unlike}; without it the job would not wait; --ignore-directives reads none")
     if batch.unknown:
         complain(
             f"{path}: {len(batch.unknown)} of its #SBATCH options mean nothing here; --ignore-directives reads none",

@@ -392,6 +392,15 @@ def test_the_jobs_of_a_file_name_those_that_they_wait_for(taking: Any, run: Run)
     assert (result.exit_code, "--singleton is about one job" in result.stderr) == (2, True)
 
 
+def test_a_dependency_of_slurm_that_is_not_here_is_refused(taking: Any, run: Run) -> None:
+    """The job was submitted without it, and began at once."""
+    write("#!/bin/sh\n#SBATCH -d afterok:1?afterok:2\n")
+    result = run("submit", "job.sh")
+    assert (result.exit_code, taking.sent("POST", "/jobs")) == (2, [])
+    assert "job.sh:2: --dependency=afterok:1?afterok:2: say --after, " in result.stderr
+    assert run("submit", "--ignore-directives", "job.sh").exit_code == 0
+
+
 def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run) -> None:
     """With what they are here: each part of an array had none, and did the work of no index."""
     write(
