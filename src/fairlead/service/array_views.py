@@ -49,7 +49,7 @@ def row(jobs: Jobs, scheduler: Scheduler, key: str, meant: Meant) -> wire.Job:
         ended_at_ms=max(job.ended_at_ms or 0 for job in meant) if is_over else None,
         suspended_at_ms=None,
         suspended_ms=0,
-        cpu_ms=sum(job.cpu_ms + sum(over.cpu_ms for over in job.past) for job in meant),
+        cpu_ms=sum(job.cpu_ms for job in meant),
         peak_memory_bytes=max(job.peak_memory_bytes for job in meant),
         parts=counts(scheduler, array, meant),
     )

@@ -195,8 +195,8 @@ class Job(Shape, frozen=True, kw_only=True):
     suspended_at_ms: Annotated[int | None, said("Since when it stands still, or did when it was told to stop.")] = None
     suspended_ms: Annotated[int, said("For how long it stood still before, since it started.")] = 0
     time_limit_ms: Annotated[int | None, said("It is stopped after so long; null: it has no limit.")] = None
-    cpu_ms: Annotated[int, said("Processor time that it has used, known at its end.")] = 0
-    peak_memory_bytes: Annotated[int, said("The most memory that it has used, known at its end.")] = 0
+    cpu_ms: Annotated[int, said("Processor time that its newest attempt used, known at its end.")] = 0
+    peak_memory_bytes: Annotated[int, said("The most memory that its newest attempt used, known at its end.")] = 0
     signal: Annotated[int | None, said("The one that ended it; null: none did.")] = None
 
 

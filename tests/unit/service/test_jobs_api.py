@@ -241,9 +241,9 @@ def test_a_time_limit_ends_work(served: Any) -> None:
 
 
 def test_a_list_says_what_was_bounded_and_used(served: Any) -> None:
-    """So that nobody has to ask for each job by itself; of an array what all parts used."""
-    script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
-    key = served.submit("/bin/sh", "-c", script, time_limit_ms=60_000, array="1-2")
+    """So that nobody has to ask for each job by itself; of an array what all parts used, each in its newest attempt."""
+    script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; test $FAIRLEAD_ATTEMPT = 2"
+    key = served.submit("/bin/sh", "-c", script, time_limit_ms=60_000, array="1-2", retry={"limit": 1})
     whole = served.wait(key)
     [listed] = [each for each in served.call("GET", "/api/v1/jobs").json["jobs"] if each["key"] == key]
     parts = served.call("GET", f"/api/v1/jobs?array={key}").json["jobs"]
