@@ -203,11 +203,11 @@ def unlike(parts: Sequence[Job]) -> str:
 
 
 def environment(job: Job) -> dict[str, str]:
-    """What a part finds in its environment about its array."""
+    """What a part finds in its environment about its array; a part that is run again finds what it found before."""
     array, index = job.spec.array, job.spec.index
     if array is None or index is None:
         return {}
-    indices = parse_indices(array.indices)
+    indices = parse_indices(array.whole or array.indices)
     step = indices[1] - indices[0] if len(indices) > 1 else 1
     said = {"KEY": job.application, "INDEX": index, "COUNT": len(indices)}
     said |= {"FIRST": indices[0], "LAST": indices[-1], "STEP": step}

@@ -33,6 +33,8 @@ class ArraySpec:
     """Such as `1-200` or `1,3,5-7`."""
     at_once: int = 0
     """So many of them in line or running at a time; 0: all. The scheduler knows what it is by now."""
+    whole: str = ""
+    """All indices of the array of which it repeats some; empty: they are its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,12 +339,7 @@ def started(report: RunReport, key: str, attempt: int, owned: Sequence[Gpu] = ()
     """The record that a run has begun. `owned`: the devices of the machine."""
     uuids = tuple(each.uuid for each in owned if each.number in report.gpus and each.uuid)
     return JobStarted(
-        key=key,
-        attempt=attempt,
-        pid=report.pid,
-        started_at_ms=report.started_at_ms,
-        gpus=report.gpus,
-        gpu_uuids=uuids,
+        key=key, attempt=attempt, pid=report.pid, started_at_ms=report.started_at_ms, gpus=report.gpus, gpu_uuids=uuids
     )
 
 

@@ -356,7 +356,7 @@ def rerun(
         raise Refusal("invalid", f"job {key} ran a command, not a script; leave the script out", field="script")
     array = spec.array
     if array is not None and (indices := [job.spec.index for job in chosen if job.spec.index is not None]):
-        array = replace(array, indices=in_short(indices))
+        array = replace(array, indices=in_short(indices), whole=array.whole or array.indices)
     of = key if len(found) == 1 else spec.application  # Each part keeps it, and some thousand may be named.
     again = replace(spec, key="", groups=caller.groups, rerun_of=of, env=dict(env), script=script, array=array)
     return Intake(caller, [replace(again, hold=hold, begin_ms=0, after=(), cancel_never=False)])

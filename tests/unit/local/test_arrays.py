@@ -222,6 +222,25 @@ def test_what_failed_is_submitted_again_as_an_array(service: Service) -> None:
     assert "all of 1.1 ended well" in refused(service, lambda turn: again(turn, "1.1", failed=True))
 
 
+def test_a_part_that_is_run_again_finds_the_same_in_its_environment(service: Service) -> None:
+    """It does one of so many parts; with a count of those that failed it did another one."""
+    jobs = service.place.jobs
+
+    def about_its_array(key: str) -> dict[str, str]:
+        env = service.place._run_spec(service.job(key), f"{key}-1").env
+        return {name: value for name, value in env.items() if "ARRAY" in name and not name.endswith("_KEY")}
+
+    key = submit(service, "2-8:2")
+    first = about_its_array("1.6")
+    assert first["FAIRLEAD_ARRAY_COUNT"] == "4"
+    for again in ("2", "3"):
+        for part in keys(service, key):
+            finish(service, part, exit_code=int(part.endswith((".4", ".6"))))
+        service.do(lambda turn, k=key: requests.rerun(jobs, turn, ANN, k, {}, failed=True).step(jobs, turn, 100))
+        key = again
+        assert (keys(service, key), about_its_array(f"{key}.6")) == ([f"{key}.4", f"{key}.6"], first)
+
+
 def test_what_has_ended_of_an_array_moves_along(service: Service) -> None:
     """Who administers the queue that it is in sees all of it, and who administers the other one nothing any more."""
     lists = {"default": "dora", "other": "otto"}
