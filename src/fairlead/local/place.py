@@ -169,6 +169,7 @@ class LocalPlace:
             "FAIRLEAD_NAME": spec.name,
             "FAIRLEAD_QUEUE": job.queue,
             "FAIRLEAD_ATTEMPT": str(job.attempt),
+            **_room(amounts),
             **arrays.environment(job),
         }
         return RunSpec(
@@ -377,6 +378,12 @@ def _touched(entry: Entry) -> list[str]:
     ):
         keys.append(entry.what.key)
     return keys
+
+
+def _room(amounts: Resources) -> dict[str, str]:
+    """What a command finds of what it may use, to start so many threads: whole cores, at least one, and bytes."""
+    said = {"FAIRLEAD_CPU": -(-amounts["vcore"] // 1000), "FAIRLEAD_MEMORY": amounts["memory"]}
+    return {name: str(amount) for name, amount in said.items() if amount}
 
 
 def _number(run: str) -> int:

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from testbed.paper import Service
 
+from fairlead.core.model.resources import Resources
 from fairlead.local import launch
 from fairlead.local.runs import RunSpec
 
@@ -32,6 +34,21 @@ def test_nothing_runs_as_whoever_got_the_number_of_its_user() -> None:
     """The account was removed while it waited, and another one has its number: what it wrote is not for that one."""
     with pytest.raises(launch.Refused, match="it is ann's, and user 0 is root now"):
         launch.with_groups(run_of("ann", 0))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"vcore": 500}, {"FAIRLEAD_CPU": "1"}),
+        ({"vcore": 2500, "memory": 2**30}, {"FAIRLEAD_CPU": "3", "FAIRLEAD_MEMORY": "1073741824"}),
+        ({"gpu": 1}, {}),
+    ],
+)
+def test_a_command_finds_what_it_may_use(service: Service, asked: dict[str, int], found: dict[str, str]) -> None:
+    """It started a thread for each core of the machine, and was slowed down to those that it had asked for."""
+    key = service.submit(resources=Resources(asked), env={"FAIRLEAD_CPU": "64"} if found else {})
+    env = service.place._run_spec(service.job(key), f"{key}-1").env
+    assert {name: env[name] for name in ("FAIRLEAD_CPU", "FAIRLEAD_MEMORY") if name in env} == found
 
 
 def test_whose_user_is_not_to_be_found_is_tried_again() -> None:
