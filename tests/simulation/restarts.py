@@ -84,11 +84,14 @@ class Differs(AssertionError):
 
 
 class Alike(World):
-    """Processes whose numbers do not tell in which order they began: after a kill it may be another one."""
+    """Processes whose numbers do not tell in which order they began, and whose ends are told in the order of their
+    keys, as a start finds them: after a kill both may be other ones.
+    """
 
     def begin(self, spec: RunSpec) -> Run:
         run = super().begin(spec)
         run.pid = 7
+        self.runs = dict(sorted(self.runs.items()))
         return run
 
 
