@@ -326,11 +326,13 @@ class Course:
         return MachineMoment(self.runtime.books.scheduler, self.local.jobs, EVERYTHING, runs_as="", private_names=False)
 
     def visible(self) -> Any:
-        """Every row, detail and reason, and the queues."""
+        """Every row, detail and reason, and the queues. What happened to a job at the same time is in any order."""
         moment, jobs = self.moment(), self.local.jobs
         rows = {each.key: moment.row(each) for each in moment.found(JobFilter())}
         keys = [*(job.key for job in jobs), *jobs.arrays]
         said = {key: (moment.details(key), moment.why(key)) for key in keys}
+        for details, _ in said.values():
+            details.history.sort(key=lambda each: (each.at_ms, each.what, each.detail))
         return msgspec.to_builtins((rows, said, views.queue_views(self.runtime.books.scheduler)))
 
     def check(self) -> None:
