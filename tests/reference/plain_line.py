@@ -397,18 +397,21 @@ class Line:
             return True
         return all(self._has_place_in(path, work, yielding) for path in self._lineage(work.gang.job.queue))
 
-    def _has_place_in(self, path: str, work: Work, yielding: Sequence[Work] = (), *, of_user: bool = True) -> bool:
+    def _has_place_in(self, path: str, work: Work, yielding: Sequence[Work] = ()) -> bool:
         """Whether one queue has a place left for its job, which does not run, and for one more job of its user."""
+        return all(self._places_in(path, work, yielding))
+
+    def _places_in(self, path: str, work: Work, yielding: Sequence[Work] = ()) -> tuple[bool, bool]:
+        """Both of them."""
         gang, said = work.gang, self.queues[path] if path in self.queues else Queue()
         if not (said.jobs or said.user_jobs):
-            return True
+            return True, True
         kept = {w.gang for w in self.waiting if w.kept_on and w not in yielding}
         here = {w.gang for w in (*self.running, *self.waiting) if w.gang is not gang and self._within(path, w.gang)}
         begun = [each for each in here if each in kept or self._runs_already(each)]
         own = [g for g in begun if g.job.user == gang.job.user and (g.is_counted or not self._runs_already(g))]
-        if said.jobs and len(begun) >= said.jobs:
-            return False
-        return not (of_user and said.user_jobs and len(own) >= said.user_jobs)
+        has_place = not said.jobs or len(begun) < said.jobs
+        return has_place, not said.user_jobs or len(own) < said.user_jobs
 
     def _is_full(self, path: str, work: Work) -> bool:
         """Whether a maximum has no room as it is."""

@@ -235,6 +235,7 @@ class PlainSimulator(Turns):
             followed = bool(self.told or self.whole or taken_over)
             for work in taken_over:
                 work.takes_over, self.changed = False, next(self.numbers)
+                self.to_look |= {work.gang.job.queue} if self._wait_ms(work) else set()
             for gang in self.whole:
                 self._open(gang)
             self.whole = []
@@ -254,9 +255,11 @@ class PlainSimulator(Turns):
         gang.is_open = True
         self.news += 1
         gang.waits_for = None
+        self._lets_gathered_go(gang)
         places = list(gang.standing)
         for task in gang.job.tasks:
             work = Work(task.key, gang, task, next(self.numbers), self.now_ms)
+            self._watch(work)
             holder = next((each for each in places if each.task.amount == task.amount), None)
             if holder is None:
                 self.waiting.append(work)

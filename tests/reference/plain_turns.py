@@ -66,7 +66,13 @@ class Turns(Idle):
         return (-work.task.priority, not work.is_retried, work.made_ms, work.number)
 
     def _keep_turns(self) -> None:
-        """Before each start: give turns that are due, and gather room for those that have one."""
+        """Before each start: give turns that are due, and gather room for those that have one; again where a place was
+        given up for one, after which another limit may be in the way.
+        """
+        while self._keeps_them():
+            pass
+
+    def _keeps_them(self) -> bool:
         for work, limit in list(self.turns.items()):
             self.turns[work] = self._limit_in_the_way(work, limit)
             if self.turns[work] != limit:
@@ -75,10 +81,10 @@ class Turns(Idle):
             path = next(each for each in self.queues if each in self.to_look)
             self.to_look.remove(path)
             self._give_turns(path)
-        for work in self._with_turns() if self._is_bounded() else ():
-            self._make_place(work)
+        made = [work for work in self._with_turns() if self._is_bounded() and self._make_place(work)]
         for work in self._with_turns():
             self._gather(work)
+        return bool(made)
 
     def _with_turns(self) -> list[Work]:
         """Leaf by leaf, in the order in which these began to have any."""
@@ -90,12 +96,13 @@ class Turns(Idle):
         that does not, still.
         """
         lineage = list(self._lineage(work.gang.job.queue))
-        closed = [p for p in lineage if not self._has_place_in(p, work) and not self._runs_already(work.gang)]
-        by_user = [p for p in closed if self._has_place_in(p, work, of_user=False)]
+        waits = not self._runs_already(work.gang)
+        closed = [p for p in lineage if waits and not self._places_in(p, work)[0]]
+        by_user = [p for p in lineage if waits and not self._places_in(p, work)[1]]
         full = [p for p in lineage if not self._is_allowed_in(p, work)]
         if before in (*by_user, *full):
             return before
-        return (by_user if closed == by_user and by_user else [*full, ""])[0]
+        return [*(by_user if not closed else []), *full, ""][0]
 
     def _is_allowed_in(self, path: str, work: Work) -> bool:
         limits, user = (path in self.queues and self.queues[path].users) or {}, work.gang.job.user
@@ -142,9 +149,10 @@ class Turns(Idle):
 
     # -- a place among the jobs that run ------------------------------------------------------------------------------
 
-    def _make_place(self, work: Work) -> None:
+    def _make_place(self, work: Work) -> bool:
         """The last that came of the jobs that have a place and only wait for turns gives it up, while that may help."""
         leaves = {w.gang.job.queue for w in self.turns}
+        given_up = 0
         while work.gang.waits_for is None and (closed := self._closed_for(work)):
             path, user = closed
             others = {w.gang for w in self.waiting if w.gang.job.queue in leaves and self._within(path, w.gang)}
@@ -153,9 +161,11 @@ class Turns(Idle):
             ]
             waiting = [gang for gang in counted if self._only_waits_for_turns(gang)]
             if not waiting:
-                return
+                break
             last = max(waiting, key=lambda gang: gang.number)
             last.has_begun = last.is_counted = False
+            given_up += 1
+        return given_up > 0
 
     def _closed_for(self, work: Work) -> tuple[str, str] | None:
         """Where its job has no place, nor gets one: the first queue from the root down, else the first limit of its
@@ -164,8 +174,8 @@ class Turns(Idle):
         if self._runs_already(work.gang):
             return None
         lineage = list(self._lineage(work.gang.job.queue))
-        closed = [(p, "") for p in lineage[::-1] if not self._has_place_in(p, work, of_user=False)]
-        closed += [(p, work.gang.job.user) for p in lineage if not self._has_place_in(p, work)]
+        closed = [(p, "") for p in lineage[::-1] if not self._places_in(p, work)[0]]
+        closed += [(p, work.gang.job.user) for p in lineage if not self._places_in(p, work)[1]]
         return closed[0] if closed else None
 
     def _only_waits_for_turns(self, gang: Gang) -> bool:
@@ -188,6 +198,13 @@ class Turns(Idle):
                 work.kept_on, work.gathers = "", False
         elif wanted and (node := self._node_for(work)):
             self._gathers_on(work, node)
+
+    def _lets_gathered_go(self, gang: Gang) -> None:
+        """For a moment its tasks wait in their queue: room gathers anew for what is below them there."""
+        top = max(task.priority for task in gang.job.tasks)
+        for work in self._turns_in(gang.job.queue):
+            if work.gathers and work.task.priority < top:
+                work.kept_on, work.gathers = "", False
 
     def _gathers_on(self, work: Work, node: str) -> None:
         work.kept_on, work.gathers, work.kept_since, work.awaits = node, True, next(self.numbers), ()
