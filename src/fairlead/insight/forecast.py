@@ -186,7 +186,7 @@ def forecast(  # noqa: PLR0913 - the state, what is known, and how much to spend
     until = names if wanted is None else tuple(wanted)
     names = tuple(dict.fromkeys((*names, *until)))
     now_ms = scheduler.cluster.now_ms
-    play = partial(play_on, wanted=until, horizon_ms=horizon_ms, events=events)
+    play = partial(play_on, wanted=until, horizon_ms=horizon_ms, events=events, not_well=runtimes.not_well)
     futures: list[Played] = []
     for number in range(draws):
         is_over = share(number, draws) if share is not None else NEVER

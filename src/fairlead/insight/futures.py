@@ -7,7 +7,7 @@ never a second model of scheduling. Invariant: what was not seen is not made up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -65,12 +65,14 @@ def play_on(
     events: Sequence[Event] = (),
     is_over: IsOver = NEVER,
     comes: Iterator[tuple[int, Arrival]] | None = None,
+    not_well: Collection[str] = (),
 ) -> Played:
     """Let one future happen to this very scheduler until all of `wanted` started, or `is_over`; when each ask starts.
 
-    `comes`: work that comes meanwhile, and when, in order of time. Call it on a copy only.
+    `comes`: work that comes meanwhile, and when, in order of time. `not_well`: applications of which a part has ended
+    otherwise than well. Call it on a copy only.
     """
-    return _Future(scheduler, draw, wanted, horizon_ms, comes).run(events, is_over)
+    return _Future(scheduler, draw, wanted, horizon_ms, comes, not_well).run(events, is_over)
 
 
 class _Future(VirtualTime):
@@ -89,6 +91,7 @@ class _Future(VirtualTime):
         wanted: Iterable[Name],
         horizon_ms: int,
         comes: Iterator[tuple[int, Arrival]] | None = None,
+        not_well: Collection[str] = (),
     ) -> None:
         super().__init__(scheduler, scheduler.cluster.now_ms)
         self.draw = draw
@@ -97,7 +100,7 @@ class _Future(VirtualTime):
         self.starts: dict[Name, int] = {}
         self.made = self.now_ms
         self.until = self.now_ms + horizon_ms
-        self.comes = comes
+        self.comes, self.not_well = comes, not_well
         self.came = 0
         self._ends_of: dict[Name, Due] = {}
         self._takes: dict[Name, int] = {}
@@ -290,5 +293,7 @@ class _Future(VirtualTime):
     def _tell(self, partition: str, application: str, key: str, outcome: Outcome) -> None:
         """Those that wait for an application, and for one ask of it (its first attempt names it)."""
         for awaited in dict.fromkeys((key.partition("#")[0], application)):
-            for event in following(self.scheduler.cluster.partitions[partition], awaited, outcome):
+            is_bad = outcome is Outcome.OK and awaited in self.not_well
+            became = Outcome.NOT_OK if is_bad else outcome
+            for event in following(self.scheduler.cluster.partitions[partition], awaited, became):
                 self._happens(event)

@@ -120,11 +120,13 @@ class Sample:
 class Runtimes:
     """What is known about run times."""
 
-    __slots__ = ("_samples", "ends")
+    __slots__ = ("_samples", "ends", "not_well")
 
     def __init__(self) -> None:
         self._samples: OrderedDict[Key, Sample] = OrderedDict()
         self.ends = 0
+        self.not_well: set[str] = set()
+        """Applications of which a part has ended, and not well: so no future ends all of it well."""
 
     def learn(self, kind: Kind, run_ms: int) -> None:
         """Work of this kind ended by itself after `run_ms`."""

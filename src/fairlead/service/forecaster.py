@@ -81,9 +81,11 @@ def kinds(jobs: Jobs) -> Callable[[Ask], Kind]:
 
 
 def learned(jobs: Iterable[Job]) -> Runtimes:
-    """Run times of what ended by itself, without the time that it stood still."""
+    """Run times of what ended by itself, without the time that it stood still; and of which arrays a part failed."""
     runtimes = Runtimes()
     for job in jobs:
+        if job.spec.index is not None and job.ended and job.state is not State.SUCCEEDED:
+            runtimes.not_well.add(job.application)
         if job.state in (State.SUCCEEDED, State.FAILED) and job.started_at_ms and job.ended_at_ms:
             kind = Kind(job.spec.user, job.spec.name, job.queue).of(requests.ask_of(job.spec, None))
             runtimes.learn(kind, job.ended_at_ms - job.started_at_ms - job.suspended_ms)

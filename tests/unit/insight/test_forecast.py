@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.core.model.conditions import Conditions
+from fairlead.core.model.conditions import Awaited, Conditions, Dependency
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
 from fairlead.core.model.resources import Limits, Resources
@@ -508,3 +508,18 @@ def test_a_gang_whose_time_is_over_as_its_partition_goes_comes_no_more() -> None
     s.cluster.now_ms = 15 * MINUTE
     gone = (Configure(ClusterSpec(partitions=(there,))),)
     assert forecast(s, Runtimes(), draws=1, events=gone).starts["other", "g", "g1"] == (None,)
+
+
+@pytest.mark.parametrize(("awaited", "start_ms"), [("ok", None), ("any", MINUTE), ("not-ok", MINUTE)])
+def test_what_waits_for_an_array_of_which_a_part_failed_knows_that_it_does_not_end_well(
+    awaited: str, start_ms: int | None
+) -> None:
+    """All that runs ends well in a future, the last part too; the array has not."""
+    s = lab(None)
+    after = Conditions(after=(Dependency(application="w0", awaited=Awaited(awaited)),))
+    s.handle(AddApplication(ApplicationSpec(id="next", queue="root.a", user="ann")), 0)
+    ask = AskSpec(application="next", key="next", resources=Resources({"gpu": 1}), conditions=after)
+    s.handle(AddAsks((ask,)), 0)
+    runtimes = known(MINUTE)
+    runtimes.not_well.add("w0")
+    assert forecast(s, runtimes, draws=1, fork=False).starts["default", "next", "next"] == (start_ms,)

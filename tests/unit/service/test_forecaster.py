@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
@@ -47,3 +48,14 @@ def test_whoever_asks_something_does_not_wait_until_all_answers_are_put_right() 
 
     asyncio.run(both())
     assert max(after - before for before, after in pairwise(seen)) == IN_A_TURN
+
+
+def test_it_is_known_of_which_arrays_a_part_ended_otherwise_than_well() -> None:
+    """One that waits for all of such an array waits in vain; parts that run, or ended well, say nothing yet."""
+    spec = JobSpec(key="7", name="", user="ada", uid=1, groups=(), command=("/bin/true",), queue="root.a")
+    jobs = []
+    for number, state in enumerate((State.SUCCEEDED, State.FAILED, State.CANCELLED, State.RUNNING)):
+        own = replace(spec, key=f"{number}.1")
+        jobs.append(Job(spec=own, submitted_at_ms=0, priority=0, queue="root.a"))
+        jobs[-1].state = state
+    assert learned(jobs).not_well == {"1", "2"}
