@@ -38,8 +38,10 @@ EVENTS_MAX = 200_000
 MANY = 200
 COARSE = 64
 """With more than `MANY` that wait, ends that are this part of the time from now apart count as one: 1.6 % of a wait.
-So do the rests of an application for which nothing is found, however much waits.
+So do attempts, and rests of an application, for which nothing is found, after the first `VAIN_EXACT` of them, however
+much waits.
 """
+VAIN_EXACT = 256
 NEW = "~new"
 """How the names of applications begin that come in a future."""
 AGAIN = "#again-"
@@ -112,6 +114,8 @@ class _Future(VirtualTime):
         self._again = 0
         self._in_vain = False
         """Nothing was decided when time went on last."""
+        self._vain = 0
+        """How often that was so."""
         for name, partition in scheduler.cluster.partitions.items():
             for app in partition.applications.values():
                 if app.spec.placeholder_ask:
@@ -160,7 +164,8 @@ class _Future(VirtualTime):
     def _next(self) -> int | None:
         # A timer alone can start nothing for ever: without work that ends the future stands still in the end.
         wakes_ms, timers = self.scheduler.next_wakeup_ms(), self.scheduler.cluster.timers
-        if wakes_ms is not None and self._in_vain and wakes_ms == timers.next_due_ms():
+        self._vain += self._in_vain
+        if wakes_ms is not None and self._vain > VAIN_EXACT and self._in_vain and wakes_ms == timers.next_due_ms():
             # What rests, or tries to preempt, and finds nothing does so over and over: the longer that lasts the more
             # seldom.
             others = (timer.due_ms for timer in timers.pending() if timer.kind not in (ATTEMPT, BACKOFF))

@@ -99,6 +99,24 @@ def test_what_is_tried_over_and_over_costs_no_future(leaf: QueueSpec, monkeypatc
     assert told.expected(("default", "rests", "rests-1")).median_ms == 20 * 60 * MINUTE
 
 
+def test_an_attempt_that_succeeds_since_time_went_on_is_made_when_it_is_due() -> None:
+    """The first of those every 15 seconds after what runs has run as long as it may; another one tries in vain."""
+    queues = (
+        QueueSpec(name="a", guaranteed=Limits({"gpu": 1}), properties={"preemption.delay": "1s"}),
+        QueueSpec(name="b", properties={"preemption.min.runtime": "100s"}),
+        QueueSpec(name="c", guaranteed=Limits({"gpu": 2}), properties={"preemption.delay": "900ms"}),
+        QueueSpec(name="d", guaranteed=Limits({"gpu": 1})),
+    )
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s.handle(AddNode(NodeSpec(id="n", capacity=Resources({"gpu": 2}))), 0)
+    for key, gpus in (("b", 1), ("d", 1), ("c", 2), ("a", 1)):
+        s.handle(AddApplication(ApplicationSpec(id=key, queue=f"root.{key}", user="ann", tags={"name": "train"})), 0)
+        s.handle(AddAsks((AskSpec(application=key, key=key, resources=Resources({"gpu": gpus})),)), 0)
+        s.schedule(0)
+    assert forecast(s, known(60 * MINUTE), draws=1).starts["default", "a", "a"] == (106_000,)
+
+
 def test_a_time_limit_ends_it_at_the_latest() -> None:
     """Whatever was learned."""
     told = forecast(lab(2 * MINUTE, None), known(10 * MINUTE), draws=3)
