@@ -118,6 +118,10 @@ brute-force: $(READY)  ## Hold answers to why against brute force in every dimen
 compare-simulators: $(READY)  ## Hold the simulator against one that shares no code with it: every start, end and eviction (WORKLOADS=40 FIRST=0)
 	PYTHONPATH=tests:src $(BIN)/python tests/reference/compared_simulators.py $(WORKLOADS) $(if $(FIRST),--first $(FIRST))
 
+.PHONY: compare-futures
+compare-futures: $(READY)  ## Hold forecasts with all run times known against what then happens, to the millisecond (WORKLOADS=40 FIRST=0)
+	PYTHONPATH=tests:src $(BIN)/python tests/reference/compared_futures.py $(WORKLOADS) $(if $(FIRST),--first $(FIRST))
+
 .PHONY: bench-kubernetes
 bench-kubernetes: $(READY)  ## Measure it there, beside kube-scheduler (BENCH_ARGS="--large" for 5,000 nodes)
 	PYTHONPATH=tests:src $(BIN)/python tests/kubernetes/bench.py $(BENCH_ARGS)

@@ -424,8 +424,8 @@ class Driven(Engine):
             self.handle(DrainNode(order.node) if is_open else UndrainNode(order.node))
 
 
-def production(made: World) -> list[Ran]:
-    """What runs by the simulator that `fairlead sim` has."""
+def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
+    """Its nodes and jobs, as the simulator has them."""
     jobs = []
     for job in made.jobs:
         patience_ms = FOR_EVER_MS if job.gang else 0
@@ -452,6 +452,12 @@ def production(made: World) -> list[Ran]:
         NodeSpec(id=name, capacity=Resources(amount), attributes={"zone": made.zones[name]} if made.zones else {})
         for name, amount in made.nodes.items()
     ]
+    return nodes, jobs
+
+
+def production(made: World) -> list[Ran]:
+    """What runs by the simulator that `fairlead sim` has."""
+    nodes, jobs = ours_of(made)
     # The engine counts from the first job on.
     begin_ms, away, faults = made.jobs[0].at_ms, set[str](), list[ours.Fault]()
     for at_ms, name in made.faults:
