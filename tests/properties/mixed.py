@@ -6,6 +6,7 @@ law: `test_policies` does. Invariant: the same number gives the same state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +15,18 @@ from properties.policies import LEAVES, Happenings, world
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.constraints import Constraints, Toleration
 from fairlead.core.model.decisions import Decision, Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Configure, Event, MoveApplication, ReserveAsk
+from fairlead.core.model.events import (
+    AddApplication,
+    AddAsks,
+    AddNode,
+    Configure,
+    Event,
+    MoveApplication,
+    ReserveAsk,
+    SetWindow,
+)
 from fairlead.core.model.resources import Limits, Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, QueueSpec, WindowSpec
 from fairlead.scheduler import Scheduler
 
 STEPS = (6, 45)
@@ -198,6 +208,46 @@ class Mixed(Happenings):
         return Resources({"vcore": self.chance.randint(low, high), "memory": self.chance.randint(0, high)})
 
 
+class Wider(Mixed):
+    """The same with what came later: mostly guarantees and priorities at once (`both`), windows, arrays."""
+
+    def _file(self, spec: ClusterSpec) -> ClusterSpec:
+        spec = super()._file(spec)
+        part = spec.partitions[0]
+        if self.number % 3:
+            part = replace(part, preemption=replace(part.preemption, rule="both", enabled=True))
+        return replace(spec, partitions=(part,))
+
+    def submit(self, part: Partition) -> Iterator[Event]:
+        for event in super().submit(part):
+            if isinstance(event, AddApplication) and not event.application.placeholder_ask:
+                at_once = self.chance.choice([0] * 11 + [1, 2])
+                yield AddApplication(replace(event.application, at_once=at_once))
+            else:
+                yield event
+
+    def finish(self) -> None:
+        if self.number % 4 == 1:
+            self.handle(self.window())
+        super().finish()
+        if self.number % 4 == 3:
+            self.handle(self.window())
+            self.note(self.decide(None))
+
+    def window(self) -> SetWindow:
+        """Of all nodes or one, for all work or not that of one queue; open, or soon."""
+        chance, nodes = self.chance, list(self.part.nodes.nodes)
+        spec = WindowSpec(
+            name="w",
+            starts_ms=self.now_ms + 1_000 * chance.randint(-3, 40),
+            length_ms=chance.choice([5_000, 20_000]),
+            nodes=() if chance.random() < 0.4 or not nodes else (chance.choice(nodes),),
+            queues=() if chance.random() < 0.6 else (chance.choice(self.leaves),),
+            stop_running=chance.random() < 0.3,
+        )
+        return SetWindow(spec)
+
+
 def deeper(spec: ClusterSpec) -> ClusterSpec:
     """The same with queue `root.c` as the top of two more levels."""
     part = spec.partitions[0]
@@ -210,7 +260,15 @@ def deeper(spec: ClusterSpec) -> ClusterSpec:
 
 def mixed(number: int) -> Mixed:
     """The course of this number, somewhere on its way."""
-    course = Mixed(number)
+    return _under_way(Mixed(number))
+
+
+def wider(number: int) -> Mixed:
+    """The same of one with more in it."""
+    return _under_way(Wider(number))
+
+
+def _under_way(course: Mixed) -> Mixed:
     course.run(course.chance.randint(*STEPS))
     course.finish()
     return course
