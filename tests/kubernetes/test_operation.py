@@ -39,7 +39,7 @@ def test_the_command_line_asks_a_cluster(cluster: Cluster) -> None:
     everything = ask("why", "pod/waits", "-n", "default", "--all")
     assert "default/waits: waiting" in everything
     # Both pods are of one application; that the other one is stopped for it is said all the same.
-    assert "if its priority were 1 (now 0; 0 is not enough); that would stop default/runs" in everything
+    assert "if its priority were 1 (now 0); that would stop default/runs" in everything
     assert "n0" in everything
     assert "runs on n0" in ask("why", "pod/runs")
     assert "would start: default/waits" in ask("whatif", "cancel", "pod/runs")

@@ -139,7 +139,15 @@ def _said(parts: Sequence[Part], words: dict[What, Words]) -> Iterable[str]:
         old = format_exactly({p.resource: max(p.now, 0) for p in same if p.resource})
         part, clause = same[0], words[What(same[0].what)]
         key = part.subject.rpartition("/")[2]
+        if part.what is What.NODE_ROOM and any(p.value <= 0 for p in same):
+            # Of what is used beyond it more is about to leave.
+            new = f"{format_exactly({p.resource: p.value - p.now for p in same})} more"
         yield clause.format(p=part, new=new, old=old, key=key) if isinstance(clause, str) else clause(part)
+
+
+def _priority(part: Part) -> str:
+    less = part.value - 1
+    return f"its priority were {part.value} (now {part.now}{f'; {less} is not enough' if less > part.now else ''})"
 
 
 def _nodes(part: Part) -> str:
@@ -193,7 +201,7 @@ def _taint(part: Part) -> str:
 
 
 _CLAUSES: dict[What, Words] = {
-    What.PRIORITY: lambda p: f"its priority were {p.value} (now {p.now}; {p.value - 1} is not enough)",
+    What.PRIORITY: _priority,
     What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
     What.QUEUE_APPLICATIONS: "{p.subject} might run {p.value} applications (now {p.now})",
     What.GUARANTEED: "the guarantee of {p.subject} were {new} (now {old})",

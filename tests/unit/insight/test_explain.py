@@ -23,7 +23,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, NodeSpec, WindowSpec
 from fairlead.insight.changes import current_spec
 from fairlead.insight.explain import explain
-from fairlead.insight.parts import What
+from fairlead.insight.parts import Part, What, acts, clauses
 from fairlead.insight.search import Effort
 from fairlead.insight.suppositions import submitted
 from fairlead.insight.unblock import Ways, unblock, ways
@@ -185,6 +185,13 @@ def test_a_node_on_which_more_runs_than_it_has_is_said_to_have_nothing_free() ->
         {GPU: 0},
         {GPU: 3},
     )
+
+
+def test_on_a_node_that_has_too_much_and_of_which_some_is_about_to_leave_so_much_more_has_to_be_free() -> None:
+    """Not "if gpu -1 were free": it would be enough, since three leave."""
+    parts = (Part(What.NODE_ROOM, "node-1", -3, -1, GPU),)
+    assert clauses(parts) == ["gpu 2 more were free on node-1 (now gpu 0)"]
+    assert acts(parts) == ["have gpu 2 more free on node-1 (now gpu 0)"]
 
 
 def test_the_limit_of_a_user_is_raised_just_enough() -> None:
