@@ -9,6 +9,7 @@ from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind
+from fairlead.kubernetes.control_loop import WATCHED, _order_of_start
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import NODES, PODS, Kind
 from fairlead.kubernetes.reflector import Changed, Deleted
@@ -66,6 +67,16 @@ class Cluster:
                 pod = self.things["pods", act.pod.name]
                 pod["spec"]["nodeName"] = act.node
                 self.put(PODS, pod)
+
+    def restarted(self, config: str = PRIORITY) -> None:
+        """Another scheduler begins with all that is there."""
+        self.driver = Driver(load_text(config), self.now, images=self.images)
+        kinds = {kind.plural: kind for kind in WATCHED}
+        there = [(kinds[plural], thing) for (plural, _), thing in self.things.items()]
+        changes = [Changed(kind, msgspec.convert(thing, kind.type_with(self.images))) for kind, thing in there]
+        for change in sorted(changes, key=_order_of_start):
+            self.driver.take(change, self.now)
+        self.driver.begin(self.now)
 
     def used(self, node: str) -> int:
         return self.driver.scheduler.cluster.partitions["default"].nodes.nodes[node].allocated.get("vcore", 0)

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
-from fairlead.core.model.specs import DEFAULT_PARTITION, TAG_FORCE_CREATE, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
 from fairlead.kubernetes import kinds, workloads
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
@@ -209,9 +208,6 @@ class Informer:
             else:
                 self.tell(known.name, "unreadable", str(e))
             return
-        if known.bound:
-            # It runs: whatever the queues say by now, it has to be in the books.
-            application = replace(application, tags={**application.tags, TAG_FORCE_CREATE: "true"})
         self.specs[application.id] = application
         if gang is not None and self.workloads.store.of(application.id) is None:
             self.gangs.declare(application, gang, known.name, pod)
@@ -249,6 +245,8 @@ class Informer:
                 return
             self.stand(known, Books.PLACED, known.bound)
             yield from self.introduce(known.application)
+            if known.application in self.refused:
+                yield from self.placeholders.force(known)
             if known.flaw or known.application not in self.applications:
                 known.only_uses_room()
         else:

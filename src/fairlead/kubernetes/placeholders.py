@@ -7,9 +7,12 @@ anything. Invariant: a member enters only when every placeholder of its gang has
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlead.core.model.events import Event, RemoveApplication
+from fairlead.core.model.resources import NOTHING
+from fairlead.core.model.specs import TAG_FORCE_CREATE
 from fairlead.kubernetes.acts import DeletePod, DropPlaceholder
 from fairlead.kubernetes.gangs import Declared
 from fairlead.kubernetes.pod_store import Books, KnownPod
@@ -65,6 +68,21 @@ class Placeholders:
             self._informer.gangs.gone(placeholder)
             self._informer.acts.append(DeletePod(placeholder.name))
 
+    def force(self, known: KnownPod) -> Iterator[Event]:
+        """A pod of an application that is refused has a node. It runs: whatever the queues say by now, it has to be in
+        the books, and so large a gang does not come any more. A placeholder keeps its room for nothing.
+        """
+        informer, application = self._informer, known.application
+        if known.spec.placeholder:
+            informer.acts.append(DeletePod(known.name))
+        elif not (known.flaw or informer.gangs.has_failed(application)):
+            del informer.refused[application]
+            spec = informer.specs[application]
+            tags = {**spec.tags, TAG_FORCE_CREATE: "true"}
+            informer.specs[application] = replace(spec, tags=tags, placeholder_ask=NOTHING)
+            yield from informer.introduce(application)
+            yield from self.release_members(application)
+
     def complete(self, application: str, only: str = "") -> None:
         """Create the placeholders that a gang lacks, or of these `only` the one of this name.
 
@@ -73,7 +91,7 @@ class Placeholders:
         """
         informer = self._informer
         declared = informer.gangs.declared.get(application)
-        if not informer.live or declared is None or declared.begun:
+        if not informer.live or declared is None or declared.begun or application in informer.refused:
             return
         owner = informer.pod_store.by_uid.get(declared.owner.uid)
         if owner is None or owner.leaving:
