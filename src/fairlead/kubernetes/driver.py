@@ -26,6 +26,7 @@ from fairlead.core.model.decisions import (
     Unreserved,
 )
 from fairlead.core.model.events import Cause, Configure, Event, Release
+from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, EvictPod, Nominate, ObjectName, Record
@@ -267,6 +268,7 @@ class Driver:
         self.informer = Informer(scheduler_name, images=images)
         self.informer.workloads.why_too_large = self._why_too_large
         self.informer.workloads.not_kept = self._not_kept
+        self.informer.placeholders.is_empty = self._is_empty
         self._refused_pods = RefusedPods(self.informer)
         self._orders = Orders(self.informer, self._refused_pods)
         self.decided: list[Decision] = []
@@ -345,6 +347,11 @@ class Driver:
         acts = self.informer.acts
         self.informer.acts = []
         return acts
+
+    def _is_empty(self, application: str) -> bool:
+        """It was introduced, and nothing of it was ever taken: no timer ends it there."""
+        found = self.scheduler.cluster.partitions[self.informer.partition].applications.get(application)
+        return found is not None and found.state is State.NEW
 
     def _why_too_large(self, parts: Parts) -> str:
         return why_too_large(self.scheduler.cluster.partitions[self.informer.partition], parts)

@@ -299,6 +299,7 @@ class Informer:
             yield from self.workloads.ended(known, how)
             self._forget(known, how)
             yield from self.workloads.left(known)
+            yield from self.placeholders.expel_empty(known.application)
 
     def _leave(self, known: KnownPod, cause: Cause, exit_code: int = 0) -> Iterator[Event]:
         """A pod uses nothing any more. What the scheduler told to stop is confirmed with its cause."""

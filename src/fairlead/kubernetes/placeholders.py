@@ -6,7 +6,7 @@ anything. Invariant: a member enters only when every placeholder of its gang has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ class Placeholders:
 
     def __init__(self, informer: Informer) -> None:
         self._informer = informer
+        self.is_empty: Callable[[str], bool] = lambda _: False
+        """Whoever has the books says whether an application is there of which nothing ever was."""
 
     def count_in(self, known: KnownPod) -> Iterator[Event]:
         """A placeholder has a node: when it was the last one, the members of its gang enter."""
@@ -59,6 +61,13 @@ class Placeholders:
         if application in self._informer.applications:
             del self._informer.applications[application]
             yield RemoveApplication(application, self._informer.partition)
+
+    def expel_empty(self, application: str) -> Iterator[Event]:
+        """A pod has gone: its application goes with the last one, where nothing of it was ever in the books. No timer
+        would end it there.
+        """
+        if application not in self._informer.pod_store.by_application and self.is_empty(application):
+            yield from self.expel(application)
 
     def lost_room(self, placeholder: KnownPod) -> None:
         """Its node would not take it any more: before its gang begins it is made anew, for another place."""

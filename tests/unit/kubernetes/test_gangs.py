@@ -489,6 +489,17 @@ def test_a_gang_that_is_made_again_as_the_one_before_has_just_ended_has_its_plac
         cluster.now += 1000
 
 
+def test_a_gang_that_goes_before_a_placeholder_of_it_is_there_is_forgotten() -> None:
+    """No timer of the scheduler ends an application of which nothing was ever in line."""
+    cluster = Cluster(QUEUES)
+    cluster.pod("m", "2", annotations={identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: GROUPS})
+    assert len([act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]) == 2
+    cluster.gone("m")
+    cluster.acts()
+    assert not cluster.driver.scheduler.cluster.partitions["default"].applications
+    assert not cluster.driver.informer.applications
+
+
 def test_idle_work_makes_no_gang() -> None:
     """Its placeholders kept room for all of the gang's time, and each of its pods was refused once they had it."""
     cluster = Cluster()

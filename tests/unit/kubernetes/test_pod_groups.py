@@ -292,3 +292,24 @@ def test_a_pod_that_waits_for_its_group_goes_to_its_job_once_that_is_known() -> 
     cluster.job("train", 1, suspend=False)
     cluster.pod("train-0", "2", **more)
     assert binds(cluster.acts()) == {"train-0": "n1"}
+
+
+def test_a_group_that_is_too_large_is_forgotten_with_its_last_pod() -> None:
+    """Its application was introduced, and nothing of it was ever in line: no timer of the scheduler ends it."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.group("ring", 2)
+    for name in ("a", "b", "a"):
+        cluster.in_group(name, "ring")
+    cluster.acts()
+    applications = cluster.driver.scheduler.cluster.partitions["default"].applications
+    assert list(applications) == ["default.ring"]
+    for name in ("a", "b"):
+        cluster.gone(name)
+    cluster.acts()
+    assert not applications
+    assert not cluster.driver.informer.applications
+    for name in ("a", "b"):
+        cluster.in_group(name, "ring")
+    cluster.node("n1", "2")
+    assert binds(cluster.acts()) == {"a": "n1", "b": "n1"}
