@@ -119,7 +119,7 @@ class Explainer:
         for application in [name for name, gang in informer.gangs.declared.items() if gang.take_news()]:
             for member in informer.pod_store.members(application):
                 if member.books is Books.OUT and informer.gangs.holds_back(member) and not member.flaw:
-                    self._say(Explain(member.name, *informer.gangs.obstacle(member)))
+                    self._tell_outside(member)
 
     def _look_at(self, uid: str, now_ms: int) -> None:
         informer = self._driver.informer

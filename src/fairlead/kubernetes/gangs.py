@@ -48,7 +48,9 @@ class Declared:
     stand_ins: int = 0
     """So many keep its room that are no pods (`workloads`)."""
     refused: str = ""
-    """Why the API server does not take one of its placeholders, as a sentence."""
+    """Why the API server does not take one of its placeholders, or why all nodes could not hold what it consists of, as
+    a sentence.
+    """
     refused_ms: int | None = None
     """Since when it takes none."""
     seen: tuple[int, str] = (0, "")
@@ -58,8 +60,8 @@ class Declared:
 
     def take_news(self) -> bool:
         """Whether its members wait with something else than they were told, and it is the same as at the last look."""
-        before, self.seen = self.seen, (len(self.standing), self.refused)
-        if self.begun or self.stand_ins or self.seen != before or self.seen == self.told:
+        before, self.seen = self.seen, (0 if self.stand_ins else len(self.standing), self.refused)
+        if self.begun or self.seen != before or self.seen == self.told:
             return False
         self.told = self.seen
         return True
@@ -117,9 +119,18 @@ class Gangs:
         if application.id in self.declared:
             self.declared[application.id].application = application
 
-    def reserve(self, application: ApplicationSpec, size: int, owner: ObjectName) -> None:
-        """A workload of this application begins when so many stand-ins have a node."""
-        self.declared[application.id] = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size)
+    def reserve(self, application: ApplicationSpec, size: int, owner: ObjectName, too_large: str) -> None:
+        """A workload of this application begins when so many stand-ins have a node. `too_large`: why none has yet, of
+        which all its pods are told at once.
+        """
+        found = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size, refused=too_large)
+        found.told = found.seen = 0, too_large
+        self.declared[application.id] = found
+
+    def too_large(self, application: str, why: str) -> None:
+        """What is said of a workload that waits for more nodes; its pods are told once that stays as it is."""
+        if application in self.declared:
+            self.declared[application].refused = why
 
     def holds_back(self, pod: KnownPod) -> bool:
         """Whether the gang of the pod's application reserves its room still: then only placeholders are placed.

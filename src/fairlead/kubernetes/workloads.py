@@ -180,11 +180,11 @@ class Workloads:
         )
         informer.refused.pop(application.id, None)
         informer.specs[application.id] = application
-        informer.gangs.reserve(application, len(asks), spec.name)
-        for ask in asks:
-            self._stand_in(known, ask)
         known.parts = parts_of(asks)
         known.too_large = self.why_too_large(known.parts)
+        informer.gangs.reserve(application, len(asks), spec.name, known.too_large)
+        for ask in asks:
+            self._stand_in(known, ask)
         if known.too_large and spec.suspended is not None:
             informer.acts.append(Record(spec.name, "FailedScheduling", known.too_large, warning=True))
         for stand_in in [] if known.too_large else list(known.stand_ins.values()):
@@ -209,6 +209,8 @@ class Workloads:
             if bool(before) is not bool(workload.too_large):
                 yield from self._drop(workload)
                 yield from self._consider(workload)
+            else:
+                self._informer.gangs.too_large(workload.spec.application, workload.too_large)
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
         return self._informer.pod_store.add(known.stand_in(ask))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from driven_cluster import PRIORITY, Cluster
+from driven_jobs import Jobs
 
 from fairlead.kubernetes.acts import CreatePlaceholder, Explain
 from fairlead.kubernetes.bodies import unscheduled
@@ -80,6 +81,33 @@ def test_members_of_a_gang_are_told_how_far_it_has_come() -> None:
         explainer.go_on(now)
     told = [act.message for act in said if isinstance(act, Explain) and act.pod.name == "m"]
     assert told == ["the gang of application job reserves its room: 1 of 2 have it"]
+
+
+def test_pods_of_a_group_that_is_too_large_are_told_what_the_nodes_lack_now() -> None:
+    """Once that stays as it is; at first they were told as the group was complete."""
+    cluster = Jobs()
+    cluster.group("ring", 3)
+    for name in "abc":
+        cluster.in_group(name, "ring")
+    cluster.node("n1", "1")
+    acts = cluster.acts()
+    explainer = Explainer(cluster.driver, acts.append)
+
+    def told() -> set[str]:
+        for _ in range(3):
+            cluster.now += SETTLE_MS
+            acts.extend(cluster.acts())
+            explainer.go_on(cluster.now)
+        said = {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
+        acts.clear()
+        assert said.keys() in ({*"abc"}, set())
+        return {message.partition("nodes together")[2] for message in said.values()}
+
+    assert told() == {" have cpu 1"}
+    cluster.node("n2", "1")
+    assert told() == {" have cpu 2"}
+    cluster.node("n1", "1", labels={"zone": "x"})
+    assert told() == set()
 
 
 def test_a_new_pod_is_told_why_it_waits_before_the_others_are_told_again() -> None:
