@@ -21,9 +21,10 @@ from fairlead.kubernetes.acts import (
     Record,
     Suspend,
 )
-from fairlead.kubernetes.gangs import RESERVES
+from fairlead.kubernetes.gangs import FAILED, RESERVES
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD
 from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.translate.pods import GANG_FAILED
 from fairlead.kubernetes.volume_binder import AWAITED
 from fairlead.kubernetes.workload_phase import GROUP_WAITS
 
@@ -47,6 +48,7 @@ SKIPPED = frozenset(
 WORDS = {
     AWAITED: "WaitingForVolumes",
     PLACEMENT_REFUSED: "SchedulerError",
+    FAILED: GANG_FAILED,
     **dict.fromkeys(SKIPPED, "SchedulingSkipped"),
 }
 """Reasons of the condition that call no autoscaler, by the code of why a pod waits: kube-scheduler's, YuniKorn's."""

@@ -240,7 +240,7 @@ class Orders:
         for known in self._informer.pod_store.members(application):
             if known.books is not Books.PLACED:
                 self._informer.stand(known, Books.OUT)
-                self._informer.tell(known.name, "application-refused", why)
+                self._informer.tell(known.name, *self._informer.reader.refusal(application))
 
 
 def _failed(application: str) -> str:

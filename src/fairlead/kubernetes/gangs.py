@@ -24,6 +24,8 @@ NAME_MAX = 63
 _NO_NAME = re.compile(r"[^a-z0-9-]")
 RESERVES = "gang-reserves"
 """The code of a pod that is held back meanwhile."""
+FAILED = "gang-failed"
+"""The code of a pod whose gang (`Hard`) was not to be had in its time."""
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.pods import Standing, application_of, standing
+from fairlead.kubernetes.translate.pods import Standing, application_of, gang_failure, standing
 from fairlead.kubernetes.volume_binder import VolumeBinder
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -171,6 +171,7 @@ class Informer:
             return
         if known.application not in self.specs:
             yield from self._declare(known, pod)
+        yield from self.placeholders.failed_before(known, gang_failure(pod))
         if known.books is Books.OUT:
             if self.may_enter(known):
                 yield from self.enter(known)
@@ -225,9 +226,9 @@ class Informer:
             return True
         if known.flaw or known.pausing:
             return False
-        known.obstacle, refused = None, self.refused.get(known.application)
-        if refused is not None:
-            self.tell(known.name, "application-refused", refused)
+        known.obstacle = None
+        if known.application in self.refused:
+            self.tell(known.name, *self.reader.refusal(known.application))
             return False
         obstacle = self.workloads.obstacle(known)
         if obstacle is None and self.gangs.holds_back(known):

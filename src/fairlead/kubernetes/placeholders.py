@@ -77,6 +77,15 @@ class Placeholders:
             self._informer.gangs.gone(placeholder)
             self._informer.acts.append(DeletePod(placeholder.name))
 
+    def failed_before(self, known: KnownPod, why: str) -> Iterator[Event]:
+        """A pod says why its gang has failed: another scheduler was there before, and it is not tried again."""
+        informer, application = self._informer, known.application
+        gang = informer.gangs.declared.get(application)
+        if why and gang is not None and not gang.begun:
+            informer.gangs.give_up(application, failed=True)
+            informer.refused[application] = why
+            yield from self.expel(application)
+
     def force(self, known: KnownPod) -> Iterator[Event]:
         """A pod of an application that is refused has a node. It runs: whatever the queues say by now, it has to be in
         the books, and so large a gang does not come any more. A placeholder keeps its room for nothing.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.events import AddAsks, ChangeAsk, Event, LabelAsk
 from fairlead.core.model.specs import TAG_FORCE_CREATE, TAG_GANG_COMES_AGAIN
 from fairlead.kubernetes.devices.device_binder import UNMET
+from fairlead.kubernetes.gangs import FAILED
 from fairlead.kubernetes.pod_store import Books
 from fairlead.kubernetes.storage import NOT_UNDERSTOOD, UNBOUND, both
 from fairlead.kubernetes.translate.amounts import AmountError
@@ -173,13 +174,20 @@ class PodReader:
             self._informer.tell(known.name, *known.obstacle)
         return known.obstacle is None
 
+    def refusal(self, application: str) -> tuple[str, str]:
+        """Why an application was refused or has failed: a code and a sentence."""
+        has_failed = self._informer.gangs.has_failed(application)
+        return FAILED if has_failed else "application-refused", self._informer.refused[application]
+
     def in_its_way(self, known: KnownPod) -> tuple[str, str] | None:
         """Why a pod without a node does not wait in the books: a code and a sentence; None: it does, or is about to."""
-        informer, refused = self._informer, self._informer.refused.get(known.application)
+        informer = self._informer
         if known.obstacle is not None:
             return known.obstacle
-        if known.flaw or refused is not None:
-            return "unreadable" if known.flaw else "application-refused", known.flaw or refused or ""
+        if known.flaw:
+            return "unreadable", known.flaw
+        if known.application in informer.refused:
+            return self.refusal(known.application)
         if known.refused is not None:
             return known.refused
         if (held := informer.workloads.obstacle(known)) is not None:

@@ -49,6 +49,8 @@ KEPT = 4_096
 TAG_NAMESPACE = "namespace"
 TAG_POD = "kubernetes.io/meta/podName"
 TAG_POD_NAMESPACE = "kubernetes.io/meta/namespace"
+GANG_FAILED = "GangFailed"
+"""The reason in the condition of a pod whose gang (`Hard`) has failed, by which that is known again after a restart."""
 FOREIGN_STATIC = "static"
 FOREIGN = "default"
 
@@ -272,6 +274,13 @@ def is_disrupted(pod: Pod) -> bool:
     """Whether a scheduler marked the pod as stopped to make room for another."""
     conditions = pod.status.conditions or ()
     return any(c.type == "DisruptionTarget" and c.reason == "PreemptionByScheduler" for c in conditions)
+
+
+def gang_failure(pod: Pod) -> str:
+    """How a scheduler said that the gang of a waiting pod has failed, as a sentence; empty: nobody did."""
+    conditions = () if pod.spec.node_name else pod.status.conditions or ()
+    said = (c.message for c in conditions if c.type == "PodScheduled" and c.reason == GANG_FAILED)
+    return next(filter(None, said), "")
 
 
 def seconds(stamp: str | None) -> int | None:
