@@ -6,7 +6,7 @@ anything. Invariant: a member enters only when every placeholder of its gang has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,15 @@ class Placeholders:
             if member.books is Books.OUT and self._informer.may_enter(member):
                 yield from self._informer.enter(member)
 
+    def begin(self, application: str) -> Iterator[Event]:
+        """Pods of an application enter, whatever has room by now; that all of it has none is no reason against it."""
+        informer = self._informer
+        informer.gangs.begin(application)
+        if application in informer.specs:
+            informer.specs[application] = replace(informer.specs[application], placeholder_ask=NOTHING)
+            informer.refused.pop(application, None)
+        yield from self.release_members(application)
+
     def try_again(self, application: str) -> Iterator[Event]:
         """An application that was refused is tried again; one with a gang by itself, its members follow much later."""
         informer = self._informer
@@ -68,6 +77,12 @@ class Placeholders:
         """
         if application not in self._informer.pod_store.by_application and self.is_empty(application):
             yield from self.expel(application)
+
+    def hold_back(self, members: Iterable[KnownPod]) -> Iterator[Event]:
+        """What is to start together waited in line as plain pods."""
+        for member in members:
+            if member.books is Books.WAITING:
+                yield from self._informer.withdraw(member)
 
     def lost_room(self, placeholder: KnownPod) -> None:
         """Its node would not take it any more: before its gang begins it is made anew, for another place."""

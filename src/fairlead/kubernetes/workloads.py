@@ -72,13 +72,9 @@ class Workloads:
 
     def _changed(self, known: Workload, spec: WorkloadSpec) -> Iterator[Event]:
         before, known.spec, known.flaw = known.spec, spec, ""
-        if spec.suspended is False and known.phase in (Phase.WAITING, Phase.STARTING):
-            # What has room already keeps it for the pods to come, also when somebody else let the job go on.
-            yield from self._drop(known, [s for s in known.stand_ins.values() if s.books is not Books.PLACED])
-            known.phase = Phase.RUNNING
-            self._informer.gangs.begin(spec.application)
-            yield from self._informer.placeholders.release_members(spec.application)
-        elif spec.suspended and known.phase in (Phase.RUNNING, Phase.STOPPING):
+        if spec.suspended is False and before.suspended and known.phase in (Phase.WAITING, Phase.STARTING):
+            yield from self._goes_on(known)
+        elif spec.suspended and (known.phase in (Phase.RUNNING, Phase.STOPPING) or not before.suspended):
             known.phase = Phase.WAITING
             yield from self._drop(known)
         elif before.shape != spec.shape and known.phase in (Phase.WAITING, Phase.STARTING):
@@ -89,6 +85,12 @@ class Workloads:
             placed = sum(member.books is Books.PLACED for member in self._members(known))
             yield from self._drop(known, list(known.stand_ins.values())[max(spec.least - placed, 0) :])
         yield from self._consider(known)
+
+    def _goes_on(self, known: Workload) -> Iterator[Event]:
+        """A job may have pods, whoever let it go on. What has room already keeps it for the pods to come."""
+        yield from self._drop(known, [s for s in known.stand_ins.values() if s.books is not Books.PLACED])
+        known.phase = Phase.RUNNING
+        yield from self._informer.placeholders.begin(known.spec.application)
 
     def _end(self, known: Workload | None) -> Iterator[Event]:
         if known is None:
@@ -111,9 +113,16 @@ class Workloads:
     # -- reserving ----------------------------------------------------------------------------------------------------
 
     def begin(self) -> Iterator[Event]:
-        """Everything that was there at the start has been taken."""
+        """All that was there is taken. A job that was let go, and of which nothing has a node, starts as a whole."""
         for known in sorted(self.store.by_uid.values(), key=lambda w: (w.spec.created, w.spec.version)):
+            starts_anew = known.spec.suspended is False and not any(m.bound for m in self._members(known))
+            if starts_anew:
+                known.phase = Phase.WAITING
             yield from self._consider(known)
+            if starts_anew:
+                application, informer = known.spec.application, self._informer
+                never = known.is_too_large or not known.stand_ins or application in informer.refused
+                yield from self._goes_on(known) if never else informer.placeholders.release_members(application)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """The pause of a workload is over."""
@@ -136,7 +145,7 @@ class Workloads:
             yield from self._consider_group(known, members)
         elif spec.flaw and not spec.is_theirs:
             informer.acts.append(Record(spec.name, "NotAdmitted", spec.flaw, warning=True))
-        elif spec.pod_sets and not (members or spec.flaw):
+        elif spec.pod_sets and not (spec.flaw or (members and spec.suspended)):
             try:
                 application = self._templates.application(spec)
                 asks = [ask for ask, count in self._templates.asks(spec) for _ in range(count)]
@@ -145,6 +154,7 @@ class Workloads:
                 informer.acts.append(Record(spec.name, "NotAdmitted", known.flaw, warning=True))
                 return
             known.flaw = ""
+            yield from informer.placeholders.hold_back(members)
             yield from self._reserve(known, asks, application)
 
     def _consider_group(self, known: Workload, members: Sequence[KnownPod]) -> Iterator[Event]:
@@ -153,10 +163,8 @@ class Workloads:
             known.phase = Phase.RUNNING
             yield from informer.placeholders.release_members(spec.application)
             return
-        for member in members:
-            # An earlier group of this name had begun: they waited as plain pods.
-            if member.books is Books.WAITING:
-                yield from informer.withdraw(member)
+        # An earlier group of this name had begun.
+        yield from informer.placeholders.hold_back(members)
         ready = [m for m in members if not (m.leaving or m.flaw or informer.reader.lacks(m))]
         known.unready = max(spec.min_member - len(ready), 0) if len(members) >= spec.min_member else 0
         if len(ready) >= spec.min_member:
@@ -233,7 +241,7 @@ class Workloads:
             return
         spec, informer = known.spec, self._informer
         known.phase = Phase.RUNNING
-        if spec.suspended is not None:
+        if spec.suspended:
             known.phase = Phase.STARTING
             informer.acts.append(Suspend(spec.name, suspend=False))
             informer.acts.append(Record(spec.name, "Admitted", known.has_room))
@@ -325,8 +333,7 @@ class Workloads:
 
     def speaks(self, stand_in: KnownPod) -> bool:
         """Whether this is the one of several that wait alike whose reason its job is told."""
-        known = self.store.of(stand_in.application)
-        return known is not None and known.speaker is stand_in
+        return (known := self.store.of(stand_in.application)) is not None and known.speaker is stand_in
 
     def representative(self, known: Workload) -> KnownPod | None:
         """What stands for a workload when somebody asks for it: what waits comes first."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import Cluster, binds
-from driven_jobs import QUEUES
+from driven_jobs import QUEUES, Jobs, records, suspensions
 
 from fairlead.config import load_text
-from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, Explain
+from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.translate import identity
 
@@ -108,3 +108,109 @@ def test_a_gang_that_had_to_be_whole_and_has_failed_is_not_tried_again(said: str
     cluster.restarted()
     member(cluster, "m0", style="Hard")
     assert len([act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]) == 2
+
+
+def let_go(pods: int) -> Jobs:
+    """A job that was let go when both of its pods had room; so many of them are there, and none has a node."""
+    cluster = Jobs(QUEUES)
+    for number in range(2):
+        cluster.node(f"n{number}", "2")
+    cluster.job("train")
+    assert suspensions(cluster.acts()) == {"train": False}
+    cluster.job("train", suspend=False)
+    for number in range(pods):
+        cluster.member("train", number)
+    return cluster
+
+
+@pytest.mark.parametrize("pods", range(3))
+def test_a_job_that_was_let_go_starts_as_a_whole_whatever_pods_it_has(pods: int) -> None:
+    """Where its room is taken meanwhile none of its pods gets a part of it, nor does what comes later."""
+    cluster = let_go(pods)
+    cluster.pod("taken", "2", node="n1")
+    cluster.restarted(QUEUES)
+    cluster.pod("later", "2", labels={"applicationId": "later"})
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    told = {act.message for act in acts if isinstance(act, Explain) and act.pod.name != "later"}
+    assert [*told] == ["the gang of application default-train-j-train reserves its room: 0 of 2 have it"][:pods]
+    cluster.gone("taken")
+    acts = cluster.acts()
+    assert suspensions(acts) == {}
+    for number in range(pods, 2):
+        cluster.member("train", number)
+    acts += cluster.acts()
+    assert binds(acts).keys() == {"train-0", "train-1"}
+    assert not [act for act in acts if isinstance(act, EvictPod)]
+    cluster.bind_all(acts)
+    cluster.acts()
+    assert cluster.used("n0") == cluster.used("n1") == 2000
+
+
+def test_a_job_that_was_let_go_and_is_suspended_again_waits_for_its_room_once() -> None:
+    cluster = let_go(1)
+    cluster.pod("taken", "2", node="n1")
+    cluster.restarted(QUEUES)
+    cluster.acts()
+    cluster.job("train", suspend=True)
+    assert cluster.waiting() == 0
+    cluster.gone("train-0")
+    cluster.gone("taken")
+    assert suspensions(cluster.acts()) == {"train": False}
+
+
+def test_a_job_that_was_let_go_and_of_which_a_part_runs_goes_on() -> None:
+    """What does not run yet waits in line as a plain pod, as before."""
+    cluster = let_go(2)
+    cluster.pod("taken", "2", node="n1")
+    cluster.member("train", 0, node="n0")
+    cluster.restarted(QUEUES)
+    assert cluster.acts() == []
+    cluster.node("n2", "2")
+    assert binds(cluster.acts()) == {"train-1": "n2"}
+
+
+def test_a_job_that_was_let_go_and_is_larger_than_all_nodes_runs_as_far_as_there_is_room() -> None:
+    """Somebody let it go; as a whole it could never start."""
+    cluster = let_go(2)
+    cluster.job("large", 3, suspend=False)
+    for number in range(3):
+        cluster.member("large", number)
+    cluster.job("train", 0, suspend=False)
+    for number in range(2):
+        cluster.gone(f"train-{number}")
+    cluster.restarted(QUEUES)
+    assert len(binds(cluster.acts())) == 2
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_job_that_somebody_lets_go_and_that_its_queue_never_takes_runs_as_far_as_it_may(restarted: bool) -> None:
+    """Its queue has 4 CPUs at most, and it would start with 6."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "8")
+    cluster.job("train", 3, queue="root.a")
+    assert not suspensions(cluster.acts())
+    cluster.job("train", 3, queue="root.a", suspend=False)
+    for number in range(3):
+        cluster.member("train", number)
+    if restarted:
+        cluster.restarted(QUEUES)
+    assert len(binds(cluster.acts())) == 2
+
+
+def test_room_that_a_job_was_let_go_for_is_given_back_after_a_while_and_tried_for_again() -> None:
+    cluster = let_go(2)
+    cluster.pod("taken", "2", node="n1")
+    cluster.restarted(QUEUES)
+    cluster.acts()
+    cluster.now = 16 * 60_000
+    assert records(cluster.acts(), "GaveUp")
+    (uid,) = cluster.driver.informer.workloads.pauses
+    cluster.pod("other", "2")
+    acts = cluster.acts()
+    assert binds(acts) == {"other": "n0"}
+    cluster.bind_all(acts)
+    for name in ("other", "taken"):
+        cluster.gone(name)
+    cluster.driver.try_again(uid, cluster.now)
+    assert binds(cluster.acts()).keys() == {"train-0", "train-1"}
