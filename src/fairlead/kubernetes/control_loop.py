@@ -20,6 +20,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Event
 from fairlead.core.model.specs import ClusterSpec
 from fairlead.kubernetes import kinds
+from fairlead.kubernetes.acts import Explain
 from fairlead.kubernetes.binder import BindDelayed, Binder, BindFailed, PlaceholderRefused, Report, Returned, Unsaid
 from fairlead.kubernetes.client import ApiError, Client, Forbidden, Unreachable
 from fairlead.kubernetes.devices import device_binder
@@ -230,8 +231,6 @@ class ControlLoop:
             self.refused += 1
             log.info("a placement on %s was refused: %s", report.node, report.why)
             self.order(lambda driver, now: driver.bind_failed(report.uid, report.node, report.why, now))
-            # Another reason stands on it from now on: should it wait in line again, it is told why anew.
-            self.explainer.unsaid(report.uid)
             self._pause(report.uid)
             return
         self.bound += 1
@@ -308,6 +307,8 @@ class ControlLoop:
             else:
                 asyncio.get_running_loop().call_later(0.01, self._news.set)
             for act in self.driver.acts():
+                if isinstance(act, Explain):
+                    self.explainer.overtaken(act.pod.uid)
                 self._binder.do(act)
             self._pause_given_up()
             self.explainer.go_on(now)

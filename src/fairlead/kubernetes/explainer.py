@@ -80,6 +80,10 @@ class Explainer:
         self._told.pop(uid, None)
         self._round.append(uid)
 
+    def overtaken(self, uid: str) -> None:
+        """Something else is said of the pod from now on: should it wait in line again, it is told why anew."""
+        self._told.pop(uid, None)
+
     @property
     def pace_s(self) -> float:
         """When to come back, in seconds."""

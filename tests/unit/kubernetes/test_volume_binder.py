@@ -135,6 +135,33 @@ def test_the_claim_names_the_node_and_the_pod_waits_for_the_volume() -> None:
     run_virtually(main())
 
 
+def test_a_pod_that_waits_says_no_more_that_its_volume_is_not_there() -> None:
+    """Claims and volumes are heard of apart, so a volume may be missing for a moment; then it waits as before."""
+
+    async def main() -> None:
+        sea = Sea(nodes=1)
+        sea.server.put("persistentvolumeclaims", claim("disk"))
+        sea.pod("first", "disk", cpu=3)
+        sea.start()
+        await asyncio.sleep(5)
+        assert sea.place("first")
+        sea.pod("p", "disk", cpu=3)
+        await asyncio.sleep(5)
+        reason = "needs cpu 3; all nodes together have cpu 1 free of cpu 4"
+        assert sea.condition("p")["message"] == reason
+        (volume,) = sea.server.all("persistentvolumes")
+        sea.server.remove("persistentvolumes", volume["metadata"]["name"])
+        await asyncio.sleep(0.2)
+        assert "which is not there" in sea.condition("p")["message"]
+        del volume["metadata"]["uid"]
+        sea.server.put("persistentvolumes", volume)
+        await asyncio.sleep(5)
+        assert sea.condition("p")["message"] == reason
+        await sea.kill()
+
+    run_virtually(main())
+
+
 def test_the_class_says_where_volumes_can_be_made() -> None:
     """Only nodes of its topology count; without one the pod waits and says so."""
 
