@@ -14,6 +14,7 @@ from invariants.books import check_books
 from seeds import seeds
 from testbed.fake_server import FakeServer
 from testbed.faults import Fault, Faults, SeededFaults
+from testbed.restarter import CONFIG, Restarter
 from testbed.virtual_time import run_virtually
 
 from fairlead.config import load_text
@@ -25,13 +26,6 @@ from fairlead.kubernetes.kinds import POD_GROUPS
 from fairlead.kubernetes.lease import Election
 from fairlead.service.kubernetes.pods import ClusterMoment
 
-CONFIG = """
-partitions:
-  - name: default
-    preemption: {rule: priority}
-    placementrules: [{name: provided}, {name: fixed, value: root.default}]
-    queues: [{name: root, submitacl: "*", queues: [{name: default}]}]
-"""
 SECOND = "2026-01-01T00:00:00Z"
 SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "60"))
 """The first ones are in `make test`. 500 and more by hand: `FAIRLEAD_SEEDS=500`."""
@@ -52,41 +46,6 @@ def pod(name: str, cpu: int, priority: int = 0, grace: int = 30) -> dict[str, An
 
 def node(name: str, cpu: int) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": {"cpu": str(cpu), "pods": "110"}}}
-
-
-class Restarter:
-    """Starts a control loop and starts it anew whenever it was killed."""
-
-    def __init__(self, server: FakeServer, seed: int) -> None:
-        self.server = server
-        self.chance = random.Random(seed)
-        self.control_loop: ControlLoop | None = None
-        self.config = CONFIG
-        self.task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        client = Client(self.server)
-        reports: list[Any] = []
-        binder = Binder(
-            client,
-            lambda report: (
-                self.control_loop.report(report) if self.control_loop is not None else reports.append(report)
-            ),
-            stamp=lambda: "2026-01-01T00:00:00.000000Z",
-            chance=random.Random(self.chance.random()),
-        )
-        chance = random.Random(self.chance.random())
-        self.control_loop = ControlLoop(
-            client, binder, load_text(self.config), now_ms=lambda: int(loop.time() * 1000), chance=chance
-        )
-        self.task = asyncio.create_task(self.control_loop.run())
-
-    async def kill(self) -> None:
-        """Nothing is said goodbye to: what is in flight may or may not have arrived."""
-        assert self.task is not None
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
 
 
 class Crew(Restarter):
