@@ -207,8 +207,14 @@ class WholeCluster:
         nodes = self.server.all("nodes")
         if nodes:
             node = self.chance.choice(nodes)["metadata"]["name"]
+            self.stir(node)
             more = {"schedulerName": "default-scheduler", "nodeName": node}
             self.put_pod(self.pod(f"f{self.number % NAMES}", cpu=1, spec=more, metadata={"labels": {"app": "w"}}))
+
+    def stir(self, name: str) -> None:
+        """What is bound to a node in this moment may be too much for it: both are heard of apart."""
+        if (node := self.server.one("nodes", name, "")) is not None:
+            node["since"] = self.server._now()
 
     def new_gang(self) -> None:
         self.number += 1
@@ -329,8 +335,7 @@ class WholeCluster:
             pod["metadata"].setdefault("labels", {})["app"] = self.chance.choice("wv")
         else:
             pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = str(self.chance.randrange(1, 4))
-            if (on := self.server.one("nodes", pod["spec"].get("nodeName", ""), "")) is not None:
-                on["since"] = self.server._now()
+            self.stir(pod["spec"].get("nodeName", ""))
         self.server.put("pods", pod)
         self.say(f"change {pod['metadata']['name']} {pod['spec']['containers']} {pod['metadata']['labels'].get('app')}")
 
