@@ -396,4 +396,5 @@ class Informer:
 
     def tell(self, name: ObjectName, code: str, why: str) -> None:
         """Say why a pod is not in the books."""
+        self.pod_store.says_otherwise(name.uid)
         self.acts += [Explain(name, code, why), Record(name, "FailedScheduling", why, warning=True)]

@@ -182,6 +182,11 @@ class PodStore:
         """The pod of this name, or None."""
         return self.by_uid.get(self.by_name.get((namespace, name), ""))
 
+    def says_otherwise(self, uid: str) -> None:
+        """A pod is told something else than that the scheduler refuses it: that is said anew, should it be so again."""
+        if (known := self.by_uid.get(uid)) is not None:
+            known.refused = None
+
     def in_names(self, text: str, uid: str) -> str:
         """A text about a pod with its name, or its job's, in place of its identity."""
         known = self.by_uid.get(uid)

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from driven_cluster import Cluster, binds
+from testbed.provisioner import claim, volume
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.kinds import CLAIMS, VOLUMES
+from fairlead.kubernetes.reflector import Deleted
 
 QUOTA = """
 quotas: [{name: small, queue: root.default, resources: {vcore: %s}}]
@@ -47,6 +50,26 @@ def test_a_pod_beyond_a_quota_is_tried_again_until_there_is_room() -> None:
         cluster.now = now
         acts += cluster.acts()
     assert binds(acts) == {"b": "n1"}
+
+
+def test_a_pod_beyond_a_quota_says_no_more_that_its_volume_is_not_there() -> None:
+    """It was missing for a moment: claims and volumes are heard of apart."""
+    cluster = Cluster(QUOTA % 2)
+    cluster.node("n1", "8", labels={"kubernetes.io/hostname": "n1"})
+    cluster.pod("a", "2")
+    cluster.bind_all(cluster.acts())
+    its = claim("disk")
+    its["metadata"]["uid"], its["spec"]["volumeName"], its["status"] = "c", "v", {"phase": "Bound"}
+    there = volume("v", "n1", its["metadata"])
+    there["metadata"]["uid"] = "v"
+    cluster.put(CLAIMS, its)
+    cluster.put(VOLUMES, there)
+    cluster.pod("b", "2", spec={"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]})
+    assert told(cluster.acts()) == {"b": "quota-exceeded"}
+    cluster.driver.take(Deleted(VOLUMES, "", "v", "v"), 0)
+    assert told(cluster.acts()) == {"b": "volume-unbound"}
+    cluster.put(VOLUMES, there)
+    assert told(cluster.acts()) == {"b": "quota-exceeded"}
 
 
 def test_a_pod_beyond_a_quota_is_tried_a_second_later() -> None:
