@@ -90,7 +90,7 @@ def spoils(terrain: Terrain, labels: Mapping[str, str], node: Node, gone: Collec
             continue
         if _founds(terrain, ask, labels) and _is_elsewhere(_keys(ask), there, node):
             return True
-        for view, domain in _full_domains(terrain, ask, labels, there):
+        for view, domain in _full_domains(terrain, ask, labels, there, gone):
             if view.domain_of(node) == domain:
                 return True
     return False
@@ -150,7 +150,9 @@ def _is_elsewhere(keys: list[str], there: Node, node: Node) -> bool:
     return any(k in node.labels for k in keys) and any(node.labels.get(k) != there.labels.get(k) for k in keys)
 
 
-def _full_domains(terrain: Terrain, ask: Ask, labels: Mapping[str, str], there: Node) -> Iterator[tuple[View, int]]:
+def _full_domains(
+    terrain: Terrain, ask: Ask, labels: Mapping[str, str], there: Node, gone: Collection[Ask] = ()
+) -> Iterator[tuple[View, int]]:
     """The domain in which it is to start, of each term of its spread that work with these labels counts for, and that
     has no more to spare there.
     """
@@ -160,7 +162,10 @@ def _full_domains(terrain: Terrain, ask: Ask, labels: Mapping[str, str], there: 
         view = terrain.spread_view(ask.spec.where, term)
         mine = view.domain_of(there)
         counts = view.counts.copy()
-        counts[mine] += 1 + sum(view.domain_of(n) == mine for n in awaited_by(terrain, term, (ask,)))
+        for other in dict.fromkeys((*gone, *ask.victims)):  # Once these have left it starts.
+            if other.node is not None and matches(term.selector, other.spec.labels):
+                counts[view.domain_of(other.node)] -= 1
+        counts[mine] += 1 + sum(view.domain_of(n) == mine for n in awaited_by(terrain, term, (ask, *gone)))
         then = int(counts[mine]) + matches(term.selector, ask.spec.labels)
         if mine != NOWHERE and then - terrain.fewest(view, counts, term) > term.max_skew:
             yield view, mine

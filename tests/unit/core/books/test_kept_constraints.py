@@ -99,8 +99,10 @@ def test_plain_work_is_kept_off_too(spread: bool) -> None:
     apart = Constraints(anti_affinity=(AffinityTerm(lacking, HOSTNAME),))
     among = Constraints(spread=(SpreadTerm(lacking, HOSTNAME, max_skew=1),))
     c = PriorityCluster(nodes={"n1": 8})
-    c.fill("low", 6, queue="root.b")
-    c.submit("high", 8, 5, where=among if spread else apart, labels={"tame": "no"})
+    if spread:
+        c.fill("stays", 1, 9)
+    c.fill("low", 5, queue="root.b")
+    c.submit("high", 5 if spread else 6, 5, where=among if spread else apart, labels={"tame": "no"})
     c.node("n2", 1)
     assert c.run() == ([], ["low"])
     c.submit("plain", 2, queue="root.b")
@@ -273,3 +275,32 @@ def test_idle_work_leaves_its_user_the_room_that_is_promised() -> None:
     assert c.run() == (["high@n1"], [])
     c.finished("high")
     assert c.run()[0] == ["spare@n1"]
+
+
+def two_of_a_spread(**low: object) -> PriorityCluster:
+    """At most two more may be on a node than on the other. For `one` and `two` of a spread `low` leaves."""
+    c = PriorityCluster()
+    c.fill("low", 4, **low)
+    c.node("n2", 2)
+    c.fill("beside", 2, 1)
+    even = Constraints(spread=(SpreadTerm(labelled("x"), HOSTNAME, max_skew=2),))
+    c.submit("one", 2, 5, where=even, labels=X)
+    c.submit("two", 2, 5, where=even, labels=X)
+    assert c.run() == ([], ["low"])
+    assert c.nominated() == {"one": "n1", "two": "n1"}
+    return c
+
+
+def test_what_leaves_for_work_of_a_spread_does_not_count_for_what_is_promised() -> None:
+    """It is of the same kind, and will be gone: `two` is not in the way of `one`, and `beside` goes on."""
+    c = two_of_a_spread(labels=X)
+    c.gone("low")
+    assert c.run() == (["one@n1", "two@n1"], [])
+
+
+def test_what_is_promised_of_a_spread_counts_once() -> None:
+    """`two` is not in its own way: what is kept for it stays kept while `one` starts."""
+    c = two_of_a_spread()
+    c.gone("low")
+    c.s.schedule(10, 1)
+    assert c.nominated() == {"two": "n1"}
