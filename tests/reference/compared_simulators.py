@@ -9,7 +9,8 @@ node, from the same time to the same time, and end by itself or stopped in both.
 The thousands of a workload's number say what else is in it, as a sum: 1 zones, 2 least run times, 4 lost nodes,
 8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
-512 kept turns without gangs, and 1024 with them (not with 16, 32 and 64); 2048 limits of users beside kept turns.
+512 kept turns without gangs, and 1024 with them (not with 16, 32 and 64), 2048 limits of users beside kept turns, 4096
+work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
 
+from reference.compared_company import in_company, where, zones_of
+from reference.compared_holds import held_or_released, holds
 from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import Order, PlainSimulator, Ran
 
@@ -93,9 +96,15 @@ def world(seed: int) -> World:
     made = _with_retries(chance, made) if more & 128 else made
     made = _with_neighbours(chance, made) if more & 256 else made
     made = _with_turns(chance, made, gangs=bool(more & 1024), limits=bool(more & 2048)) if more & 512 else made
+    made = _with_company(chance, made, more) if more & 12288 else made
     if more & 96:
         made = _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
-    return _with_other_turns(chance, made, limits=bool(more & 2048)) if more & 96 and more & 512 else made
+    if more & 96 and more & 512:
+        made = _with_other_turns(chance, made, limits=bool(more & 2048))
+    if more & 16384:
+        orders = [*made.orders, *holds(chance, made.jobs)]
+        made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
+    return made
 
 
 def _with_other_turns(chance: random.Random, made: World, *, limits: bool) -> World:
@@ -129,6 +138,13 @@ def _choosy(chance: random.Random, made: World, job: Job) -> Job:
         return job
     port, apart = (chance.randint(1, 2), "") if chance.random() < 0.5 else (0, chance.choice([job.name, "x", "y"]))
     return replace(job, tasks=tuple(replace(task, port=port, apart=apart) for task in job.tasks))
+
+
+def _with_company(chance: random.Random, made: World, more: int) -> World:
+    """Some work wants to be with other work, or is spread."""
+    zones = made.zones or zones_of(chance, made.nodes)
+    jobs = in_company(chance, made.jobs, beside=bool(more & 4096), spread=bool(more & 8192))
+    return replace(made, zones=zones, jobs=jobs)
 
 
 def _with_turns(chance: random.Random, made: World, *, gangs: bool, limits: bool) -> World:
@@ -410,7 +426,10 @@ class Driven(Engine):
 
     def _obeys(self, made: World, order: Order) -> None:
         nodes = self.scheduler.cluster.partitions["default"].nodes.nodes
-        if order.queue:
+        if order.is_hold is not None:
+            for event in held_or_released(self.scheduler.cluster.partitions["default"], order):
+                self.handle(event)
+        elif order.queue:
             self.handle(MoveApplication(order.job, order.queue))
         elif order.job:
             self.handle(SetPriority(order.job, "", order.priority))
@@ -441,15 +460,16 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
                 grace_ms=task.grace_ms,
                 min_runtime_ms=task.least_ms,
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
-                labels=({"team": task.team} if task.team else {}) | ({"apart": task.apart} if task.apart else {}),
-                where=_where(task),
+                labels={name: said for name in ("team", "apart", "kind") if (said := getattr(task, name))},
+                where=where(task, _where(task)),
             )
             for task in job.tasks
         ]
         tasks = tuple(ours.Task(ask, t.run_ms, int(t.fails)) for ask, t in zip(asks, job.tasks, strict=True))
         jobs.append(ours.Job(job.at_ms, spec, tasks, job.gang))
+    zones = {name: {"zone": zone} for name, zone in made.zones.items() if zone}
     nodes = [
-        NodeSpec(id=name, capacity=Resources(amount), attributes={"zone": made.zones[name]} if made.zones else {})
+        NodeSpec(id=name, capacity=Resources(amount), attributes=zones.get(name, {}))
         for name, amount in made.nodes.items()
     ]
     return nodes, jobs

@@ -5,6 +5,7 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 from reference.plain_line import Work
@@ -21,7 +22,7 @@ class Idle(Room):
         if self._is_full("root", work) or self._lacks("root", work, []):
             return ""
         fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
-        return min(fits, key=lambda n: (self._fullness(n), n), default="")
+        return self._first_of(work, fits)
 
     def _plan_of(self, work: Work) -> Plan | None:
         """Idle work goes first, whatever its priority, where that alone is enough."""
@@ -51,23 +52,36 @@ class Idle(Room):
         gone = [w for w in self.running if w.task.idle and w.leaving and w.node == node]
         lacks_above = self._lacks("root", work, [])
 
-        def is_enough(victims: list[Work]) -> bool:
+        def has_all(victims: list[Work]) -> bool:
             has_room = self._has_room(work, node, lambda w: w is not work, (*gone, *victims))
             return has_room and not self._lacks("root", work, victims)
 
+        def has_amounts(victims: list[Work]) -> bool:
+            free = self._free(node, lambda w: w is not work)
+            for each in (*gone, *victims):
+                for name, value in each.task.amount if each.node == node else ():
+                    free[name] += value
+            return self._fits(work, node, free) and not self._lacks("root", work, victims)
+
         found = [w for w in idle if w.node == node or lacks_above]
-        for size in range(len(found) + 1):
-            enough = [list(some) for some in combinations(found, size) if is_enough(list(some))]
-            if enough:
-                # Of equal harm the one that comes first by priority, run time lost and age.
-                ordered = sorted(
-                    (sorted(some, key=_standing) for some in enough), key=lambda s: [_standing(w) for w in s]
-                )
-                victims = min(ordered, key=_harm)
-                return (
-                    Plan(node, victims, gone, [], is_loss=False) if victims or gone or self._waits_above(work) else None
-                )
-        return None
+        victims = _cheapest(found, has_amounts)
+        if victims is not None and not has_all(victims):
+            # It goes for room; what else is in the way goes too, where the ask could be there without any of it.
+            here = [*gone, *(w for w in idle if w.node == node)]
+            is_kept_off = self._is_kept_off(work, node, lambda w: w is not work, here)
+            victims = None if is_kept_off else _cheapest(found, has_all)
+        if victims is None or not (victims or gone or self._waits_above(work)):
+            return None
+        return Plan(node, victims, gone, [], is_loss=False)
+
+
+def _cheapest(found: list[Work], is_enough: Callable[[list[Work]], bool]) -> list[Work] | None:
+    """Of equal harm the one that comes first by priority, run time lost and age."""
+    for size in range(len(found) + 1):
+        enough = [sorted(some, key=_standing) for some in combinations(found, size) if is_enough(list(some))]
+        if enough:
+            return min(sorted(enough, key=lambda s: [_standing(w) for w in s]), key=_harm)
+    return None
 
 
 def _standing(work: Work) -> tuple[int, int, int]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from reference.plain_beside import ALONE, Company, Kept, Places, is_shut_out
+
 Amount = dict[str, int]
 NEVER = 1 << 62
 NOT_DUE = 99
@@ -44,6 +46,9 @@ class Task:
     backoff_ms: int = 0
     fails: bool = False
     """Each of its runs fails."""
+    kind: str = ""
+    """What others want to be with, and it is spread by."""
+    company: Company = ALONE
 
 
 @dataclass(frozen=True)
@@ -351,13 +356,24 @@ class Line:
         """
         there = [w for w in self.running if w.node == node and w not in gone]
         there += [w for w in self.waiting if w.kept_on == node and not w.gathers and counts(w)]
-        return any(keeps_off(work.task, other.task) for other in there)
+        return any(keeps_off(work.task, other.task) for other in there) or self._is_shut_out(work, node, counts, gone)
+
+    def _is_shut_out(self, work: Work, node: str, counts: Callable[[Work], bool], gone: Sequence[Work] = ()) -> bool:
+        """Whether it would be with others than it wants to, or keep one from starting for which room is kept."""
+        runs = [(w.task, w.node) for w in self.running if w not in gone]
+        promised = [w for w in self.waiting if w.kept_on and not w.gathers and counts(w)]
+        kept = [Kept(w.task, w.kept_on, [(v.task, v.node) for v in w.awaits if v in self.running]) for w in promised]
+        places = Places(list(self.nodes), self.zones, self._is_named)
+        return is_shut_out(work.task, node, runs, kept, places)
+
+    def _is_named(self, task: Task, node: str) -> bool:
+        return task.zone in ("", self.zones.get(node))
 
     def _takes(self, work: Work, node: str) -> bool:
         return node not in self.drained and self._suits(work, node)
 
     def _suits(self, work: Work, node: str) -> bool:
-        return work.task.zone in ("", self.zones.get(node))
+        return self._is_named(work.task, node)
 
     def _is_limited(self, work: Work) -> bool:
         return any(path in self.queues and self.queues[path].users for path in self._lineage(work.gang.job.queue))
@@ -457,9 +473,16 @@ class Line:
             weaker = [w for w in self.waiting if w.kept_on and w is not work and self._is_stronger(work, w)]
             nodes = dict.fromkeys(w.kept_on for w in weaker)
             if there := [n for n in nodes if self._has_room(work, n, lambda w: w is not work and w not in weaker)]:
-                return min(there, key=lambda n: (self._fullness(n), n))
+                return self._first_of(work, there)
         fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work or w.gathers)]
-        return min(fits, key=lambda n: (self._fullness(n), n), default="")
+        return self._first_of(work, fits)
+
+    def _first_of(self, work: Work, nodes: list[str]) -> str:
+        """Where it is liked most; of those the first in order."""
+        runs = [(w.task, w.node) for w in self.running]
+        places = Places(list(self.nodes), self.zones, self._is_named)
+        liking = {node: -places.liking(work.task, node, runs) for node in nodes}
+        return min(nodes, key=lambda n: (liking[n], self._fullness(n), n), default="")
 
 
 def keeps_off(one: Task, other: Task) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from reference.plain_beside import ALONE
 from reference.plain_line import NEVER, NOT_DUE, Amount, Gang, Line, Work, keeps_off
 
 HOUR_MS = 3_600_000
@@ -196,8 +197,7 @@ class Room(Line):
             if found is None:
                 return None
             victims = found
-        is_held = self._is_limited(work) or not self._may_begin(work)
-        cleared = [w for w in weaker if w.kept_on == node or short or is_held]
+        cleared = weaker
         for spared in sorted(cleared, key=lambda w: (*(-seen for seen in self._rank(w)), w.number)):
             fewer = [w for w in cleared if w is not spared]
             rest = [w for w in weaker if w in fewer]
@@ -216,7 +216,7 @@ class Room(Line):
         within a guarantee of the ask's own queues, if the ask is within it once that has gone.
         """
         own = {path: left for path, left in self._beyond_own(work).items() if among_own}
-        is_choosy = bool(work.task.zone or work.task.port or work.task.apart)
+        is_choosy = bool(work.task.zone or work.task.port or work.task.apart) or work.task.company != ALONE
 
         def fits(gone: list[Work]) -> bool:
             if not self._has_room(work, node, lambda w: w is not work and w not in weaker, (*leaving, *gone)):
@@ -248,7 +248,7 @@ class Room(Line):
             back = self._as_many(back[::-1], most)[::-1]
             chosen = fewest(back)
         kept = back
-        if chosen is not None or len(kept) == len(found) or not fits(found):
+        if chosen is not None or len(kept) == len(found) or not (is_choosy or fits(found)):
             return chosen
         # All of the lower work together uses up what its queue may lose: one that was passed over goes first.
         found.sort(key=lambda w: bool(self._beyond_budgets([w])))

@@ -5,8 +5,8 @@ are added up whenever they are needed, and every node is tried. So it is slow an
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
 times. It knows the rules `priority` and `both`: queues with maximums, limits of users, bounds on jobs, guarantees,
 offsets and fences, gangs by placeholders, idle work, grace, least run times, budgets, bounds on evictions, retries,
-kept turns, zones, ports and work that keeps apart; lost, drained and resized nodes, and orders of an administrator. It
-does not know the rule `guarantee`, work that wants to be with other work, backfill, windows and held work.
+kept turns, zones, ports, work that keeps apart, wants to be with other work or is spread; work on hold; lost, drained
+and resized nodes, and orders of an administrator. It does not know the rule `guarantee`, backfill and windows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from reference.plain_held import Held
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
-from reference.plain_turns import Turns
 
 
 @dataclass(frozen=True)
 class Order:
     """One of these: another configuration; a node has another size, or is drained, or is not any more; what waits of a
-    job has another priority, or it is moved to another queue.
+    job has another priority, or it is moved to another queue, or on hold, or released.
     """
 
     at_ms: int
@@ -34,6 +34,8 @@ class Order:
     job: str = ""
     priority: int = 0
     queue: str = ""
+    is_hold: bool | None = None
+    """True: on hold; False: released."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Ran:
     evicted: bool
 
 
-class PlainSimulator(Turns):
+class PlainSimulator(Held):
     """One simulation."""
 
     def __init__(
@@ -176,7 +178,10 @@ class PlainSimulator(Turns):
             self.drained ^= {order.node}
             for work in self.waiting:
                 work.kept_on = "" if work.kept_on == order.node and order.node in self.drained else work.kept_on
-        of_job = [w for w in (*self.waiting, *self.running) if w.gang.job.name == order.job]
+        if order.is_hold is not None:
+            (self._puts_on_hold if order.is_hold else self._releases)(order.job)
+            return
+        of_job = [w for w in (*self.waiting, *self.on_hold, *self.running) if w.gang.job.name == order.job]
         if order.queue and of_job and self._may_move(of_job[0].gang, order.queue):
             gang = of_job[0].gang
             for work in of_job:

@@ -230,7 +230,7 @@ class Turns(Idle):
         if not any(self._is_full(path, work) for path in self._lineage(work.gang.job.queue)):
             fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
             if fits:
-                return min(fits, key=lambda n: (self._fullness(n), n))
+                return self._first_of(work, fits)
         could_be = [n for n in self.nodes if self._fits(work, n, self.nodes[n])]
         suitable = [n for n in could_be if not self._is_kept_off(work, n, lambda w: w is not work)]
         return min(suitable, key=lambda n: (self._shortage(work, n), self._fullness(n), n), default="")

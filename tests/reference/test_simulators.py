@@ -20,11 +20,14 @@ def test_both_start_and_stop_the_same_work(number: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576])
+@pytest.mark.parametrize(
+    "more", [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576, 4096, 8192, 12288, 16384]
+)
 def test_so_they_do_with_more_in_it(more: int) -> None:
     """Zones, least run times, lost nodes, budgets and bounds on evictions, bounds on jobs that run, orders of an
-    administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside
-    them, gangs, and limits of users and jobs.
+    administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside them,
+    gangs, and limits of users and jobs; work that wants to be with other work, work that is spread, and both; work that
+    is put on hold.
     """
     tally = compared(range(1000 * more + 2, 1000 * more + 3))
     assert not tally.different, "\n".join(tally.different)
@@ -32,7 +35,9 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [27, 134, 529, 8021, 127022, 608020, 654022, 769004, 1007017, 1007056])
+@pytest.mark.parametrize(
+    "number", [27, 134, 529, 8021, 127022, 608020, 654022, 769004, 1007017, 1007056, 8192005, 12288058]
+)
 def test_they_agree_where_they_once_did_not(number: int) -> None:
     """27: that an application was completed was news. 134: a gang gave way for room of its own that was leaving for
     other work. 529: another one no longer waited for a gang of which a member was told to stop. 8021: nobody looked
@@ -40,6 +45,7 @@ def test_they_agree_where_they_once_did_not(number: int) -> None:
     took room of all nodes that a stronger one waited for. 654022: what waited too long took room that was kept for
     another one above. 769004: room that gathered for a later one was in the way. 1007017: room that gathered was given
     up for room of all nodes, to which it adds none. 1007056: work was stopped for what waits for the turn of its equal.
+    8192005: what left for work of a spread counted for it. 12288058: what was promised to it was in its own way.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)
