@@ -366,16 +366,18 @@ class Room(Line):
                 work.gang.waits_for = None
 
     def _fits_alone(self, gang: Gang) -> bool:
-        return self._would_be_whole(gang, gang.standing, Counter())
+        return self._would_be_whole(gang, gang.standing, self._placed_of(gang))
 
     def _is_whole_without(self, older: Gang, giving: list[Gang]) -> bool:
         stay = [work for work in self.running if not any(work in gang.standing for gang in giving)]
-        kept: Counter[tuple[str, str]] = Counter()
-        for work in self.waiting:
-            kept.update({(work.kept_on, name): value for name, value in work.task.amount})
-        return self._would_be_whole(older, stay, kept)
+        others = [w for w in self.waiting if w.kept_on and w.gang is not older and w.gang not in giving]
+        return self._would_be_whole(older, stay, [*others, *self._placed_of(older)])
 
-    def _would_be_whole(self, gang: Gang, stay: list[Work], kept: Counter[tuple[str, str]]) -> bool:
+    def _placed_of(self, gang: Gang) -> list[Work]:
+        """Those of it for which work was stopped: they have their room."""
+        return [w for w in self.waiting if w.gang is gang and w.kept_on and not w.gathers]
+
+    def _would_be_whole(self, gang: Gang, stay: list[Work], kept: list[Work]) -> bool:
         """Whether the rest of it finds room beside these and what is kept."""
         lacking = [w for w in self.waiting if w.gang is gang]
         for path in self._lineage(gang.job.queue):
@@ -386,12 +388,12 @@ class Room(Line):
                 for name, value in most.items():
                     if path != "root" and sum(dict(w.task.amount).get(name, 0) for w in works) > value:
                         return False
-        free = {n: {k: v - kept[n, k] for k, v in amount.items()} for n, amount in self.nodes.items()}
-        for work in stay:
+        free = {node: dict(amount) for node, amount in self.nodes.items()}
+        for work in (*stay, *kept):
             for name, value in work.task.amount:
-                free[work.node][name] -= value
-        for work in lacking:
-            there = [(w.node, w) for w in stay] + [(w.kept_on, w) for w in self.waiting if w is not work]
+                free[work.node or work.kept_on][name] -= value
+        for work in [w for w in lacking if w not in kept]:
+            there = [(w.node or w.kept_on, w) for w in (*stay, *kept)]
             kept_off = {node for node, other in there if keeps_off(work.task, other.task)}
             node = next((n for n in self.nodes if n not in kept_off and self._fits(work, n, free[n])), None)
             if node is None:

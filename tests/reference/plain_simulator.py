@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from reference.plain_held import Held
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
+from reference.plain_room import HOUR_MS
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,10 @@ class PlainSimulator(Held):
         self.told: list[Work] = []
         """Told to stop in this call, in order."""
         self.whole: list[Gang] = []
+        self.gave_way: dict[tuple[Gang, Gang], tuple[int, int, int]] = {}
+        """Of what gave way to which: how often, with which capacity, and when last."""
+        self.capacity = 0
+        """How often there was other room so far."""
         self.ran: list[Ran] = []
         self.evicted: list[tuple[int, str, str]] = []
         """When, what, and for what."""
@@ -142,6 +147,7 @@ class PlainSimulator(Held):
         """The node is lost with what runs there, or is back."""
         self.to_look |= {path for path, queue in self.queues.items() if queue.wait_ms}
         self.news += 1
+        self.capacity += 1
         self.changed = next(self.numbers)
         if node not in self.nodes:
             self.nodes[node] = self.all_nodes[node]
@@ -164,7 +170,9 @@ class PlainSimulator(Held):
             return
         self.changed = next(self.numbers)
         self.to_look |= {path for path, queue in self.queues.items() if queue.wait_ms and not order.job}
-        self.news += bool(order.queues or (order.node and order.size != self.nodes[order.node]))
+        is_other_room = bool(order.queues or (order.node and order.size != self.nodes[order.node]))
+        self.news += is_other_room
+        self.capacity += is_other_room
         if order.queues is not None:
             self.queues, self.pack, self.counts_dues = order.queues, order.pack, order.rule == "both"
             for work in self.running:
@@ -458,6 +466,8 @@ class PlainSimulator(Held):
             for later in reversed(waiting):
                 if later is first or (gangs.index(later) < gangs.index(first) and self._fits_alone(later)):
                     continue
+                if self._stays(later, first):
+                    continue
                 giving.append(later)
                 if self._is_whole_without(first, giving):
                     break
@@ -468,6 +478,9 @@ class PlainSimulator(Held):
                 if fewer and self._is_whole_without(first, fewer):
                     giving = fewer
             for later in giving:
+                times, capacity, _ = self.gave_way.get((later, first), (0, self.capacity, 0))
+                times = times + 1 if capacity == self.capacity else 1
+                self.gave_way[later, first] = (times, self.capacity, self.now_ms)
                 for gang in (*(g for g in gangs if g.waits_for is later), later):
                     gang.waits_for = first
                 for work in self.waiting:
@@ -478,6 +491,17 @@ class PlainSimulator(Held):
                     work.gave_way = True
             return True
         return freed
+
+    def _stays(self, later: Gang, first: Gang) -> bool:
+        """Whether it gave way to the other one twice within an hour, with as much capacity."""
+        times, capacity, last_ms = self.gave_way.get((later, first), (0, 0, 0))
+        if times < 2 or capacity != self.capacity:
+            return False
+        if last_ms + HOUR_MS <= self.now_ms:
+            del self.gave_way[later, first]
+            return False
+        self._looks_again(last_ms + HOUR_MS)
+        return True
 
     def _place_of_gang(self, gang: Gang) -> tuple[int, int, int]:
         lacking = [w for w in self.waiting if w.gang is gang and w.is_holder]

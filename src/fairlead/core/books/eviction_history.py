@@ -17,11 +17,13 @@ from fairlead.core.model.events import Cause
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlead.core.books import Ask, Node, Queue
+    from fairlead.core.books import Application, Ask, Node, Queue
 
 HOUR_MS = 3_600_000
 FRUITLESS_MAX = 2
-"""So often an ask may stop work on one node without getting the room; then it is barred there."""
+"""So often an ask may stop work on one node without getting the room, and a gang give way to another one; then it is
+barred there.
+"""
 REMEMBERED_MAX = 10_000
 
 
@@ -113,7 +115,9 @@ class Disruption:
 
         None stands for room anywhere that was given up because something did not leave in its time.
         """
-        name, where = work_name(preemptor), node.id if node is not None else ""
+        return self._note_fruitless(work_name(preemptor), node.id if node is not None else "", now_ms)
+
+    def _note_fruitless(self, name: str, where: str, now_ms: int) -> bool:
         own = self._fruitless.pop(name, {})
         self._fruitless[name] = own  # In order of the last time.
         times, capacity, _ = own.get(where, (0, self.capacity, now_ms))
@@ -125,7 +129,9 @@ class Disruption:
 
     def barred_until(self, preemptor: Ask, node: Node | None, now_ms: int) -> int | None:
         """Until when the ask may stop nothing on this node, as far as no capacity changes; None: it may."""
-        name, where = work_name(preemptor), node.id if node is not None else ""
+        return self._barred_until(work_name(preemptor), node.id if node is not None else "", now_ms)
+
+    def _barred_until(self, name: str, where: str, now_ms: int) -> int | None:
         own = self._fruitless.get(name, {})
         times, capacity, last_ms = own.get(where, (0, 0, 0))
         until_ms = last_ms + HOUR_MS
@@ -137,6 +143,16 @@ class Disruption:
         if not own:
             del self._fruitless[name]
         return None
+
+    def note_gave_way(self, later: Application, first: Application, now_ms: int) -> None:
+        """A gang gives its placeholders back for another one. Should they meet again, that was in vain. (A key is not
+        empty, so that no ask has such a name.)
+        """
+        self._note_fruitless(f"{first.id}/", f"{later.id}/", now_ms)
+
+    def stays_until(self, later: Application, first: Application, now_ms: int) -> int | None:
+        """Until when it does so no more, as far as no capacity changes; None: it may."""
+        return self._barred_until(f"{first.id}/", f"{later.id}/", now_ms)
 
     # -- evictions by the hour ------------------------------------------------------------------------------------
 

@@ -6,9 +6,11 @@ behind it as few as it takes give way, the last first. (One that not even the em
 wherever it stands.) It does not wait until other work has ended: many gangs that each hold a part would leave no room
 for anything else meanwhile. Never stops real work.
 
-Invariant: a gang that gave way holds nothing until the one that it gave way to is whole or gone, so that those two do
-not meet again before; each act leaves fewer gangs that hold a part, so that the rule cannot go round in circles.
-Whether a gang would be whole is worked out placeholder by placeholder, on the first node that has room.
+Invariant: a gang that gave way holds nothing until the one that it gave way to is whole, gone, or cannot be whole any
+more; it gives way to the same one twice at most, until capacity changes or an hour has passed, so that the rule cannot
+go round in circles.
+Whether a gang would be whole is worked out placeholder by placeholder, on the first node that has room; those for which
+work was stopped have theirs.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import rank
+from fairlead.policy.preemption.protection import look_again
 from fairlead.policy.preemption.victims import by_node
 
 
@@ -64,6 +67,12 @@ def _lacking(app: Application) -> list[Ask]:
     return [ask for ask in app.waiting_asks() if ask.spec.placeholder]
 
 
+def _nominated(app: Application, *, gathers: bool) -> list[Ask]:
+    """Those for which room is kept: for which work was stopped, or for which it only gathers."""
+    lacking = ((ask, ask.nomination) for ask in _lacking(app))
+    return [ask for ask, nomination in lacking if nomination is not None and nomination.gathers is gathers]
+
+
 def _place(app: Application) -> tuple[int, int, int]:
     """Order among gangs that wait for room: 1. the higher priority as seen at the root, 2. submitted earlier,
     3. arrived earlier.
@@ -99,6 +108,9 @@ def _who_gives_way(partition: Partition, first: Application, waiting: list[Appli
     for gang in reversed(waiting):
         if gang is first or (gang in before and _fits_alone(partition, gang)):
             continue
+        if (until_ms := partition.disruption.stays_until(gang, first, partition.now_ms)) is not None:
+            look_again(partition, until_ms)
+            continue
         giving.append(gang)
         if _would_be_whole(partition, first, AsItIs(first, giving)):
             break
@@ -115,6 +127,7 @@ def _give_way(partition: Partition, later: Application, first: Application) -> N
     """`later` gives back what it holds and gets nothing until `first` is whole or gone."""
     name = f"{first.id}/{_lacking(first)[0].key}"
     gangs.give_way(later, first)
+    partition.disruption.note_gave_way(later, first, partition.now_ms)
     for ask in later.waiting_asks():
         nominate.lose(partition, ask)
         reserve_node.unreserve(partition, ask)
@@ -130,7 +143,7 @@ class Empty:
 
     def __init__(self, partition: Partition, app: Application) -> None:
         self._partition, self._app = partition, app
-        self._kept = by_node(app.standing())
+        self._kept = by_node([*app.standing(), *_nominated(app, gathers=False)])
 
     def free_on(self, node: Node) -> Book | None:
         """What the node would have free."""
@@ -145,18 +158,27 @@ class Empty:
         return _held_by(self._app) if place in _places(self._app) else {}
 
     def gone(self) -> tuple[Ask, ...]:
-        """What would not run any more and is therefore no neighbour."""
+        """What would not run, nor have room kept, any more and is therefore no neighbour."""
         nodes = self._partition.nodes.nodes.values()
-        return tuple(ask for node in nodes for ask in node.allocations if ask.app is not self._app)
+        others = (ask for node in nodes for ask in (*node.allocations, *node.held))
+        return tuple(ask for ask in others if ask.app is not self._app)
 
 
 class AsItIs:
-    """The cluster for one gang as it is, without the placeholders of the gangs that give way."""
+    """The cluster for one gang as it is, without the placeholders of the gangs that give way, and what is kept for
+    them. Room that gathers for the gang itself is room for any of its members.
+    """
 
     def __init__(self, app: Application, giving: Collection[Application]) -> None:
         self._app = app
         self._giving = giving
-        self._given = by_node(ask for app in giving for ask in app.standing())
+        self._given = by_node(
+            [
+                *(ask for other in giving for ask in other.standing()),
+                *(ask for other in giving for ask in _lacking(other) if ask.nomination is not None),
+                *_nominated(app, gathers=True),
+            ]
+        )
 
     def free_on(self, node: Node) -> Book | None:
         """What the node has free; None where it is set aside for others."""
@@ -205,7 +227,8 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     are_choosy = any(ask.where is not ANYWHERE for ask in waiting)
     gone = cluster.gone() if are_choosy or terrain.counted or terrain.repellers.tallies else ()
     free: dict[Node, Book | None] = {}
-    return all(_finds_room(partition, ask, cluster, free, gone) for ask in waiting)
+    placed = dict.fromkeys(_nominated(app, gathers=False))
+    return all(ask in placed or _finds_room(partition, ask, cluster, free, gone) for ask in waiting)
 
 
 def _fits_alone(partition: Partition, app: Application) -> bool:

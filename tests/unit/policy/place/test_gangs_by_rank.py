@@ -1,0 +1,95 @@
+"""Gangs one of which can never be whole, where rank decides: the other goes on, and nothing goes round in circles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from priority_clusters import PriorityCluster, cores, only_on
+
+from fairlead.core.books.eviction_history import HOUR_MS
+from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
+from fairlead.core.model.decisions import Evict
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+
+APART = AffinityTerm((Requirement("apart", "In", ("y",)),))
+
+
+def on_nodes(*nodes: str) -> Constraints:
+    """On these nodes, with a port that no two of a node can have."""
+    return Constraints(node_terms=((Requirement(HOSTNAME, "In", nodes),),), ports=("TCP/0.0.0.0/1",))
+
+
+def members(
+    c: PriorityCluster, name: str, size: int, priority: int, where: list[Constraints], **more: Any
+) -> list[AskSpec]:
+    """A gang comes; its placeholders, which do not yet."""
+    whole = cores(size * len(where))
+    spec = ApplicationSpec(id=name, queue="root.a", placeholder_ask=whole, placeholder_timeout_ms=10**9)
+    c.handle(AddApplication(spec))
+    return [
+        AskSpec(
+            application=name,
+            key=f"{name}{i}",
+            resources=cores(size),
+            priority=priority,
+            placeholder=True,
+            task_group=f"t{i}",
+            where=each,
+            **more,
+        )
+        for i, each in enumerate(where)
+    ]
+
+
+def rounds(c: PriorityCluster) -> list[list[str]]:
+    """What is told to stop, call by call, until nothing is; each goes at once."""
+    told: list[list[str]] = []
+    while len(told) < 10 and (stopped := c.run(0)[1]):
+        told.append(stopped)
+        for each in [d for d in c.decided if isinstance(d, Evict)][-len(stopped) :]:
+            c.gone(each.key, each.application, each.cause)
+    return told
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_is_kept_for_other_work_does_not_end_the_wait_for_a_gang(rule: str) -> None:
+    """Four with one port never stand on three nodes. Of those that take their room one is no member of the other gang,
+    and keeps its members away; that is no reason to take the room from all again.
+    """
+    c = PriorityCluster(nodes={"n0": 3, "n1": 3, "n2": 4, "n3": 3}, rule=rule)
+    for node in ("n0", "n1", "n3"):
+        c.fill(node, 3, 9, where=only_on(node))
+    first, *more = members(c, "low", 3, 0, [Constraints(anti_affinity=(APART,))] * 4, labels={"apart": "y"})
+    c.handle(AddAsks((first,)))
+    assert c.run()[0] == ["low0@n2"]
+    for node in ("n0", "n1", "n3"):
+        c.finished(node)
+    c.handle(AddAsks(tuple(members(c, "high", 2, 2, [on_nodes("n0", "n1", "n3")] * 4))))
+    assert len(c.run()[0]) == 3
+    c.handle(AddAsks(tuple(more)))
+    where = Constraints(node_terms=only_on("n0").node_terms, anti_affinity=(APART,))
+    c.submit("other", 2, 1, where=where, labels={"apart": "y"})
+    assert rounds(c) == [["high0", "high1", "high2"]]
+    apps = c.s.cluster.partitions["default"].applications
+    assert apps["high"].gives_way_to is apps["low"]
+    assert [ask.key for ask in apps["low"].standing()] == ["low0", "low1", "low2"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_gang_gives_way_to_the_same_one_twice_in_an_hour(rule: str) -> None:
+    """The first of the other gang's members has room kept on the one node that the second could use."""
+    c = PriorityCluster(nodes={"n1": 2, "n0": 2, "n2": 2}, rule=rule)
+    stands, anywhere, there = members(c, "low", 2, 0, [only_on("n2"), Constraints(), only_on("n0")])
+    c.handle(AddAsks((stands,)))
+    c.handle(AddAsks(tuple(members(c, "high", 2, 2, [on_nodes("n0", "n1")] * 3))))
+    assert len(c.run()[0]) == 3
+    c.handle(AddAsks((anywhere, there)))
+    assert len(rounds(c)) == 2
+    c.submit("new", 9)
+    assert not rounds(c)
+    c.now_ms += HOUR_MS
+    assert len(rounds(c)) == 2
+    c.handle(AddNode(NodeSpec(id="n3", capacity=cores(1))))
+    assert len(rounds(c)) == 2
