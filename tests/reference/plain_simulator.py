@@ -189,7 +189,9 @@ class PlainSimulator(Held):
         if order.is_hold is not None:
             (self._puts_on_hold if order.is_hold else self._releases)(order.job)
             return
-        of_job = [w for w in (*self.waiting, *self.on_hold, *self.running) if w.gang.job.name == order.job]
+        backing_off = (w for _, w in self.held)
+        of_job = [*self.waiting, *self.on_hold, *self.running, *backing_off]
+        of_job = [w for w in of_job if w.gang.job.name == order.job]
         if order.queue and of_job and self._may_move(of_job[0].gang, order.queue):
             gang = of_job[0].gang
             for work in of_job:
@@ -198,7 +200,7 @@ class PlainSimulator(Held):
             gang.job = replace(gang.job, queue=order.queue)
             for work in of_job:
                 self._forget_due(work)
-                if not work.node:
+                if work in self.waiting:
                     self._watch(work)
         for work in of_job if not order.queue else ():
             if not work.node or work.is_holder:
@@ -338,8 +340,7 @@ class PlainSimulator(Held):
     def _turn(self) -> bool:
         """The first in line that can do anything does it."""
         if self.is_first:
-            self._keep_turns()
-            self.is_first = self.has_moved = False
+            self.has_moved, self.is_first = self._keep_turns(), False
         for gang in {work.gang for work in self.waiting} if self._is_bounded() else ():
             self._runs_already(gang)  # That it does no longer is noted before it may be so again.
         for work in [w for w in self.waiting if w.kept_on]:

@@ -16,6 +16,8 @@ class Turns(Idle):
         super().__init__(*given, **more)  # type: ignore[arg-type]
         self.turns: dict[Work, str] = {}
         """What has its turn kept, with the queue whose limit of its user is in its way; nothing: none is."""
+        self.leaves: list[str] = []
+        """Those with any, in the order in which they began to have some."""
         self.late_ms: dict[str, int] = {}
         """By leaf when it is looked at next."""
         self.to_look: set[str] = set()
@@ -65,14 +67,10 @@ class Turns(Idle):
     def _in_line(self, work: Work) -> tuple[int, bool, int, int]:
         return (-work.task.priority, not work.is_retried, work.made_ms, work.number)
 
-    def _keep_turns(self) -> None:
-        """Before each start: give turns that are due, and gather room for those that have one; again where a place was
-        given up for one, after which another limit may be in the way.
+    def _keep_turns(self) -> bool:
+        """Before each start: give turns that are due, and gather room for those that have one. Whether a place was given
+        up for one, after which another limit may be in the way.
         """
-        while self._keeps_them():
-            pass
-
-    def _keeps_them(self) -> bool:
         for work, limit in list(self.turns.items()):
             self.turns[work] = self._limit_in_the_way(work, limit)
             if self.turns[work] != limit:
@@ -88,8 +86,7 @@ class Turns(Idle):
 
     def _with_turns(self) -> list[Work]:
         """Leaf by leaf, in the order in which these began to have any."""
-        leaves = dict.fromkeys(w.gang.job.queue for w in self.turns)
-        return [w for leaf in leaves for w in self._turns_in(leaf)]
+        return [w for leaf in self.leaves for w in self._turns_in(leaf)]
 
     def _limit_in_the_way(self, work: Work, before: str = "") -> str:
         """The queue whose limit of its user does not let it start: its job or its amount; the same one as before if
@@ -126,6 +123,7 @@ class Turns(Idle):
             else:
                 limits.append(whose)
                 self.turns.setdefault(work, limit)
+                self.leaves += [path] if path not in self.leaves else []
 
     def _is_behind_limited(self, work: Work) -> bool:
         """Whether one holds it back that waits for a limit of its user."""
@@ -137,7 +135,8 @@ class Turns(Idle):
     def _ends_turn(self, work: Work) -> None:
         """It starts, or could not any more."""
         if self.turns.pop(work, None) is not None:
-            self.to_look.add(work.gang.job.queue)
+            self.to_look.add(leaf := work.gang.job.queue)
+            self.leaves = [each for each in self.leaves if each != leaf or self._turns_in(leaf)]
             if work.gathers:
                 work.kept_on, work.gathers = "", False
 
