@@ -68,8 +68,8 @@ class Turns(Idle):
         return (-work.task.priority, not work.is_retried, work.made_ms, work.number)
 
     def _keep_turns(self) -> bool:
-        """Before each start: give turns that are due, and gather room for those that have one. Whether a place was given
-        up for one, after which another limit may be in the way.
+        """Before each start: give turns that are due, and gather room for those that have one. Whether a place was
+        given up for one, after which another limit may be in the way.
         """
         for work, limit in list(self.turns.items()):
             self.turns[work] = self._limit_in_the_way(work, limit)
