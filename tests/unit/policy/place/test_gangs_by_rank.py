@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from priority_clusters import PriorityCluster, cores, only_on
+from priority_clusters import PriorityCluster, only_on
 
 from fairlead.core.books.eviction_history import HOUR_MS
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
 
 APART = AffinityTerm((Requirement("apart", "In", ("y",)),))
+
+
+def cores(count: int) -> Resources:
+    return Resources({"vcore": 1000 * count})
 
 
 def on_nodes(*nodes: str) -> Constraints:

@@ -388,7 +388,7 @@ def test_a_weaker_one_takes_no_room_of_all_nodes_that_a_stronger_one_waits_for(r
     c.submit("strong", 6, 8)
     c.submit("weak", 2, 7)
     assert c.run() == ([], ["low", "next"])
-    c.handle(UpdateNode("n2", cores(2)))
+    c.handle(UpdateNode("n2", Resources({"vcore": 2000})))
     c.finished("ends")
     c.gone("next")
     assert c.run() == ([], [])
