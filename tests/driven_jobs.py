@@ -73,7 +73,7 @@ def records(acts: list[Any], reason: str) -> list[str]:
 
 
 def owned(job: str) -> list[dict[str, Any]]:
-    return [{"kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}]
+    return [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"j-{job}", "controller": True}]
 
 
 def at_work(parallelism: int = 2, completions: int | None = 5, **more: Any) -> Jobs:

@@ -566,7 +566,7 @@ class WholeCluster:
         meta, template = job["metadata"], copy.deepcopy(job["spec"]["template"])
         klass = self.server.one("priorityclasses", template["spec"].get("priorityClassName", ""), "")
         spec = {**template["spec"], "priority": klass["value"] if klass is not None else 0}
-        owner = {"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
         made = {
             "name": f"{meta['name']}-{self.number}",
             "namespace": "default",

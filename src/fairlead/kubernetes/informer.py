@@ -15,10 +15,11 @@ from collections.abc import Iterator
 
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Leaving, Nominated, Release
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
-from fairlead.kubernetes import kinds, workloads
+from fairlead.kubernetes import kinds, storage, workloads
 from fairlead.kubernetes.acts import PLACEMENT_REFUSED, Act, DeletePod, Explain, Nominate, ObjectName, Record
 from fairlead.kubernetes.cluster_store import ClusterStore
 from fairlead.kubernetes.devices import device_binder
+from fairlead.kubernetes.early_pods import EarlyPods
 from fairlead.kubernetes.gangs import Gangs
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.placeholders import Placeholders
@@ -27,14 +28,10 @@ from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.pods import Standing, application_of, gang_failure, standing
+from fairlead.kubernetes.translate.pods import Standing, application_of, gang_failure, how_ended, standing
 from fairlead.kubernetes.volume_binder import VolumeBinder
 
 log = logging.getLogger("fairlead.kubernetes")
-
-STORED = (kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES)
-_ENDS = {"Succeeded": "succeeded", "Failed": "failed"}
-"""How a pod ended, by its phase."""
 
 
 class Informer:
@@ -47,6 +44,7 @@ class Informer:
         self.images = images
         """Nodes that have what a pod runs are better for it."""
         self.pod_store = PodStore()
+        self.early_pods = EarlyPods(self.pod_store, scheduler_name)
         self.around = ClusterStore(partition, self.pod_store.lose_node)
         self.storage = Storage()
         self.volume_binder = VolumeBinder(self)
@@ -75,11 +73,12 @@ class Informer:
     def take(self, change: Change) -> Iterator[Event]:
         """The events that follow from one change. Each must be handled before the next is asked for."""
         if isinstance(change, Changed) and change.kind is kinds.PODS:
-            yield from self._pod_changed(change.object)
+            if not self.early_pods.holds(change.object):
+                yield from self._pod_changed(change.object)
         elif isinstance(change, Deleted) and change.kind is kinds.PODS:
             self.pod_store.passed_over.pop((change.namespace, change.name), None)
             yield from self.remove(self.pod_store.by_uid.get(change.uid))
-        elif change.kind in STORED:
+        elif change.kind in storage.WATCHED:
             yield from self.volume_binder.take(change)
         elif change.kind in device_binder.WATCHED:
             yield from self.devices.take(change)
@@ -97,6 +96,8 @@ class Informer:
             elif change.kind is kinds.PRIORITY_CLASSES:
                 yield from self.reader.reclassed()
                 yield from self.workloads.reclassed()
+        for pod in self.early_pods.take(change):
+            yield from self._pod_changed(pod)
 
     def _pod_changed(self, pod: Pod) -> Iterator[Event]:
         meta = pod.metadata
@@ -155,6 +156,13 @@ class Informer:
                 yield from self.workloads.came(known)
         yield from self.reader.renoted()
         yield from self.workloads.reclassed(by_namespaces=True)
+
+    def _house(self, node: str) -> Iterator[Event]:
+        """A node is known now: what is bound to it enters."""
+        for uid in list(self.pod_store.homeless.get(node, ())):
+            known = self.pod_store.by_uid[uid]
+            self.pod_store.house(known)
+            yield from self._foreign(known) if known.foreign else self.enter(known)
 
     def _foreign(self, known: KnownPod) -> Iterator[Event]:
         if known.bound not in self.around.nodes:
@@ -287,7 +295,7 @@ class Informer:
 
     def _over(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
         """It ended, or was deleted before it had a node."""
-        how = _ENDS.get(pod.status.phase or "", "deleted")
+        how = how_ended(pod)
         cause = Cause.STOPPED_BY_RM if how == "deleted" else Cause.FINISHED
         yield from self.remove(known, how, cause, int(how == "failed"))
 
@@ -329,15 +337,6 @@ class Informer:
             self.refused.pop(known.application, None)
             self.specs.pop(known.application, None)
             self.placeholders.drop(self.gangs.forget(known.application))
-
-    # -- nodes ----------------------------------------------------------------------------------------------------
-
-    def _house(self, node: str) -> Iterator[Event]:
-        """A node is known now: what is bound to it enters."""
-        for uid in list(self.pod_store.homeless.get(node, ())):
-            known = self.pod_store.by_uid[uid]
-            self.pod_store.house(known)
-            yield from self._foreign(known) if known.foreign else self.enter(known)
 
     # -- the whole of it ------------------------------------------------------------------------------------------
 

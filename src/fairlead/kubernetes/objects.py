@@ -24,6 +24,7 @@ class Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defau
 class Reference(Part, frozen=True):
     """Another object: who made this one, or what it belongs to."""
 
+    api_version: Text = None
     kind: Text = None
     namespace: Text = None
     name: Text = None

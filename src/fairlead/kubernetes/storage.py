@@ -25,6 +25,7 @@ Key = tuple[str, str]
 """Namespace and name of a claim."""
 Terms = tuple[tuple[Requirement, ...], ...]
 """Conditions on a node of which one must hold; none at all: any node will do."""
+WATCHED = (kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES)
 UNBOUND = "volume-unbound"
 NOT_UNDERSTOOD = "not-understood"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -53,22 +53,6 @@ def test_a_job_is_let_go_when_all_of_it_has_room_and_its_pods_take_that_room() -
     assert (cluster.used("n1"), cluster.used("n2")) == (2000, 2000)
 
 
-def test_a_pod_that_is_heard_of_before_its_job_is_part_of_it_while_it_waits() -> None:
-    """Both are watched apart: it would count in another queue for as long as it lives. What has a node stays there."""
-    cluster = Jobs(QUEUES)
-    for number in range(2):
-        cluster.member("train", number)
-    cluster.job("train", queue="root.a", suspend=False)
-    cluster.member("train", 1)
-    root = cluster.driver.scheduler.cluster.partitions["default"].root
-    for name in ("default", "a"):
-        assert sum(app.pending_count for app in root.children[name].applications.values()) == 1
-    cluster.node("n1")
-    cluster.bind_all(cluster.acts())
-    cluster.member("train", 0, node="n1")
-    assert root.children["default"].allocated["vcore"] == root.children["a"].allocated["vcore"] == 2_000
-
-
 def test_a_job_without_our_label_is_left_alone() -> None:
     """Whatever it is suspended for."""
     cluster = Jobs(QUEUES)

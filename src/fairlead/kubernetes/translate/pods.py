@@ -84,6 +84,11 @@ def standing(pod: Pod, scheduler_name: str) -> Standing:
     return Standing.OURS
 
 
+def how_ended(pod: Pod) -> str:
+    """How one that is over ended: `succeeded`, `failed` or `deleted`."""
+    return pod.status.phase.lower() if pod.status.phase in ("Succeeded", "Failed") else "deleted"
+
+
 def application_of(pod: Pod, namespace_notes: Mapping[str, str]) -> ApplicationSpec:
     """The application that a pod belongs to, as its first pod declares it. Raises `IdentityError`, `AmountError`."""
     user, groups = identity.user_of(pod)
