@@ -10,12 +10,15 @@ import asyncio
 import copy
 import json
 import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from testbed import devices as bed
 from testbed import provisioner as sea
 from testbed.fake_server import FakeServer
 
+from fairlead.kubernetes.client import Request
 from fairlead.kubernetes.translate.identity import PARAMETERS, TASK_GROUP_NAME, TASK_GROUPS
 
 NODES, NAMES = 4, 12
@@ -274,15 +277,17 @@ class WholeCluster:
         }  # fmt: skip
         if self.chance.random() < 0.2:
             meta["annotations"]["fairlead.io/min-parallelism"] = "1"
+        if is_plain := self.chance.random() < 0.1:
+            del meta["labels"]
         spec = {
-            "suspend": True,
+            "suspend": not is_plain and self.chance.random() < 0.7,
             "parallelism": size,
             "completions": self.chance.choice([None, size, size + 2]),
             "template": {"metadata": {"labels": {"app": "j"}}, **template},
         }
         self.server.put("jobs", {"metadata": meta, "spec": spec, "status": {}})
         self.say(
-            f"job {name} {meta['labels']} {meta['annotations']} {size} of {spec['completions']} {template['spec']}"
+            f"job {name} {meta.get('labels')} {meta['annotations']} {size} of {spec['completions']} {template['spec']}"
         )
 
     def change_job(self) -> None:
@@ -580,8 +585,13 @@ class WholeCluster:
 class Server(FakeServer):
     """With what admission does to pods: the priority of their class is theirs."""
 
-    def __init__(self, faults: Any) -> None:
-        super().__init__(faults)
+    async def _lines(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """Pods may be heard of before their job."""
+        async with aclosing(super()._lines(request)) as lines:
+            async for line in lines:
+                if request.path.endswith("/jobs"):
+                    await asyncio.sleep(self.faults.watch_delay())
+                yield line
 
     def _check_node(self, node: str) -> None:
         """What was heard of a node a moment ago may be otherwise by now: nodes and pods are watched apart."""

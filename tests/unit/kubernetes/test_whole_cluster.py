@@ -90,7 +90,9 @@ def left_behind(driver: Driver, server: Server) -> list[str]:
         "without a node": [uid for uids in informer.pod_store.homeless.values() for uid in uids],
         "asks": [u for a in driver.scheduler.cluster.partitions["default"].applications.values() for u in a.asks],
     }
-    found = [f"{name}: {uid}" for name, uids in tables.items() for uid in uids if uid not in there]
+    names = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in server.all("pods")}
+    found = [f"passed over: {name}" for name in informer.pod_store.passed_over if name not in names]
+    found += [f"{name}: {uid}" for name, uids in tables.items() for uid in uids if uid not in there]
     by_application = {"gangs": informer.gangs.declared, "refused": informer.refused, "specs": informer.specs}
     members = informer.pod_store.by_application
     return found + [f"{name}: {app}" for name, apps in by_application.items() for app in apps if app not in members]
@@ -195,7 +197,13 @@ async def live(seed: int) -> list[str]:
     informer, books = restarter.control_loop.driver.informer, restarter.control_loop.driver.scheduler
     check_books(books)
     tables = [informer.pod_store.by_uid, informer.pod_store.by_name, informer.pod_store.homeless, informer.specs]
-    tables += [informer.pod_store.by_application, informer.gangs.declared, informer.refused, informer.applications]
+    tables += [
+        informer.pod_store.passed_over,
+        informer.pod_store.by_application,
+        informer.gangs.declared,
+        informer.refused,
+        informer.applications,
+    ]
     wrong += [f"is left: {dict(table)}" for table in tables if table]
     controllers.cancel()
     await restarter.kill()
