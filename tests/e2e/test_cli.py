@@ -365,14 +365,26 @@ def read_until(stream: Any, wanted: Callable[[str], bool]) -> None:
     raise AssertionError("".join(lines))
 
 
-def processes_that_write_below(directory: Path) -> list[str]:
-    """Processes whose standard output is a file in there."""
+def processes_of(directory: Path, *files: str) -> list[str]:
+    """Processes with a path in there in one of these files of theirs: a service and supervisors in their command lines,
+    jobs and what they start in their environment (the socket).
+    """
     found = []
-    for path in Path("/proc").glob("[0-9]*/fd/1"):
+    for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if path.readlink().is_relative_to(directory.resolve()):
-                found.append(path.parts[2])
+            if any(str(directory).encode() in (path / file).read_bytes() for file in files or ("cmdline", "environ")):
+                found.append(path.name)
     return found
+
+
+def nothing_is_left_of(directory: Path) -> bool:
+    """A supervisor ends a moment after its job."""
+    deadline = time.monotonic() + 10
+    while processes_of(directory):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @pytest.mark.thorough
@@ -385,7 +397,7 @@ def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path) -> N
             read_until(demo.stdout, lambda line, wanted=wanted: all(word in line for word in wanted))
             # A job runs for the scheduler a moment before its process is there.
             end = time.monotonic() + 50
-            while len(processes_that_write_below(tmp_path)) < 2:
+            while len(processes_of(tmp_path, "environ")) < 3:
                 assert time.monotonic() < end
                 time.sleep(0.05)
             for _ in range(3):  # As a terminal does that tells its whole group.
@@ -394,7 +406,7 @@ def test_the_demo_shows_real_work_and_leaves_nothing_behind(tmp_path: Path) -> N
         assert demo.returncode == 0, said
         assert "the demo is over" in said
         assert "Traceback" not in said
-        assert processes_that_write_below(tmp_path) == []
+        assert nothing_is_left_of(tmp_path)
 
 
 @pytest.mark.slow
@@ -487,4 +499,4 @@ def test_the_service_of_a_demo_that_is_killed_ends_too(tmp_path: Path) -> None:
         demo.send_signal(signal.SIGINT)
         _, said = demo.communicate(timeout=50)
     assert "stopping 3 jobs from an earlier demo" in said
-    assert processes_that_write_below(tmp_path) == []
+    assert nothing_is_left_of(tmp_path)
