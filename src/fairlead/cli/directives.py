@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fairlead.cli import jobfields, sbatch
-from fairlead.cli.app import complain, wrong_usage
+from fairlead.cli.app import Failure, complain, wrong_usage
 from fairlead.cli.scripts import by_source, fields_of, joined
 
 _OURS, _SLURMS = "#FAIRLEAD", "#SBATCH"
@@ -23,13 +23,17 @@ _NOT_IN_SCRIPTS = frozenset(
 """Options of `submit` and `run` that are about the call and not about the job."""
 
 
-def read_directives(command: click.Command, path: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What they say of the job, as a file of jobs would say it, and which options they give that are no fields.
+def read_directives(
+    command: click.Command, path: str, text: str
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """What they say of the job, as a file of jobs would say it; which options they give that are no fields; and where
+    each field is said.
 
     Raises `Failure` (usage) for a line that makes no sense, with its place.
     """
     stated: dict[str, Any] = {}
     others: dict[str, Any] = {}
+    places: dict[str, str] = {}
     batch = sbatch.Options()
     unread: list[str] = []
     ours: list[tuple[str, list[str]]] = []
@@ -46,7 +50,12 @@ def read_directives(command: click.Command, path: str, text: str) -> tuple[dict[
     for where, words in (*batch.translated(_flags(command)), *ours):
         params = _parsed(command, words, where)
         names = {field.name for field in jobfields.FIELDS} | {"env_file", "export"}
-        stated = joined(stated, fields_of({name: value for name, value in params.items() if name in names}))
+        try:
+            found = fields_of({name: value for name, value in params.items() if name in names})
+        except Failure as wrong:
+            raise Failure(f"{where}: {wrong.message}", wrong.status, wrong.details) from None
+        stated = joined(stated, found)
+        places |= dict.fromkeys(found, where)
         others |= {name: value for name, value in params.items() if name not in names}
     if unread:
         complain(f"{path}: directives after the first command mean nothing: line {', '.join(unread)}")
@@ -57,7 +66,7 @@ def read_directives(command: click.Command, path: str, text: str) -> tuple[dict[
             f"{path}: {len(batch.unknown)} of its #SBATCH options mean nothing here; --ignore-directives reads none",
             batch.unknown,
         )
-    return stated, others
+    return stated, others, places
 
 
 def _directives(text: str) -> Iterator[tuple[int, str, bool]]:

@@ -186,8 +186,12 @@ def as_options(message: str) -> str:
     if message.startswith("--"):
         return message
     name, colon, rest = message.partition(":")
-    flag = next((each.flag.split()[0] for each in FIELDS if each.flag and each.name == name), f"--{name}")
-    return f"{flag}{colon}{rest}"
+    return f"{flag_of(name)}{colon}{rest}"
+
+
+def flag_of(name: str) -> str:
+    """The option for a field of `stated`."""
+    return next((each.flag.split()[0] for each in FIELDS if each.flag and each.name == name), f"--{name}")
 
 
 _SENT_AS: Final = {

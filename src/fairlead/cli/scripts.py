@@ -34,6 +34,8 @@ class Script(NamedTuple):
     stated: dict[str, Any]
     others: dict[str, Any]
     """Options that its directives give and that are no fields of a job."""
+    places: dict[str, str]
+    """Where its directives say each field."""
 
 
 class ScriptCommand(app.Command):
@@ -120,7 +122,7 @@ def _checked(ctx: click.Context, words: Sequence[str], path: str, content: bytes
         said = f"{path} is not UTF-8 text (byte {error.start})"
         raise wrong_usage(said if path == _PIPED else f"{said}; run it as: -- {path}") from None
     if not directives:
-        return Script(words, text, {}, {})
+        return Script(words, text, {}, {}, {})
     from fairlead.cli.directives import read_directives
 
     return Script(words, text, *read_directives(ctx.command, path, text))

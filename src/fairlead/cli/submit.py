@@ -290,7 +290,13 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
     usual = scripts.fields_of(scripts.by_source(ctx, given, typed=False))
     typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True)) | {"command": script.words}
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
-    job = from_options(as_here(stated))
+    try:
+        job = from_options(as_here(stated))
+    except Failure as wrong:
+        places = {jobfields.flag_of(name): where for name, where in script.places.items() if name not in typed}
+        if where := places.get(wrong.message.partition(":")[0]):
+            raise wrong_usage(f"{where}: {wrong.message}") from None
+        raise
     if directives and (variables := slurm_variables.read_by(script.text, job.body.get("env", {}))):
         complain(f"{script.words[0]} reads variables of Slurm, which are not set here:", variables)
     return Described(job.where, job.body | {"script": script.text}), script.others

@@ -132,10 +132,16 @@ def test_directives_may_be_ignored(taking: Any, run: Run) -> None:
         ("#FAIRLEAD --file x", "job.sh:2: --file is about the call, not about the job; type it there"),
         ("#FAIRLEAD --ca x", "job.sh:2: --ca is about the call, not about the job; type it there"),
         ("#FAIRLEAD --format json", "job.sh:2: --format is about the call, not about the job; type it there"),
-        ("#FAIRLEAD --env X", "--env: 'X' is not set here; write X=VALUE"),
+        ("#FAIRLEAD --env X", "job.sh:2: --env: 'X' is not set here; write X=VALUE"),
+        ("#FAIRLEAD --env-file e", "job.sh:2: e: cannot be read"),
+        ("#FAIRLEAD --tag x", "job.sh:2: --tag: 'x' is not NAME=VALUE"),
+        ("#FAIRLEAD --time-limit soon", "job.sh:2: --time-limit: 'soon' is not"),
+        ("#FAIRLEAD --cpu many", "job.sh:2: --cpu: 'many'"),
+        ("#SBATCH --array=x", "job.sh:2: --array: 'x' names no indices"),
+        ("#SBATCH --export=X", "job.sh:2: --export: X is not set here"),
         ("#FAIRLEAD --name 'x", "job.sh:2: No closing quotation"),
         ("#SBATCH train.sh", "job.sh:2: 'train.sh' is no option of sbatch"),
-        ("#FAIRLEAD --output %q", "--output: there is no %q in '%q'; there are %j (key)"),
+        ("#FAIRLEAD --output %q", "job.sh:2: --output: there is no %q in '%q'; there are %j (key)"),
     ],
 )
 def test_a_line_that_makes_no_sense(taking: Any, run: Run, line: str, said: str) -> None:
@@ -143,6 +149,13 @@ def test_a_line_that_makes_no_sense(taking: Any, run: Run, line: str, said: str)
     write(f"#!/bin/sh\n{line}\n")
     result = run("submit", "job.sh")
     assert (result.exit_code, said in result.stderr, taking.sent("POST", "/jobs")) == (2, True, []), result.stderr
+
+
+def test_what_is_typed_is_not_said_to_stand_in_the_script(taking: Any, run: Run) -> None:
+    """It counts more; so it is what is wrong."""
+    write("#!/bin/sh\n#FAIRLEAD --memory 1Gi\n")
+    assert run("submit", "--memory", "much", "job.sh").stderr.startswith("fairlead: --memory: 'much'")
+    assert taking.sent("POST", "/jobs") == []
 
 
 @pytest.mark.parametrize("line", ["--pty", "--detach-keys ctrl-a", "--ca x"])
