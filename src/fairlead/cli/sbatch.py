@@ -38,8 +38,10 @@ _PASSED_OVER: Final = frozenset({
 """They change nothing here: it is so anyway, or there is one node."""
 _TYPED: Final = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
 """What may name a type of devices."""
-_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-_MEMORY = re.compile(r"(\d+)([KMGTkmgt]?)[bB]?")
+_NUMBER: Final = r"\d{1,15}"
+"""More digits mean nothing, and Python refuses to read thousands of them."""
+_TIME = re.compile(rf"(?:({_NUMBER})-)?({_NUMBER})(?::({_NUMBER}))?(?::({_NUMBER}))?")
+_MEMORY = re.compile(rf"({_NUMBER})([KMGTkmgt]?)[bB]?")
 _ADVICE: Final = {
     "constraint": "say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
     "exclude": "say --node-selector with what the right node has",
@@ -180,7 +182,7 @@ class Unlike(Exception):
 
 
 def _number(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
+    if not re.fullmatch(_NUMBER, text, re.ASCII):
         raise Unlike("write a whole number")
     return int(text)
 
@@ -210,7 +212,7 @@ def time_limit(text: str) -> Words:
 
 
 def _begin(text: str) -> Words:
-    found = re.fullmatch(r"now\+(\d+)([a-z]*)", text)
+    found = re.fullmatch(rf"now\+({_NUMBER})([a-z]*)", text)
     if not found:
         return ["--begin", text]
     if found[2][:1] not in ("", "s", "m", "h", "d", "w"):
@@ -304,7 +306,7 @@ def _licences(text: str) -> Words:
 
 
 def _nice(text: str) -> Words:
-    if not re.fullmatch(r"-?\d+", text or "100"):
+    if not re.fullmatch(f"-?{_NUMBER}", text or "100"):
         raise Unlike("say --priority N")
     return ["--priority", str(-int(text or "100"))]
 

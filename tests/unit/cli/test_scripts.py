@@ -330,6 +330,10 @@ def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
         ("--exclusive", "whole node"),
         ("-n many", "whole number"),
         ("--signal=B:USR1@60", "SIGTERM comes when its time is over"),
+        (f"--time={'1' * 5000}", "--time-limit"),
+        (f"--mem={'1' * 5000}G", "--memory"),
+        (f"-c {'1' * 5000}", "whole number"),
+        (f"--nice={'1' * 5000}", "--priority"),
         ("--reservation=course", "a window (`fairlead maintenance ls`) says itself"),
     ],
 )
