@@ -184,6 +184,9 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
         events.append(SetConditions(*beside, Conditions(), partition=name[0]))
     if start_of(scheduler, events, name, until_ms) is not None:
         return None
+    members = [each for each in _members(partition, name) if (each.application, each.key) != beside]
+    if members and start_of(scheduler, members, name, partition.now_ms + DAY_MS) is not None:
+        return None
     # That a window is open keeps nobody for ever: the next one may.
     now_ms = partition.now_ms
     open_ms = [ends_ms for starts_ms, ends_ms in windows.times(now_ms) if starts_ms <= now_ms]
@@ -201,6 +204,17 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
         first = next(alike, None)
         reason = (scheduler.why(name[1], first, name[0]) if first is not None else None) or reason
     return reason
+
+
+def _members(partition: Partition, name: Name) -> list[Release]:
+    """The end of what has become real work of its gang, and of what waits to: a gang that stood, or was given up, runs
+    one after another.
+    """
+    app = partition.applications.get(name[1])
+    real = [ask for ask in app.asks.values() if not ask.spec.placeholder] if app is not None else []
+    if all(ask.pending for ask in real):
+        return []
+    return [Release(name[1], ask.key, partition=name[0]) for ask in real if ask.key != name[2]]
 
 
 def _stands_for(place: Ask, ask: Ask) -> bool:

@@ -222,13 +222,13 @@ def test_what_wants_to_be_with_work_that_is_not_in_line_yet_is_not_told_that_it_
     assert asked(lab, "late").never is None
 
 
-def with_a_gang_that_is_too_large() -> Scheduler:
-    """Of three places there is room for two; real work has come for all of them."""
+def with_a_gang_that_is_too_large(style: str = "Hard", size: int = 1) -> Scheduler:
+    """Of three places there is room for two; real work has come for all of them. With `size` 2 there is for one."""
     s = Lab(spec(leaf("a")), {GPU: 2}).scheduler
-    application = ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 3}), gang_style="Hard")
-    s.handle(AddApplication(application), 0)
+    whole = Resources({GPU: 3 * size})
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=whole, gang_style=style)), 0)
     for kind in ("place", "real"):
-        member = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t")
+        member = AskSpec(application="g", key="", resources=Resources({GPU: size}), task_group="t")
         member = replace(member, placeholder=kind == "place")
         s.handle(AddAsks(tuple(replace(member, key=f"{kind}-{number}") for number in range(3))), 0)
         s.schedule(0)
@@ -241,6 +241,14 @@ def test_what_waits_for_others_of_its_gang_that_run_is_not_told_that_it_never_ru
     for number in range(2):
         s.handle(Release("g", f"place-{number}", Cause.PLACEHOLDER_REPLACED), 0)
     assert explain(s, "g", "real-0").sentence == "runs on node-1"
+    for key in ("place-2", "real-2"):
+        assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_what_goes_on_one_by_one_is_not_told_that_it_never_runs(style: str) -> None:
+    """One takes the only place that its gang can have; the others have their turn when it has ended."""
+    s = with_a_gang_that_is_too_large(style, size=2)
     for key in ("place-2", "real-2"):
         assert explain(s, "g", key, changes=Effort(), fork=False).never is None, key
 
