@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs, to_builtins
 
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.events import Release, SetConditions
+from fairlead.core.model.events import Release, ReserveAsk, SetConditions, SetPriority
 from fairlead.core.model.matching import NO_DEVICES, all_of, matches
-from fairlead.core.model.reasons import NoNodeSuits, WaitingForPlaceholder
+from fairlead.core.model.reasons import NextInLine, NoNodeSuits, WaitingForPlaceholder
 from fairlead.insight.advice import Asker, By, owner_of, ranked
 from fairlead.insight.grounds import DAY_MS
 from fairlead.insight.held import Held
@@ -26,6 +26,7 @@ from fairlead.insight.trial import copy_of, on_a_copy, play, start_of
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 
 if TYPE_CHECKING:
+    from fairlead.core.books.applications import Application
     from fairlead.core.books.asks import Ask
     from fairlead.core.books.partition import Partition
     from fairlead.core.model.events import Event
@@ -196,14 +197,13 @@ def left_alone(scheduler: Scheduler, name: Name, beside: tuple[str, str] | None 
     ask = app.asks.get(name[2]) if app is not None else None
     if app is None or ask is None:
         return None
-    reason = scheduler.why(*name[1:], name[0])
+    reason, key = scheduler.why(*name[1:], name[0]), name[2]
     if isinstance(reason, WaitingForPlaceholder):
         # What keeps one like it from a node keeps it from running.
         places = ((key, each) for key, each in app.asks.items() if each.pending and each.spec.placeholder)
         alike = (key for key, each in places if _stands_for(each, ask))
-        first = next(alike, None)
-        reason = (scheduler.why(name[1], first, name[0]) if first is not None else None) or reason
-    return reason
+        key = next(alike, key)
+    return _behind(scheduler, app, (*name[:2], key)) or reason
 
 
 def _members(partition: Partition, name: Name) -> list[Release]:
@@ -215,6 +215,20 @@ def _members(partition: Partition, name: Name) -> list[Release]:
     if all(ask.pending for ask in real):
         return []
     return [Release(name[1], ask.key, partition=name[0]) for ask in real if ask.key != name[2]]
+
+
+def _behind(scheduler: Scheduler, app: Application, name: Name) -> Reason | None:
+    """Why it waits when nothing rests and no turn is kept: both pass, and come back for as long as it fits nowhere."""
+    partition, now_ms = scheduler.cluster.partitions[name[0]], scheduler.cluster.now_ms
+    passing = scheduler.why(*name[1:], name[0])
+    for ask, _ in list(partition.reserving.every()):
+        scheduler.handle(ReserveAsk(ask.app.id, ask.key, on=False, partition=name[0]), now_ms)
+    rest_ends_ms = app.rest_ends_ms(now_ms)
+    if rest_ends_ms is not None:
+        # What is due by then happens with any event, and without a scheduling run it does not rest anew.
+        scheduler.handle(SetPriority(*name[1:], app.asks[name[2]].priority, partition=name[0]), rest_ends_ms)
+    lasting = scheduler.why(*name[1:], name[0])
+    return passing if isinstance(lasting, NextInLine) else lasting
 
 
 def _stands_for(place: Ask, ask: Ask) -> bool:

@@ -316,6 +316,41 @@ def test_a_gang_that_is_larger_than_its_limit_is_not_told_to_wait() -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "where", "passing", "lasting"),
+    [
+        (
+            {"application.unschedasks.backoff": "1"},
+            Constraints(selector=(Requirement("zone", "In", ("a",)),)),
+            "backed-off",
+            "the only node does not suit it: 1 without an attribute that it asks for",
+        ),
+        (
+            {"wait.max": "10s"},
+            Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),)),
+            "held-for-reservation",
+            "the only node does not suit it: 1 without the work that it wants to be with",
+        ),
+    ],
+    ids=["rests", "waits for a turn"],
+)
+def test_what_can_never_run_is_told_the_cause_and_not_what_passes(
+    properties: dict[str, str], where: Constraints, passing: str, lasting: str
+) -> None:
+    """Its application rests, or its like has its turn kept, again and again, since it fits nowhere."""
+    s = Lab(spec(leaf("a", properties=properties)), {GPU: 2}).scheduler
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 2}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 1}), where=where, task_group="t")
+    place = replace(place, placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(2))), 0)
+    s.schedule(0)
+    s.schedule(20_000)
+    verdict = explain(s, "g", "place-1", changes=Effort(), fork=False)
+    assert verdict.reason is not None
+    assert verdict.never is not None
+    assert (verdict.reason.code, verdict.never.sentence) == (passing, lasting)
+
+
+@pytest.mark.parametrize(
     ("where", "never"),
     [
         ({}, "needs gpu 2 on one node; the only node has gpu 1"),
