@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from fairlead.core.model import reasons
+from fairlead.core.model.matching import AFFINITY
 from fairlead.core.model.quantities import format_amounts
 from fairlead.insight.advice import By
 from fairlead.times import duration
@@ -23,7 +24,7 @@ from fairlead.wire.verdicts import Stopped, Verdict
 
 if TYPE_CHECKING:
     from fairlead.insight.unblock import Ways
-    from fairlead.wire.verdicts import Level, Way
+    from fairlead.wire.verdicts import Level, Never, Way
 
 OF_THE_ASK = ("needs", "may", "takes", "waits", "fits", "stops", "would", "was", "is", "can")
 """First words of reasons that say something of the ask itself."""
@@ -200,7 +201,7 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         yield "Its gang starts with more nodes, or a smaller gang."
         return
     if verdict.never is not None:
-        yield f"It can never run as it is: even if nothing else ran, {_of_it(verdict.never.sentence)}."
+        yield _never(verdict, verdict.never)
         yield from map(_told_to_do, found.changes[:1])
         return
     first, enters = found.changes[0] if found.changes else None, found.first
@@ -212,6 +213,24 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         yield f"{_CAN[enters.by]} {enters.action}; it starts {until}." if enters else f"Wait: it starts {until}."
     if first is not None:
         yield _told_to_do(first, sooner=found.waits)
+
+
+def _never(verdict: Verdict, never: Never) -> str:
+    """That it can never run, and why, where that is not what it waits for anyway."""
+    why = _of_it(never.sentence) if never.sentence != verdict.sentence else ""
+    comes = _that_may_come(never.reason) if never.reason is not None else ""
+    if comes:
+        return f"It cannot run as it is, whatever ends, unless {comes} comes{why and f': {why}'}."
+    if not why:
+        return "It can never run as it is, even if nothing else ran."
+    return f"It can never run as it is: even if nothing else ran, {why}."
+
+
+def _that_may_come(reason: jobs.Reason) -> str:
+    """What is missing that nothing needs to be otherwise for; empty: something does."""
+    if AFFINITY in reason.values.get("excluded", ()):
+        return "work that it wants to be with"
+    return {"no-nodes": "a node", "required-node-unknown": "that node"}.get(reason.code, "")
 
 
 def _until(verdict: Verdict, now_ms: int, room: Room | None) -> str:

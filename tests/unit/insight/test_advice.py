@@ -149,6 +149,26 @@ def test_what_no_change_of_the_world_lets_run_is_told_so_with_what_would() -> No
     assert asked(lab, "fits").never is None
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"amounts": {GPU: 9}}, "It can never run as it is, even if nothing else ran."),
+        (
+            {"where": Constraints(affinity=(AffinityTerm((Requirement("app", "In", ("db",)),)),))},
+            "It cannot run as it is, whatever ends, unless work that it wants to be with comes.",
+        ),
+    ],
+    ids=["too large", "nothing to be with"],
+)
+def test_the_cause_for_which_it_can_never_run_is_said_once(more: dict[str, Any], told: str) -> None:
+    """It is what it waits for anyway; and more work may be submitted."""
+    lab = Lab(spec(leaf("a")), {GPU: 8})
+    lab.submit("late", "root.a", **more)
+    found = asked(lab, "late")
+    assert found.advice[0] == told
+    assert found.paragraph.count(found.sentence) == 1
+
+
 def test_what_fits_nowhere_even_alone_has_advice_for_then() -> None:
     """Full nodes and a maximum that is too small: what lets it run once there is room is found there."""
     lab = Lab(spec(leaf("a", {GPU: 1}), leaf("b"), rule="guarantee"), {GPU: 2})

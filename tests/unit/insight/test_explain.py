@@ -536,7 +536,7 @@ def test_a_reason_about_something_else_is_not_said_of_the_ask() -> None:
     nowhere = Lab(spec(leaf("a")))
     nowhere.submit("job", "root.a")
     advice = explain(nowhere.scheduler, "job", "job", changes=Effort(), fork=False).advice
-    assert advice == ["It can never run as it is: even if nothing else ran, there is no node in partition default."]
+    assert advice == ["It cannot run as it is, whatever ends, unless a node comes."]
 
 
 def test_what_a_window_beyond_a_day_keeps_waiting_can_run_when_that_is_over() -> None:
