@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, time, timedelta
 
+from fairlead.core.model.quantities import duration_exactly as duration_exactly
 from fairlead.core.model.resources import INT64_MAX
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
@@ -146,17 +147,11 @@ def duration(ms: int) -> str:
     if ms < 10_000:
         return f"{max(ms, 0) / 1000:.1f}s"
     first = next(i for i, (_, size) in enumerate(_UNITS) if ms >= size)
-    parts, _ = _taken(ms, first, min(first + 2, 4))
-    return " ".join(parts)
-
-
-def duration_exactly(ms: int) -> str:
-    """In all units that it needs: `1h 30m`, `90d`, `1m 0.5s`, `500ms`."""
-    parts, rest = _taken(ms, 0, 3)
-    if not parts and 0 < rest < 1_000:
-        return f"{rest}ms"
-    if rest or not parts:
-        parts.append(f"{rest / 1000:g}s")
+    parts = []
+    for unit, size in _UNITS[first : min(first + 2, 4)]:
+        number, ms = divmod(ms, size)
+        if number:
+            parts.append(f"{number}{unit}")
     return " ".join(parts)
 
 
@@ -167,16 +162,6 @@ def span(seconds: float) -> str:
         if size < to:
             return f"{seconds / length:.1f} {unit}" if size < 10 * length and size else f"{seconds / length:.0f} {unit}"
     return f"{seconds / 86400:,.1f} d"
-
-
-def _taken(ms: int, first: int, end: int) -> tuple[list[str], int]:
-    """How often each of these units is in it, and what is left."""
-    parts = []
-    for unit, size in _UNITS[first:end]:
-        number, ms = divmod(ms, size)
-        if number:
-            parts.append(f"{number}{unit}")
-    return parts, ms
 
 
 LAST_MS, LAST_YEAR = 253_000_000_000_000, 9986

@@ -1,8 +1,8 @@
-"""Quantities as people write them: `500m`, `2`, `10Gi`, and back; and amounts as people read them: `cpu 0.5`.
+"""Quantities as people write them: `500m`, `2`, `10Gi`, and back; amounts and durations as people read them: `cpu 0.5`.
 
 Decides what a text means as an exact integer and refuses everything else with a sentence, and the words for amounts in
-every sentence and table. What is read is never rounded. `vcore` is held in thousandths; every other name is held in
-units (bytes for memory). Grammar and limits: YuniKorn's queue file.
+every sentence and table (all else about times: `times`). What is read is never rounded. `vcore` is held in thousandths;
+every other name is held in units (bytes for memory). Grammar and limits: YuniKorn's queue file.
 """
 
 from __future__ import annotations
@@ -98,6 +98,23 @@ def format_bytes(value: int, *, up: bool = False) -> str:
     suffix, size = next(((s, n) for s, n in reversed(_BINARY.items()) if value >= n), ("", 1))
     tenths = value * 10 + size - 1 if up else value * 10
     return f"{tenths // size / 10:.1f}".removesuffix(".0") + suffix
+
+
+_LONG = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000))
+
+
+def duration_exactly(ms: int) -> str:
+    """In all units that it needs: `1h 30m`, `90d`, `1m 0.5s`, `500ms`."""
+    parts: list[str] = []
+    for unit, size in _LONG:
+        if ms >= size:
+            parts.append(f"{ms // size}{unit}")
+            ms %= size
+    if not parts and 0 < ms < 1_000:
+        return f"{ms}ms"
+    if ms or not parts:
+        parts.append(f"{ms / 1000:g}s")
+    return " ".join(parts)
 
 
 def format_amounts(amounts: Mapping[str, int], *, up: bool = False) -> str:

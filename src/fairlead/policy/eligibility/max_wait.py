@@ -22,6 +22,7 @@ from fairlead.core.books.volume_limits import is_beyond
 from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
+from fairlead.core.model.quantities import duration_exactly
 from fairlead.core.model.resources import lacks
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, limit_of_user, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
@@ -101,7 +102,7 @@ def _give_turn(partition: Partition, leaf: Queue) -> None:
         else:
             limits.append(limit)
             if ask not in kept:
-                why = f"it has waited for {most} ms (wait.max)"
+                why = f"it has waited for {duration_exactly(most)}, the wait.max of its queue"
                 reserve_turn.begin(partition, ask, "", why, limit=limit, by_itself=True)
 
 

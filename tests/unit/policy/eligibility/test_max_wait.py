@@ -201,7 +201,9 @@ def test_who_waited_long_enough_gets_a_reservation_by_itself() -> None:
     p.run(2 * HOUR)
     p.submit("late", 1)
     assert p.run(2 * HOUR + 2 * MINUTE) == []
-    assert isinstance(p.s.why("late", "late"), HeldForReservation)
+    why = p.s.why("late", "late")
+    assert isinstance(why, HeldForReservation)
+    assert why.why == "it has waited for 2h, the wait.max of its queue"
     assert [a.key for a, _ in p.s.cluster.partitions["default"].reserving.every()] == ["A"]
     p.end("r")
     assert p.run(3 * HOUR) == []
