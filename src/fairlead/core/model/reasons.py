@@ -105,7 +105,9 @@ class NoNodeSuits(Reason):
 
     def _sentence(self) -> str:
         of = f"none of {self.nodes} nodes suits" if self.nodes != 1 else "the only node does not suit"
-        return f"{of} it: {filters_in_words(self.excluded)}"
+        # Such as drained ones; of work that requires one node all others.
+        closed = self.nodes - sum(self.excluded.values())
+        return f"{of} it: {filters_in_words(self.excluded)}{f', {closed} not open to it' if closed > 0 else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ def test_the_filters_that_keep_it_off_are_counted() -> None:
     """One node is spoken of as one."""
     assert NoNodeSuits(NEEDED, {"selector": 1}, 1).sentence().startswith("the only node does not suit it: ")
     assert NoNodeSuits(NEEDED, {"selector": 2}, 2).sentence().startswith("none of 2 nodes suits it: ")
+    rest = "1 with a taint that it does not tolerate, 2 not open to it"
+    assert NoNodeSuits(NEEDED, {"taint": 1}, 3).sentence() == f"none of 3 nodes suits it: {rest}"
 
 
 def test_all_nodes_together_say_what_is_free_of_how_much() -> None:
