@@ -47,7 +47,22 @@ class Reason:
 def _in_words(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return amounts_of(value, list(value), up=name == "needed")
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    return some(value) if isinstance(value, tuple) else str(value)
+
+
+NAMED = 3
+"""So many asks a sentence names where there may be hundreds; the fields have all of them."""
+
+
+def some(names: tuple[str, ...]) -> str:
+    """The first few of some asks (`application/key`), for people."""
+    return first_few(tuple(map(short, names[:NAMED])) + names[NAMED:])
+
+
+def first_few(names: tuple[str, ...]) -> str:
+    """The first few names as they are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED]) or 'other work'}{more}"
 
 
 def short(name: str) -> str:

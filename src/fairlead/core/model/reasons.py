@@ -25,10 +25,7 @@ from fairlead.core.model.reason import Reason as Reason
 from fairlead.core.model.reason import Refused as Refused
 from fairlead.core.model.reason import SubmitDenied as SubmitDenied
 from fairlead.core.model.reason import UnknownPriorityClass as UnknownPriorityClass
-from fairlead.core.model.reason import amounts_of, short, short_of
-
-NAMED = 3
-"""So many asks a sentence names where there may be hundreds; the fields have all of them."""
+from fairlead.core.model.reason import amounts_of, first_few, short, short_of, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,6 @@ class TooBigForEveryNode(Reason):
         )
 
 
-def _some(names: tuple[str, ...]) -> str:
-    """The first few of some asks, for people."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(map(short, names[:NAMED])) or 'other work'}{more}"
-
-
 @dataclass(frozen=True, slots=True)
 class NoNodeHasRoom(Reason):
     """Nodes are large enough, but none has enough free at the moment."""
@@ -87,7 +78,7 @@ class NoNodeHasRoom(Reason):
             return f"needs {format_amounts(self.needed, up=True)}; {takers} new work"
         left = {r: self.free.get(r, 0) - self.held.get(r, 0) for r in self.needed}
         names = short_of(self.needed, left)
-        held = f", {format_amounts(self.held)} kept for {_some(self.held_for)}" if self.held else ""
+        held = f", {format_amounts(self.held)} kept for {some(self.held_for)}" if self.held else ""
         closest = "" if self.open_nodes == 1 else f" (closest of {self.open_nodes} open nodes)"
         free = f"{self.node} has {amounts_of(self.free, names)} free{held}{closest}"
         others = f"; others do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""
@@ -224,7 +215,7 @@ class NodeReserved(Reason):
     """`application/key` of each ask that the node is set aside for."""
 
     def _sentence(self) -> str:
-        return f"the room on node {self.node} is set aside for {', '.join(map(short, self.reserved_for))}"
+        return f"the room on node {self.node} is set aside for {some(self.reserved_for)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +310,7 @@ class ApplicationsPromised(Reason):
         where = f"queue {self.queue}" if self.kind == "queue" else f"{self.kind} {self.name} in {self.queue}"
         return (
             f"{where} runs {self.running} of at most {self.max} applications; "
-            f"the rest is promised to {', '.join(self.promised_to)}"
+            f"the rest is promised to {first_few(self.promised_to)}"
         )
 
 
@@ -333,8 +324,8 @@ class WaitingForVictims(Reason):
     """Those of them that have not left in their time."""
 
     def _sentence(self) -> str:
-        late = f"; {', '.join(self.overdue)} should have stopped by now" if self.overdue else ""
-        return f"space on {self.node} is held for it; waiting for {', '.join(self.victims)} to stop{late}"
+        late = f"; {first_few(self.overdue)} should have stopped by now" if self.overdue else ""
+        return f"space on {self.node} is held for it; waiting for {first_few(self.victims)} to stop{late}"
 
 
 @dataclass(frozen=True, slots=True)

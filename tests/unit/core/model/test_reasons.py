@@ -10,7 +10,9 @@ import fairlead
 from fairlead.core.model import reasons
 from fairlead.core.model.reasons import (
     ClusterFull,
+    LimitPromised,
     LimitReached,
+    NodeReserved,
     NoNodeHasRoom,
     NoNodes,
     NoNodeSuits,
@@ -19,6 +21,7 @@ from fairlead.core.model.reasons import (
     Reason,
     ReservedNodeTooFull,
     TooBigForEveryNode,
+    WaitingForVictims,
 )
 
 NEEDED = {"vcore": 4000, "memory": 1024**3}
@@ -88,6 +91,18 @@ def test_room_that_is_promised_names_whom_to() -> None:
     said = QueuePromised("root.a", {"vcore": 2000}, {"vcore": 3000}, ("x/k", "y/k"))
     assert said.sentence() == ("needs cpu 2; what queue root.a has left of its maximum, cpu 3, is promised to x/k, y/k")
     assert said.as_dict()["promised_to"] == ["x/k", "y/k"]
+
+
+def test_of_much_that_is_waited_for_a_sentence_names_the_first_few() -> None:
+    """There may be hundreds; what has one name in the books has one here."""
+    names = ("1/1", "2/2", *(f"x/k{number}" for number in range(98)))
+    for reason in (
+        QueuePromised("root.a", {"vcore": 2000}, {"vcore": 3000}, names),
+        LimitPromised("user", "ann", "root.a", {"vcore": 2000}, {"vcore": 3000}, names),
+        NodeReserved("n1", names),
+    ):
+        assert reason.sentence().endswith(" 1, 2, x/k0 and 97 more")
+    assert "for 1/1, 2/2, x/k0 and 97 more to stop" in WaitingForVictims("n1", names).sentence()
 
 
 def test_whatever_is_declared_is_given() -> None:
