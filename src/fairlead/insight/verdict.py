@@ -16,6 +16,7 @@ from fairlead.core.model import reasons
 from fairlead.core.model.matching import AFFINITY
 from fairlead.core.model.quantities import format_amounts
 from fairlead.insight.advice import By
+from fairlead.insight.parts import What
 from fairlead.times import duration
 from fairlead.wire import jobs
 from fairlead.wire.fields import with_vcore
@@ -208,6 +209,10 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
     if first is not None and first.by == By.ASKER and not first.stops:
         yield _told_to_do(first)
         return
+    if first is not None and first.dimension == What.TIME:
+        # It comes by itself, and nobody has to do anything for it.
+        yield _told_to_do(first)
+        return
     if found.waits:
         until = f"when enough of what runs and comes before it has ended{_until(verdict, now_ms, room)}"
         yield f"{_CAN[enters.by]} {enters.action}; it starts {until}." if enters else f"Wait: it starts {until}."
@@ -249,5 +254,6 @@ def _told_to_do(change: Way, *, sooner: bool = False) -> str:
     stops = f" (that stops {stops}{more})" if stops else ""
     if change.by == By.NOBODY:
         return f"{'Sooner it' if sooner else 'It'} starts only if somebody could {change.action}{stops}."
-    said = f"{_CAN[By(change.by)]} {change.action}{when}{stops}."
-    return f"Sooner: {said[0].lower()}{said[1:]}" if sooner else said
+    can = f"{_CAN[By(change.by)]} " if change.dimension != What.TIME else ""
+    said = f"{can}{change.action}{when}{stops}."
+    return f"Sooner: {said[0].lower()}{said[1:]}" if sooner else f"{said[0].upper()}{said[1:]}"

@@ -320,6 +320,7 @@ def test_a_rest_that_were_over() -> None:
     there.scheduler.handle(Release("many", "large"), 0)
     found = explain(there.scheduler, "many", "small", changes=Effort(), fork=False)
     assert "It runs if nothing happened for 30s (an application has rested long enough then)" in found.paragraph
+    assert found.advice == ["Wait 30s: an application has rested long enough then; it starts then."]
 
 
 def test_a_queue_that_is_guaranteed_more() -> None:
