@@ -23,6 +23,8 @@ KEPT = 400
 RUN_S = 0.3
 """From the binding of a pod to its running."""
 BOOKMARK_S = 20.0
+BEGAN_MS = 1_767_225_600_000
+"""What its clock shows when the loop's time is 0: the beginning of 2026."""
 
 
 @dataclass

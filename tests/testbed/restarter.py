@@ -9,7 +9,7 @@ import asyncio
 import random
 from typing import Any
 
-from testbed.fake_server import FakeServer
+from testbed.fake_server import BEGAN_MS, FakeServer
 
 from fairlead.config import load_text
 from fairlead.kubernetes.binder import Binder
@@ -35,8 +35,11 @@ class Restarter:
         self.config = CONFIG
         self.task: asyncio.Task[None] | None = None
 
+    def now_ms(self) -> int:
+        """By the server's clock: work of the future would never have waited for long enough."""
+        return BEGAN_MS + int(asyncio.get_running_loop().time() * 1000)
+
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
         client = Client(self.server)
         reports: list[Any] = []
         binder = Binder(
@@ -48,9 +51,7 @@ class Restarter:
             chance=random.Random(self.chance.random()),
         )
         chance = random.Random(self.chance.random())
-        self.control_loop = ControlLoop(
-            client, binder, load_text(self.config), now_ms=lambda: int(loop.time() * 1000), chance=chance
-        )
+        self.control_loop = ControlLoop(client, binder, load_text(self.config), now_ms=self.now_ms, chance=chance)
         self.task = asyncio.create_task(self.control_loop.run())
 
     async def kill(self) -> None:

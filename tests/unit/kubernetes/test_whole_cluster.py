@@ -124,7 +124,8 @@ def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
         elif without_numbers(said["message"]) not in ("lacks room", without_numbers(why)):
             found.append(f"{pod.name} says {said['message']!r}, and it is {why!r}")
         ask = driver.scheduler.cluster.partitions[informer.partition].find_ask(pod.application, pod.name.uid)
-        held = ask.nomination.node.name if ask is not None and ask.nomination is not None else ""
+        kept = ask and (ask.reserved_on or (ask.nomination and ask.nomination.node))
+        held = kept.id if kept else ""
         if not held == pod.nominated == (thing["status"].get("nominatedNodeName") or ""):
             found.append(f"{pod.name} has room on {held!r}, and is nominated for {pod.nominated!r}")
     return found
@@ -149,7 +150,7 @@ def forgotten(driver: Driver, anew: Driver, now_ms: int) -> list[str]:
 
 async def live(seed: int) -> list[str]:
     """What is wrong in the end, and what had happened."""
-    chance, loop = random.Random(seed), asyncio.get_running_loop()
+    chance = random.Random(seed)
     rate = chance.choice([0, 0, 0.02, 0.1])
     faults = SeededFaults(seed, rate) if rate else Faults()
     server = Server(faults)
@@ -174,7 +175,7 @@ async def live(seed: int) -> list[str]:
     faults.calm = True
     await asyncio.sleep(600)
     assert restarter.control_loop is not None
-    driver, now_ms = restarter.control_loop.driver, int(loop.time() * 1000)
+    driver, now_ms = restarter.control_loop.driver, restarter.now_ms()
     check_books(driver.scheduler)
     anew = fresh(server, world.config, now_ms)
     wrong = differences(picture(driver), picture(anew)) + left_behind(driver, server)
