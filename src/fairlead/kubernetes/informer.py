@@ -345,16 +345,17 @@ class Informer:
         self.live = True
         for application in self.gangs.declared:
             self.placeholders.complete(application)
-        for known in sorted(map(self.pod_store.by_uid.__getitem__, self.waiting), key=lambda k: -k.spec.priority):
-            told, known.nominated = known.nominated, ""
-            if not (node := told or self.volume_binder.node_before(known)):
+        yield from self.workloads.begin()  # members of what had begun wait as of now
+        for known in sorted(self.pod_store.by_uid.values(), key=lambda k: -k.spec.priority):
+            if known.foreign or known.bound or known.books is Books.PLACED:
                 continue
-            yield Nominated(known.application, known.name.uid, node, self.partition)
+            told, known.nominated = known.nominated, ""
+            if known.books is Books.WAITING and (node := told or self.volume_binder.node_before(known)):
+                yield Nominated(known.application, known.name.uid, node, self.partition)
             if told and known.nominated == told:
                 self.acts.remove(Nominate(known.name, told))  # the server has it so
             elif told and not known.nominated:
                 self.acts.append(Nominate(known.name, ""))
-        yield from self.workloads.begin()
 
     def configured(self) -> Iterator[Event]:
         """The queue file changed: applications that were rejected may be taken in now."""

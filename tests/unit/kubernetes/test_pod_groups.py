@@ -6,7 +6,7 @@ import pytest
 from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs, owned, suspensions
 
-from fairlead.kubernetes.acts import Explain
+from fairlead.kubernetes.acts import Explain, Nominate
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUMES
 from fairlead.kubernetes.pod_reader import PodReader
@@ -313,3 +313,13 @@ def test_a_group_that_is_too_large_is_forgotten_with_its_last_pod() -> None:
         cluster.in_group(name, "ring")
     cluster.node("n1", "2")
     assert binds(cluster.acts()) == {"a": "n1", "b": "n1"}
+
+
+def test_after_a_restart_a_pod_that_waits_for_its_group_is_nominated_no_more() -> None:
+    """It looked as if room were kept for it, to whoever adds nodes for example; room is kept for its group by now."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    cluster.group("g", 2)
+    cluster.in_group("a", "g", status={"nominatedNodeName": "n1"})
+    cluster.restarted(QUEUES)
+    assert [(act.pod.name, act.node) for act in cluster.acts() if isinstance(act, Nominate)] == [("a", "")]
