@@ -142,7 +142,9 @@ def _said(parts: Sequence[Part], words: dict[What, Words]) -> Iterable[str]:
         if part.what is What.NODE_ROOM and any(p.value <= 0 for p in same):
             # Of what is used beyond it more is about to leave.
             new = f"{format_exactly({p.resource: p.value - p.now for p in same})} more"
-        yield clause.format(p=part, new=new, old=old, key=key) if isinstance(clause, str) else clause(part)
+        # An entry for `*` counts for each one alone that has none of its own.
+        who = "each user (*)" if part.who == "user *" else part.who
+        yield clause.format(p=part, new=new, old=old, key=key, who=who) if isinstance(clause, str) else clause(part)
 
 
 def _priority(part: Part) -> str:
@@ -205,8 +207,8 @@ _CLAUSES: dict[What, Words] = {
     What.QUEUE_MAX: "the maximum of {p.subject} were {new} (now {old})",
     What.QUEUE_APPLICATIONS: "{p.subject} might run {p.value} applications (now {p.now})",
     What.GUARANTEED: "the guarantee of {p.subject} were {new} (now {old})",
-    What.LIMIT: "the limit of {p.who} in {p.subject} were {new} (now {old})",
-    What.LIMIT_APPLICATIONS: "{p.who} might run {p.value} applications in {p.subject} (now {p.now})",
+    What.LIMIT: "the limit of {who} in {p.subject} were {new} (now {old})",
+    What.LIMIT_APPLICATIONS: "{who} might run {p.value} applications in {p.subject} (now {p.now})",
     What.PROPERTY: _property,
     What.QUOTA: "quota {p.text} of {p.subject} were {new} (now {old})",
     What.NODE_ROOM: "{new} were free on {p.subject} (now {old})",
@@ -262,8 +264,8 @@ _ACTS: dict[What, Words] = {
     What.QUEUE_MAX: "raise the maximum of {p.subject} to {new} (now {old})",
     What.QUEUE_APPLICATIONS: "let {p.subject} run {p.value} applications (now {p.now})",
     What.GUARANTEED: "guarantee {p.subject} {new} (now {old})",
-    What.LIMIT: "raise the limit of {p.who} in {p.subject} to {new} (now {old})",
-    What.LIMIT_APPLICATIONS: "let {p.who} run {p.value} applications in {p.subject} (now {p.now})",
+    What.LIMIT: "raise the limit of {who} in {p.subject} to {new} (now {old})",
+    What.LIMIT_APPLICATIONS: "let {who} run {p.value} applications in {p.subject} (now {p.now})",
     What.PROPERTY: _do_property,
     What.QUOTA: "raise quota {p.text} of {p.subject} to {new} (now {old})",
     What.NODE_ROOM: "have {new} free on {p.subject} (now {old})",

@@ -307,6 +307,16 @@ def test_work_that_is_spared_for_a_time() -> None:
     assert change.parts[0].value == 60_000
 
 
+def test_a_limit_of_every_user_is_said_of_each() -> None:
+    """Not of a user called `*`; nor of all of them together."""
+    limits = [{"limit": "all", "users": ["*"], "maxapplications": 1, "maxresources": {GPU: 4}}]
+    there = Lab(spec(leaf("a", limits=limits)), {GPU: 8})
+    there.submit("one", "root.a")
+    there.submit("late", "root.a")
+    said = "runs if each user (*) might run 2 applications in root.a (now 1)"
+    assert there.changes("late")["limit-applications"] == said
+
+
 def test_a_rest_that_were_over() -> None:
     """Its application rests because an ask of it fitted nowhere; the one behind that would."""
     rest = {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "30s"}
