@@ -356,6 +356,8 @@ class TaskGroupTooLarge(Reason):
     def _sentence(self) -> str:
         each = format_amounts(self.needed, up=True)
         most = f"at most {self.room} of them" if self.room else "none of them"
+        if self.members == 1:
+            return f"task group {self.group} has 1 member of {each}; no node could hold it"
         return (
             f"task group {self.group} has {self.members} members of {each} each; all nodes together could hold {most}"
         )

@@ -20,6 +20,7 @@ from fairlead.core.model.reasons import (
     QueuePromised,
     Reason,
     ReservedNodeTooFull,
+    TaskGroupTooLarge,
     TooBigForEveryNode,
     WaitingForVictims,
 )
@@ -103,6 +104,12 @@ def test_of_much_that_is_waited_for_a_sentence_names_the_first_few() -> None:
     ):
         assert reason.sentence().endswith(" 1, 2, x/k0 and 97 more")
     assert "for 1/1, 2/2, x/k0 and 97 more to stop" in WaitingForVictims("n1", names).sentence()
+
+
+def test_a_task_group_of_one_is_spoken_of_as_one() -> None:
+    """Not as "1 members ... none of them"."""
+    said = TaskGroupTooLarge("t", 1, 0, {"vcore": 2000}).sentence()
+    assert said == "task group t has 1 member of cpu 2; no node could hold it"
 
 
 def test_whatever_is_declared_is_given() -> None:
