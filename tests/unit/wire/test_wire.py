@@ -16,7 +16,8 @@ from hypothesis import given, strategies
 import fairlead.wire
 from fairlead.core.books import retries
 from fairlead.core.model import resources, specs
-from fairlead.kubernetes import informer
+from fairlead.kubernetes.objects import Pod, PodStatus
+from fairlead.kubernetes.translate.pods import how_ended
 from fairlead.local import history_records
 from fairlead.local.job_states import State
 from fairlead.policy.queue_choice import dynamic
@@ -52,7 +53,7 @@ def test_its_numbers_are_those_of_the_core() -> None:
     """They are written twice, since the core imports NumPy."""
     assert jobs.BACKOFF_MAX_MS == retries.BACKOFF_MAX_MS
     assert jobs.GRACE_MS == history_records.DEFAULT_GRACE_MS
-    of_pods = {*informer._ENDS.values(), "deleted"}
+    of_pods = {how_ended(Pod(status=PodStatus(phase=phase))) for phase in ("Succeeded", "Failed", "Running")}
     assert set(jobs.JobState.__args__) == {state.value for state in State} | of_pods  # type: ignore[attr-defined]
     for wanted, (low, high) in (
         (fields.Priority, (specs.PRIORITY_MIN, specs.PRIORITY_MAX)),
