@@ -210,6 +210,8 @@ def main() -> int:
     parser.add_argument("workloads", type=int, nargs="?", default=40)
     parser.add_argument("--first", type=int, default=0, help="the number of the first (its thousands: see there)")
     given = parser.parse_args()
+    if given.workloads < 1:
+        parser.error("there has to be one workload at least")
     is_wrong = False
     for more in (False, True):
         tally = compared(range(given.first, given.first + given.workloads), more=more)
