@@ -381,7 +381,7 @@ class Room(Line):
         """Whether the rest of it finds room beside these and what is kept."""
         lacking = [w for w in self.waiting if w.gang is gang]
         for path in self._lineage(gang.job.queue):
-            here = [w for w in (*stay, *lacking) if self._counts(path, w)]
+            here = [w for w in (*stay, *lacking) if self._counts(path, w) and not w.leaving]
             own = [w for w in (*stay, *lacking) if self._within(path, w.gang) and w.gang.job.user == gang.job.user]
             users = self.queues[path].users if path in self.queues else None
             for works, most in ((here, self._most(path)), (own, users or {})):

@@ -190,8 +190,10 @@ class AsItIs:
         return free
 
     def used_of(self, place: Queue | Ceiling) -> Book:
-        """What is in use of a queue or limit."""
+        """What is in use of a queue, but for what was told to stop, or of a limit."""
         book = dict(place.allocated)
+        if isinstance(place, Queue):  # Members for which that was stopped would count beside it.
+            take_from(book, tuple(place.preempting.items()))
         for app in self._giving:
             if place in _places(app):
                 take_from(book, tuple(_held_by(app).items()))

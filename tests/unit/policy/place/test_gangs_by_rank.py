@@ -98,3 +98,18 @@ def test_a_gang_gives_way_to_the_same_one_twice_in_an_hour(rule: str) -> None:
     assert len(rounds(c)) == 2
     c.handle(AddNode(NodeSpec(id="n3", capacity=cores(1))))
     assert len(rounds(c)) == 2
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_room_of_what_was_told_to_stop_counts_once_beside_the_member_that_gets_it(rule: str) -> None:
+    """The sum of all nodes seemed too small for it, and the gangs waited until that work had left."""
+    c = PriorityCluster(nodes={"n0": 2, "n1": 1, "n2": 1}, rule=rule)
+    c.fill("low", 2, 0, where=only_on("n0"), grace_ms=10_000)
+    stands, *more = members(c, "old", 1, 5, [only_on("n1"), Constraints(), Constraints()])
+    c.handle(AddAsks((stands,)))
+    there, another = members(c, "young", 1, 5, [only_on("n2"), Constraints()])
+    c.handle(AddAsks((there,)))
+    assert len(c.run()[0]) == 2
+    c.submit("top", 1, 9, where=only_on("n0"))
+    c.handle(AddAsks((*more, another)))
+    assert c.run()[1] == ["low", "young0"]
