@@ -34,7 +34,7 @@ class Idle(Room):
         return plan
 
     def _idle_plan(self, work: Work) -> Plan | None:
-        if not self._is_allowed(work) or not self._may_begin(work) or self._is_too_large(work):
+        if not self._may_begin(work) or self._is_too_large(work):
             return None
         below = [path for path in self._lineage(work.gang.job.queue) if path != "root"]
         if any(self._is_full(path, work) or self._lacks(path, work, []) for path in below):
@@ -51,19 +51,27 @@ class Idle(Room):
             return None
         gone = [w for w in self.running if w.task.idle and w.leaving and w.node == node]
         lacks_above = self._lacks("root", work, [])
+        is_limited = not self._is_allowed(work)
+        told = [w for w in self.running if w.task.idle and w.leaving] if is_limited else []
+        leaves_limit = [w for w in told if self._is_under_full_limit(w, work)]
+        gone = list(dict.fromkeys([*gone, *leaves_limit]))
 
         def has_all(victims: list[Work]) -> bool:
             has_room = self._has_room(work, node, lambda w: w is not work, (*gone, *victims))
-            return has_room and not self._lacks("root", work, victims)
+            return has_room and has_room_above(victims)
+
+        def has_room_above(victims: list[Work]) -> bool:
+            return not self._lacks("root", work, victims) and self._is_allowed(work, gone=[*told, *victims])
 
         def has_amounts(victims: list[Work]) -> bool:
             free = self._free(node, lambda w: w is not work)
             for each in (*gone, *victims):
                 for name, value in each.task.amount if each.node == node else ():
                     free[name] += value
-            return self._fits(work, node, free) and not self._lacks("root", work, victims)
+            return self._fits(work, node, free) and has_room_above(victims)
 
-        found = [w for w in idle if w.node == node or lacks_above]
+        is_limited = not self._is_allowed(work, gone=told)
+        found = [w for w in idle if w.node == node or lacks_above or is_limited]
         victims = _cheapest(found, has_amounts)
         if victims is not None and not has_all(victims):
             # It goes for room; what else is in the way goes too, where the ask could be there without any of it.

@@ -378,8 +378,8 @@ class Line:
     def _is_limited(self, work: Work) -> bool:
         return any(path in self.queues and self.queues[path].users for path in self._lineage(work.gang.job.queue))
 
-    def _is_allowed(self, work: Work, yielding: Sequence[Work] = ()) -> bool:
-        """By the limits of its user, if these had no room kept any more."""
+    def _is_allowed(self, work: Work, yielding: Sequence[Work] = (), gone: Sequence[Work] = ()) -> bool:
+        """By the limits of its user, if these had no room kept any more, and those had ended."""
         for path in self._lineage(work.gang.job.queue):
             limits = self.queues[path].users if path in self.queues else None
             for name, value in work.task.amount if limits else ():
@@ -387,10 +387,21 @@ class Line:
                 if name in limits:
                     user = work.gang.job.user
                     given = [w for w in yielding if w.gang.job.user == user and self._within(path, w.gang)]
-                    kept = self._kept(path, name, work, user) - sum(dict(w.task.amount)[name] for w in given)
+                    given += [w for w in gone if w.gang.job.user == user and self._within(path, w.gang)]
+                    kept = self._kept(path, name, work, user) - sum(dict(w.task.amount).get(name, 0) for w in given)
                     if self._used(path, name, user) + kept + value > limits[name]:
                         return False
         return True
+
+    def _is_under_full_limit(self, running: Work, work: Work) -> bool:
+        """Whether running work uses some of a limit that has no room for the other one."""
+        user = work.gang.job.user
+        for path in self._lineage(work.gang.job.queue) if running.gang.job.user == user else ():
+            limits = (path in self.queues and self.queues[path].users) or {}
+            is_full = any(n in limits and self._used(path, n, user) + v > limits[n] for n, v in work.task.amount)
+            if is_full and self._within(path, running.gang):
+                return True
+        return False
 
     # -- jobs that run ------------------------------------------------------------------------------------------------
 

@@ -135,7 +135,9 @@ class Room(Line):
             users, stays = self.queues[path].users or {}, [w for w in self.running if w not in below]
             for name in names:
                 needed = self._needed(members, name)
-                if name in users and self._used(path, name, gang.job.user) + needed > users[name]:
+                gives = [w for w in self.running if w.task.idle and w.gang.job.user == gang.job.user]
+                back = sum(dict(w.task.amount).get(name, 0) for w in gives if self._within(path, w.gang))
+                if name in users and self._used(path, name, gang.job.user) - back + needed > users[name]:
                     return False
                 if name in self._most(path) and self._given(path, name, stays) + needed > self._most(path)[name]:
                     return False

@@ -27,7 +27,7 @@ FOR_ROOM |= {"limit-reached", "limit-promised"}
 _KEEPS = {
     Keeps.OFF: "preemption is switched off",
     Keeps.IDLE: "it is idle work, which takes what is left over",
-    Keeps.LIMIT: "a limit of its user or group is in its way, and for that nothing is stopped",
+    Keeps.LIMIT: "a limit of its user or group is in its way, and for that idle work alone is stopped",
     Keeps.NO_GUARANTEE: "work is stopped for what a queue is guaranteed, and its own is guaranteed nothing",
     Keeps.BEYOND_GUARANTEE: "with it its queue would use more than it is guaranteed",
     Keeps.GANG: "its gang could not start as a whole even if all went that may be stopped",

@@ -2,7 +2,8 @@
 
 Decides what the trackers' ceilings mean for the walk: an accepted application whose user, group or queues run as many
 as they may waits at a gate; an ask for which its user or group has no room left waits until that room is made. Never
-evicts, and nothing is evicted for work that a limit holds back. Keeps nothing but what is in the way, with the demand.
+evicts, and for work that a limit holds back none but idle work is. Keeps nothing but what is in the way, with the
+demand.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def is_at_closed_gate(demand: Demand, app: Application) -> bool:
 def is_over_limit(demand: Demand) -> bool:
     """Whether the user or group of this demand has no room for it; that room will wake it.
 
-    Of what is in the way a limit counts first: while there is one nothing is stopped for this demand (`preempt`), and
+    Of what is in the way a limit counts first: while there is one no work but idle is stopped for this demand, and
     when it moves something may be, though its queue is as full as before.
     """
     if demand.allowance is None:

@@ -33,14 +33,14 @@ def waits_for_turn(partition: Partition, ask: Ask) -> bool:
     return bool(partition.reserving.of) and partition.reserving.holder(ask) is not None
 
 
-def may_start(partition: Partition, ask: Ask) -> bool:
-    """Whether nothing but room in queues and on nodes is in its way: its application may run and does not rest, no
-    placeholders stand in for it, no other ask has its turn kept before, and its user and group have room.
+def is_free_to_start(partition: Partition, ask: Ask) -> bool:
+    """Whether nothing but room is in its way: its application may run and does not rest, no placeholders stand in for
+    it, and no other ask has its turn kept before.
     """
     app = ask.app
     if app.stands_in(line_group(ask)) or app.rests(partition.now_ms) or not may_run(app):
         return False
-    return not waits_for_turn(partition, ask) and full_ceiling(app, ask.items) is None
+    return not waits_for_turn(partition, ask)
 
 
 # -- waiting too long ---------------------------------------------------------------------------------------------
@@ -254,7 +254,9 @@ def _is_worth_it(partition: Partition, ask: Ask) -> bool:
     That a queue above is full is no reason: what is held counts there as used, so that it empties for this ask.
     """
     leaf = ask.app.queue
-    if leaf.raw_priority > ask.priority or not may_start(partition, ask):
+    if leaf.raw_priority > ask.priority or not is_free_to_start(partition, ask):
+        return False
+    if full_ceiling(ask.app, ask.items) is not None:
         return False
     # What passed it by `backfill: easy` ends in time: for that it does not give up the room that gathers.
     is_passed = ask.held_on is not None and leaf.properties.easy_backfill

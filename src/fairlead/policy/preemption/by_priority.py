@@ -24,6 +24,7 @@ from fairlead.core.books.demand import Demand
 from fairlead.core.books.idle_work import group_of
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.policy.eligibility.headroom import is_full_above
 from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.eligibility.max_wait import waits_for_turn
@@ -35,7 +36,7 @@ from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.gang_room import GangRoom
 from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.policy.preemption.protection import may_stop_others, reaches_later
-from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
+from fairlead.policy.preemption.reclaim_idle import gives_back_under, is_tried, note_tried
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
@@ -118,9 +119,11 @@ def _may_look(partition: Partition, lines: Lines, demand: Demand) -> bool:
     """Whether it cannot be placed as things are, and room may be made where it is lacking: on nodes, in queues, or
     where it is kept for weaker asks.
     """
-    if demand.obstacle is not None:
-        is_own_maximum = demand.obstacle is demand.leaf and demand in demand.leaf.waiting
-        return is_own_maximum or bool(partition.nominations)
+    obstacle = demand.obstacle
+    if obstacle is not None:
+        is_own_maximum = obstacle is demand.leaf and demand in demand.leaf.waiting
+        is_limit = isinstance(obstacle, Ceiling) and gives_back_under(partition, obstacle)
+        return is_own_maximum or is_limit or bool(partition.nominations)
     if not (demand.shape.unfit or is_full_above(demand)):
         return False
     first = lines.first(demand) if demand.enters and not partition.nominations else None

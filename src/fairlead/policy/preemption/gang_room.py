@@ -4,7 +4,7 @@ Decides whether anything is worth being stopped for a placeholder by priority: w
 wait could have room too, it would be stopped for nothing. `eligibility.gang_size` says the same of a gang for which
 nothing is ever enough. Never finds the room, and keeps no placeholder from what is free. Invariant: it says no only
 where nothing that may be stopped makes the gang whole as things are, or where the limit of its user or group leaves too
-little (for that nothing is stopped by any ask). Members that differ are counted shape by shape, and together by their
+little (for that idle work alone is stopped). Members that differ are counted shape by shape, and together by their
 sum alone; that it is within a guarantee once work of its own queue has gone is not foreseen.
 """
 
@@ -23,6 +23,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
 from fairlead.policy.eligibility.gang_size import GangSizes, keeps_apart
@@ -83,11 +84,19 @@ class GangRoom:
             if ask.app is app and not nomination.gathers:  # Else it is in line.
                 add_to(needed, ask.items)
         items = tuple(needed.items())
-        if any(lacks(ceiling.max, ceiling.allocated, items) for ceiling in app.ceilings):
+        if any(lacks(ceiling.max, self._stays_under(ceiling), items) for ceiling in app.ceilings):
             return False
         above = [queue for queue in app.queue.lineage[:-1] if queue.max is not None]
         given = list(may_go.given(self._table)) if above else []
         return not any(lacks(queue.max, _stays_in(queue, given), items) for queue in above)
+
+    def _stays_under(self, ceiling: Ceiling) -> Book:
+        """What is in use of a limit without idle work: that alone gives back there."""
+        book = dict(ceiling.allocated)
+        for running in self._partition.idle.running:
+            if ceiling in running.app.ceilings:
+                take_from(book, running.items)
+        return book
 
     def _free(self, may_go: MayGo) -> dict[str, Numbers]:
         """What is free on each node once all has gone that may."""

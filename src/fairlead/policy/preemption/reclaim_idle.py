@@ -1,8 +1,9 @@
 """Reclaim: what is not idle and waits takes back what idle work of its resource group uses.
 
-Decides which idle work is stopped so that one waiting ask, which fits its own queue's quota, fits on one node and under
-the maxima of its group and above; the space is held for that ask alone. Never stops work that is not idle, never more
-than needed, and nothing where that would not be enough. Invariant: no eviction without the placement it pays for.
+Decides which idle work is stopped so that one waiting ask, which fits its own queue's quota, fits on one node, under
+the maxima of its group and above, and under the limits of its user and group; the space is held for that ask alone.
+Never stops work that is not idle, never more than needed, and nothing where that would not be enough. Invariant: no
+eviction without the placement it pays for.
 
 Which work: 1. the fewest, 2. of the lowest priority, 3. with the shortest run time lost (the latest start).
 
@@ -25,10 +26,12 @@ from fairlead.core.books.idle_work import group_of, payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.resources import Book, fits_in
+from fairlead.core.books.user_limits import Ceiling
+from fairlead.core.model.resources import Book, add_to, fits_in, take_from
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.headroom import is_held_back
-from fairlead.policy.eligibility.max_wait import may_start, waits_for_turn
+from fairlead.policy.eligibility.limits import full_ceiling
+from fairlead.policy.eligibility.max_wait import is_free_to_start, waits_for_turn
 from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.pick import Lines
@@ -59,7 +62,7 @@ class Plan:
     node: Node
     victims: tuple[Ask, ...]
     leaving: tuple[Ask, ...]
-    """Idle work on the node that was told to stop before; what it leaves is counted on too."""
+    """Idle work on the node, or under a limit, that was told to stop before; what it leaves is counted on too."""
 
 
 def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
@@ -146,14 +149,16 @@ def _place_of(ask: Ask) -> tuple[object, ...]:
 
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
-    """Whether nothing but room in its group or on nodes is in the way: its own queue's quota must have it."""
-    if not may_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
+    """Whether nothing but room in its group, on nodes or under limits is in the way: its own queue's quota must have
+    it.
+    """
+    if not is_free_to_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
         return False
     if is_of_gang_too_large(partition, ask):
         return False
     if ask.preempt_triggered and ask.reserved_on is not None:
         return False  # Others were told to stop for it already, by guarantee.
-    if nominations.limit_short_of_kept(partition, ask) is not None:
+    if (full := full_ceiling(ask.app, ask.items)) is not None and not gives_back_under(partition, full):
         return False
     leaf = ask.app.queue
     short = leaf.short_of_room(ask.items)
@@ -189,9 +194,13 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 
 def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
     found, of_others = own + others, dict.fromkeys(others)
-    leaving = by_node(a for a in partition.idle.by_arrival() if leaves_for_others(a))
-    above = _needs_above(partition, ask, found)
-    waits_above = nominations.gets_room_above(partition, ask)
+    told = [a for a in partition.idle.by_arrival() if leaves_for_others(a)]
+    leaving = by_node(told)
+    under_limits = [a for a in told if _is_in_the_way(a, ask)]
+    above = _needs_above(partition, ask, found) + _needs_of_limits(partition, ask, found, told)
+    waits_above = bool(under_limits) or nominations.gets_room_above(partition, ask)
+    if not _covers(found, above):
+        return None
     may_go = by_node(found)
     plans = []
     for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
@@ -206,7 +215,7 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
         is_enough = (victims or gone or waits_above) and _covers(victims, needs)
         is_enough = is_enough and not is_full_too_long(partition, ask, node, victims)
         if is_enough and partition.nodes.suits(ask, node, (*victims, *gone)):
-            plans.append(Plan(ask, node, victims, gone))
+            plans.append(Plan(ask, node, victims, tuple(dict.fromkeys((*gone, *under_limits)))))
     avoided = {a.node: None for a in partition.disruption.overdue}
     return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), p.node.score(), p.node.id), default=None)
 
@@ -241,6 +250,33 @@ def _needs_above(partition: Partition, ask: Ask, found: list[Ask]) -> list[Need]
             known |= {name: max(lack, known.get(name, 0)) for name, lack in missing.items()}
         else:
             needs.append((missing, pool))
+    return needs
+
+
+def gives_back_under(partition: Partition, ceiling: Ceiling) -> bool:
+    """Whether idle work uses some of this limit."""
+    return any(ceiling in running.app.ceilings for running in partition.idle.running)
+
+
+def _is_in_the_way(running: Ask, ask: Ask) -> bool:
+    """Whether it uses some of a limit that has no room for the ask."""
+    return any(ceiling in running.app.ceilings and ceiling.lacks(ask.items) for ceiling in ask.app.ceilings)
+
+
+def _needs_of_limits(partition: Partition, ask: Ask, found: list[Ask], told: list[Ask]) -> list[Need]:
+    """What the limits of its user and group lack for the ask, beside what is promised there; what was `told` to stop
+    counts as gone.
+    """
+    needs: list[Need] = []
+    for ceiling in ask.app.ceilings if any(ceiling.max is not None for ceiling in ask.app.ceilings) else ():
+        used, most = dict(ceiling.allocated), ceiling.max or {}
+        add_to(used, tuple(nominations.kept_under(partition, ceiling, (ask,)).items()))
+        for gone in told:
+            if ceiling in gone.app.ceilings:
+                take_from(used, gone.items)
+        missing = {n: used.get(n, 0) + v - most[n] for n, v in ask.items if n in most and used.get(n, 0) + v > most[n]}
+        if missing:
+            needs.append((missing, {a: None for a in found if ceiling in a.app.ceilings}))
     return needs
 
 

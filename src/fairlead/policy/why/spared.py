@@ -49,7 +49,7 @@ class Keeps(StrEnum):
     NEVER = "never"
     """Its priority class, or it itself, says so."""
     LIMIT = "limit"
-    """A limit of its user or group is in its way, or what that leaves is promised; for that nothing is stopped."""
+    """A limit of its user or group is in its way, or has promised what is left; for that idle work alone is stopped."""
     NO_GUARANTEE = "no-guarantee"
     """No queue on its way is guaranteed any of what it needs (by guarantee)."""
     BEYOND_GUARANTEE = "beyond-guarantee"

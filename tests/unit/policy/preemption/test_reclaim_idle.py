@@ -333,3 +333,100 @@ def test_what_leaves_already_is_counted_in_the_same_order_after_a_restart(rule: 
     again.schedule(c.now_ms)
     assert c.nominated() == {"other": "n1"}
     assert again.dump() == c.s.dump()
+
+
+# -- limits of a user ---------------------------------------------------------------------------------------------
+
+EVERY_RULE = pytest.mark.parametrize("rule", ["priority", "guarantee", "both"])
+
+
+def limited(rule: str, cores_each: int = 4, nodes: dict[str, int] | None = None) -> PriorityCluster:
+    """Each user may have so much of `root.a` and `root.b` together; 8 cores on each of two nodes."""
+    most = LimitSpec(users=("*",), max_resources=cores(cores_each))
+    return PriorityCluster(rule=rule, nodes=nodes or {"n1": 8, "n2": 8}, limits=(most,))
+
+
+@EVERY_RULE
+def test_the_idle_work_of_a_user_gives_back_what_their_limit_lacks_for_their_other_work(rule: str) -> None:
+    """Wherever it runs: the nodes have room."""
+    c = limited(rule)
+    c.fill("own", 3, 9, "root.a", user="u", idle=True)
+    c.fill("other", 4, 0, "root.a", user="v", idle=True)
+    c.submit("ordinary", 2, 0, "root.b", user="u")
+    assert c.run() == ([], ["own"])
+    assert list(c.nominated()) == ["ordinary"]
+    c.gone("own")
+    assert c.run()[0] == ["ordinary@n1"]
+    assert stopped(c) == [("own", "reclaim")]
+
+
+@EVERY_RULE
+def test_under_a_limit_no_more_goes_than_it_takes_and_none_where_that_is_not_enough(rule: str) -> None:
+    c = limited(rule)
+    c.fill("works", 2, 0, "root.a", user="u")
+    c.fill("one", 1, 0, "root.a", user="u", idle=True)
+    c.fill("two", 1, 0, "root.a", user="u", idle=True)
+    c.submit("too much", 3, 0, "root.b", user="u")
+    assert c.run() == ([], [])
+    c.submit("right", 1, 0, "root.b", user="u")
+    assert c.run() == ([], ["two"])
+    c.gone("two")
+    assert c.run()[0] == ["right@n1"]
+
+
+@EVERY_RULE
+def test_while_idle_work_leaves_a_limit_the_next_of_the_same_user_has_more_of_it_stopped(rule: str) -> None:
+    """What leaves for one is not counted on for another."""
+    c = limited(rule)
+    for key in ("one", "two"):
+        c.fill(key, 2, 0, "root.a", user="u", idle=True)
+    c.submit("first", 2, 0, "root.b", user="u")
+    assert c.run() == ([], ["two"])
+    c.submit("second", 2, 0, "root.b", user="u")
+    assert c.run() == ([], ["one"])
+    c.submit("third", 2, 0, "root.b", user="u")
+    assert c.run() == ([], [])
+    c.gone("one")
+    c.gone("two")
+    assert sorted(name.partition("@")[0] for name in c.run()[0]) == ["first", "second"]
+
+
+@EVERY_RULE
+def test_what_leaves_a_limit_is_enough_for_what_comes_after(rule: str) -> None:
+    """Nothing more goes: the rest of what the large one leaves is enough."""
+    c = limited(rule)
+    c.fill("small", 1, 9, "root.a", user="u", idle=True)
+    c.fill("large", 3, 0, "root.a", user="u", idle=True)
+    c.submit("first", 1, 0, "root.b", user="u")
+    assert c.run() == ([], ["large"])
+    c.submit("second", 2, 0, "root.b", user="u")
+    assert c.run() == ([], [])
+    assert sorted(c.nominated()) == ["first", "second"]
+    c.gone("large")
+    assert sorted(name.partition("@")[0] for name in c.run()[0]) == ["first", "second"]
+
+
+@EVERY_RULE
+def test_what_a_node_lacks_comes_from_there_and_what_a_limit_lacks_from_its_user(rule: str) -> None:
+    """First the limit has room, and no node; then it is full."""
+    c = limited(rule, nodes={"n1": 4, "n2": 4})
+    c.fill("full", 4, 0, "root.a", user="v")
+    c.fill("own", 2, 9, "root.a", user="u", idle=True)
+    c.fill("foreign", 2, 0, "root.a", user="w", idle=True)
+    c.submit("ordinary", 2, 0, "root.b", user="u")
+    assert c.run() == ([], ["foreign"])
+    c.gone("foreign")
+    assert c.run()[0] == ["ordinary@n2"]
+    c.submit("more", 2, 0, "root.b", user="u")
+    assert c.run() == ([], ["own"])
+
+
+@EVERY_RULE
+def test_other_work_is_not_stopped_for_a_limit(rule: str) -> None:
+    """A limit is no reason to stop work, be it lower or the user's own: idle work alone gives back."""
+    c = limited(rule)
+    c.fill("lower", 4, 0, "root.a", user="u")
+    c.fill("idle", 4, 0, "root.a", user="v", idle=True)
+    c.submit("ordinary", 2, 9, "root.b", user="u")
+    for _ in range(3):
+        assert c.run(20_000) == ([], [])
