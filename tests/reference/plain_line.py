@@ -468,10 +468,10 @@ class Line:
 
     def _room_for(self, work: Work) -> str:
         """The first node in order with room for it, where no queue or limit is in the way."""
-        # Room that gathers is taken beside what is kept for those that go before it; it is in the way of none for which
-        # work was stopped.
+        # It takes its room beside what is kept for those that go before it, while what leaves for the others is in the
+        # books still; room that gathers is in the way of none for which work was stopped.
         kept = [w for w in self.waiting if w.kept_on and w is not work] if work.kept_on else []
-        behind = [w for w in kept if (not self._goes_before(w, work) if work.gathers else w.gathers)]
+        behind = [w for w in kept if not self._goes_before(w, work) or (w.gathers and not work.gathers)]
         if not self._is_allowed(work, behind) or not self._may_begin(work):
             return ""
         lineage = list(self._lineage(work.gang.job.queue))
