@@ -10,7 +10,9 @@ The thousands of a workload's number say what else is in it, as a sum: 1 zones, 
 8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
 512 kept turns without gangs, and 1024 with them (not with 16, 32 and 64), 2048 limits of users beside kept turns, 4096
-work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released.
+work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 1048576
+bounds of memory beside those of cores, limits above leaves, and more nodes, 2097152 work for one node alone, 4194304
+idle work that borrows in a queue below the root, 8388608 queues in which jobs share.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import argparse
 import json
 import random
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 
 from reference.compared_company import in_company, where, zones_of
 from reference.compared_holds import held_or_released, holds
+from reference.compared_wider import with_more
+from reference.compared_world import LEAVES, World
 from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import Order, PlainSimulator, Ran
 
@@ -39,7 +43,7 @@ from fairlead.core.model.events import (
     UpdateNode,
 )
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, ApplicationSpec, AskSpec, NodeSpec, RetrySpec
 from fairlead.sim import jobs as ours
 from fairlead.sim.attempts import Settings
 from fairlead.sim.columns import End
@@ -47,27 +51,9 @@ from fairlead.sim.engine import Engine
 
 GANGS = 0.5
 """How likely a job of several tasks is a gang, where all of it could stand at once."""
-LEAVES = ("root.a", "root.b", "root.c.x", "root.c.y")
 SLOWER = 20
 """So many times as long all takes where hours count."""
 FOR_EVER_MS = 10**12
-
-
-@dataclass
-class World:
-    """One workload, and where it runs."""
-
-    nodes: dict[str, Amount]
-    queues: dict[str, Queue]
-    jobs: list[Job]
-    pack: bool
-    rule: str = "priority"
-    zones: dict[str, str] = field(default_factory=dict)
-    """By node; of those that are in one."""
-    faults: tuple[tuple[int, str], ...] = ()
-    """When which node is lost, or back."""
-    budgets: tuple[Budget, ...] = ()
-    orders: tuple[Order, ...] = ()
 
 
 def world(seed: int) -> World:
@@ -104,7 +90,7 @@ def world(seed: int) -> World:
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
-    return made
+    return with_more(chance, made, more, is_owed=is_owed)
 
 
 def _with_other_turns(chance: random.Random, made: World, *, limits: bool) -> World:
@@ -366,12 +352,12 @@ def file_of(made: World) -> str:
         queue = made.queues[path]
         more: dict[str, object] = {"name": path.rpartition(".")[2]}
         bounds = {"max": queue.most, "guaranteed": queue.due}
-        if amounts := {name: {"vcore": f"{bound['vcore']}m"} for name, bound in bounds.items() if bound}:
+        if amounts := {name: _said(bound) for name, bound in bounds.items() if bound}:
             more["resources"] = amounts
         if queue.jobs:
             more["maxapplications"] = queue.jobs
         if queue.users or queue.user_jobs:
-            most = {"maxresources": {"vcore": f"{queue.users['vcore']}m"}} if queue.users else {}
+            most = {"maxresources": _said(queue.users)} if queue.users else {}
             more["limits"] = [{"limit": "each", "users": ["*"]} | most | {"maxapplications": queue.user_jobs}]
         properties = {
             "priority.offset": str(queue.offset) if queue.offset else "",
@@ -379,6 +365,8 @@ def file_of(made: World) -> str:
             "preemption.policy": queue.stays,
             "preemption.min.runtime": f"{queue.least_ms}ms" if queue.least_ms else "",
             "wait.max": f"{queue.wait_ms}ms" if queue.wait_ms else "",
+            "application.sort.policy": "fair" if queue.is_fair else "",
+            "resource.group": "true" if queue.is_group else "",
             "preemption.evictions.max": "" if queue.losses is None else str(queue.losses),
         }
         if kept := {name: value for name, value in properties.items() if value}:
@@ -397,6 +385,10 @@ def file_of(made: World) -> str:
         for each in made.budgets
     ]
     return json.dumps({"partitions": [partition]} | ({"budgets": budgets} if budgets else {}))
+
+
+def _said(amount: Amount) -> dict[str, str]:
+    return {name: f"{value}m" if name == "vcore" else str(value) for name, value in amount.items()}
 
 
 def plain(made: World) -> list[Ran]:
@@ -462,6 +454,7 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
                 labels={name: said for name in ("team", "apart", "kind") if (said := getattr(task, name))},
                 where=where(task, _where(task)),
+                tags={TAG_REQUIRED_NODE: task.only} if task.only else {},
             )
             for task in job.tasks
         ]

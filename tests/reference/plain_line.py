@@ -33,6 +33,8 @@ class Task:
     """It goes on for so long once it is told to stop."""
     zone: str = ""
     """It runs on nodes of this zone alone; nothing: on any."""
+    only: str = ""
+    """It runs on this node alone, be that drained."""
     port: int = 0
     """No node has two with the same."""
     apart: str = ""
@@ -75,6 +77,10 @@ class Queue:
     offset: int = 0
     is_fence: bool = False
     """Outside, its work counts for the offset alone."""
+    is_fair: bool = False
+    """Of equal priority first goes what is of the job that uses the smaller share."""
+    is_group: bool = False
+    """Idle work of the queues below borrows here."""
     stays: str = ""
     """`fence`: its work stops nothing outside; `disabled`: nothing stops its work."""
     least_ms: int = 0
@@ -208,15 +214,22 @@ class Line:
         return path == "root" or gang.job.queue == path or gang.job.queue.startswith(f"{path}.")
 
     def _counts(self, path: str, work: Work) -> bool:
-        """Whether it is in the books of a queue: idle work is in those of the root alone."""
-        return path == "root" or (self._within(path, work.gang) and not work.task.idle)
+        """Whether it is in the books of a queue: idle work is in those of its group and above alone."""
+        counted = self._group(work.gang.job.queue) if work.task.idle else work.gang.job.queue
+        return path == "root" or f"{counted}.".startswith(f"{path}.")
 
-    def _used(self, path: str, name: str, user: str = "", *, leaving: bool = True) -> int:
+    def _group(self, leaf: str) -> str:
+        """Where idle work of a leaf borrows: the nearest queue above that says so, else the root."""
+        above = list(self._lineage(leaf))[1:-1]
+        return next((path for path in above if self.queues[path].is_group), "root")
+
+    def _used(self, path: str, name: str, user: str = "", *, leaving: bool = True, idle: bool = True) -> int:
         if user:
             found = (w for w in self.running if self._within(path, w.gang) and user == w.gang.job.user)
         else:
             found = (w for w in self.running if self._counts(path, w))
-        return sum(dict(w.task.amount).get(name, 0) for w in found if leaving or not w.leaving)
+        found = (w for w in found if (leaving or not w.leaving) and (idle or not w.task.idle))
+        return sum(dict(w.task.amount).get(name, 0) for w in found)
 
     def _kept(self, path: str, name: str, but: Work, user: str = "") -> int:
         kept = (w for w in self.waiting if w.kept_on and w is not but and self._keeps_in(path, w))
@@ -279,7 +292,7 @@ class Line:
                 if name in due:
                     found = min(found, distance)
                     kept = self._kept(path, name, work) if beside_kept else 0
-                    if self._used(path, name, leaving=False) + kept + value > due[name]:
+                    if self._used(path, name, leaving=False, idle=False) + kept + value > due[name]:
                         return NOT_DUE
         return found
 
@@ -323,8 +336,18 @@ class Line:
             waits = sum(v for w in self.waiting if self._within(path, w.gang) for _, v in w.task.amount)
             level.append((-adjusted, self._share(path), -waits, list(self.queues).index(path)))
         age = (work.gang.job.at_ms, work.gang.number), (work.made_ms, work.number)
-        own = (-work.task.priority, not work.is_retried, *age)
+        own = (-work.task.priority, not work.is_retried, self._shares_of(work.gang), *age)
         return (*self._strength(work), *reversed(level), own)
+
+    def _shares_of(self, gang: Gang) -> tuple[float, ...]:
+        """What a job uses of what its queue is guaranteed, the largest first; of what it is not, all."""
+        queue = self.queues[gang.job.queue]
+        if not queue.is_fair:
+            return ()
+        used: Counter[str] = Counter()
+        for work in self.running:
+            used.update(dict(work.task.amount) if work.gang is gang and not work.is_holder else {})
+        return tuple(sorted((used[name] / ((queue.due or {}).get(name) or 1) for name in used), reverse=True))
 
     def _fullness(self, node: str) -> float:
         total, used = self.nodes[node], 0.0
@@ -367,10 +390,10 @@ class Line:
         return is_shut_out(work.task, node, runs, kept, places)
 
     def _is_named(self, task: Task, node: str) -> bool:
-        return task.zone in ("", self.zones.get(node))
+        return task.only in ("", node) and task.zone in ("", self.zones.get(node))
 
     def _takes(self, work: Work, node: str) -> bool:
-        return node not in self.drained and self._suits(work, node)
+        return (node not in self.drained or work.task.only == node) and self._suits(work, node)
 
     def _suits(self, work: Work, node: str) -> bool:
         return self._is_named(work.task, node)

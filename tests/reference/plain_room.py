@@ -28,6 +28,8 @@ class Plan:
     cleared: list[Work]
     is_loss: bool = True
     """What stops is lost to its queues."""
+    others: Sequence[Work] = ()
+    """Idle work of other groups: it is lost in any case."""
 
 
 def _copies(size: tuple[tuple[str, int], ...], nodes: dict[str, Amount], is_apart: bool) -> int:
@@ -225,7 +227,8 @@ class Room(Line):
                 return False
             if any(self._lacks(path, work, [*leaving, *gone, *weaker]) for path in short):
                 return False
-            return all(left + self._given(path, name, gone) >= 0 for path in own for name, left in own[path].items())
+            busy = [w for w in gone if not w.task.idle]
+            return all(left + self._given(path, name, busy) >= 0 for path in own for name, left in own[path].items())
 
         def fewest(found: list[Work]) -> list[Work] | None:
             if not fits(found):
@@ -279,7 +282,7 @@ class Room(Line):
         for path in self._lineage(work.gang.job.queue):
             if due := self._due(path):
                 needs = [(name, value) for name, value in work.task.amount if name in due]
-                found[path] = {n: due[n] - self._used(path, n, leaving=False) - value for n, value in needs}
+                found[path] = {n: due[n] - self._used(path, n, leaving=False, idle=False) - value for n, value in needs}
         return found
 
     def _beyond_own(self, work: Work) -> dict[str, dict[str, int]]:
@@ -291,13 +294,14 @@ class Room(Line):
         is_within = {p for p, left in self._own_dues(work).items() if left and (among_own or min(left.values()) >= 0)}
         kept: list[Work] = []
         for victim in found:
+            busy = [w for w in kept if not w.task.idle]
             dues = {
                 path: due
                 for path in ([] if victim.task.idle else self._lineage(victim.gang.job.queue))
                 if path not in is_within and (due := self._due(path))
             }
             if all(
-                value <= self._used(path, name, leaving=False) - due[name] - self._given(path, name, kept)
+                value <= self._used(path, name, leaving=False, idle=False) - due[name] - self._given(path, name, busy)
                 for path, due in dues.items()
                 for name, value in victim.task.amount
                 if name in due

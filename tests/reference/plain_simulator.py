@@ -368,7 +368,7 @@ class PlainSimulator(Held):
                     nominee.kept_on = ""
                 for victim in plan.victims:
                     self._tell(victim, work.key)
-                    if plan.is_loss:
+                    if plan.is_loss or victim in plan.others:
                         self.lost = [*self.lost, (self.now_ms, victim.gang.job.queue)]
                         self.pairs = {**self.pairs, (work.name, victim.name): self.news}
                 work.kept_on, work.kept_since, work.gathers = plan.node, next(self.numbers), False

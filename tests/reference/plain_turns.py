@@ -45,9 +45,10 @@ class Turns(Idle):
         return [w for w in self.turns if w.gang.job.queue == leaf]
 
     def _waits_for_turn(self, work: Work) -> bool:
-        """Whether it is behind one whose turn is kept: all idle work is."""
+        """Whether it is behind one whose turn is kept: all idle work of its group is."""
         if work.task.idle:
-            return any(self._concerns(first, work) for first in self.turns)
+            group = self._group(work.gang.job.queue)
+            return any(self._within(group, first.gang) and self._concerns(first, work) for first in self.turns)
         return any(self._is_behind(first, work) for first in self._turns_in(work.gang.job.queue))
 
     def _concerns(self, first: Work, work: Work) -> bool:
