@@ -9,7 +9,7 @@ node, from the same time to the same time, and end by itself or stopped in both.
 The thousands of a workload's number say what else is in it, as a sum: 1 zones, 2 least run times, 4 lost nodes,
 8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
-512 kept turns without gangs, and 1024 with them (not with 16, 32 and 64), 2048 limits of users beside kept turns, 4096
+512 kept turns without gangs, and 1024 with them (not with 32 and 64), 2048 limits of users beside kept turns, 4096
 work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 1048576
 bounds of memory beside those of cores, limits above leaves, and more nodes, 2097152 work for one node alone, 4194304
 idle work that borrows in a queue below the root, 8388608 queues in which jobs share.

@@ -486,12 +486,15 @@ class PlainSimulator(Held):
                     gang.waits_for = first
                 for work in self.waiting:
                     work.kept_on = "" if work.gang is later else work.kept_on
-                sizes = [task.amount for task in later.job.tasks]  # Each size is a group, the first that came first.
-                for work in sorted(later.standing, key=lambda w: (sizes.index(w.task.amount), w.number)):
-                    self._tell(work, "")
-                    work.gave_way = True
+                self._gives_back(later)
             return True
         return freed
+
+    def _gives_back(self, gang: Gang) -> None:
+        sizes = [task.amount for task in gang.job.tasks]  # Each size is a group, the first that came first.
+        for work in sorted(gang.standing, key=lambda w: (sizes.index(w.task.amount), w.number)):
+            self._tell(work, "")
+            work.gave_way = True
 
     def _stays(self, later: Gang, first: Gang) -> bool:
         """Whether it gave way to the other one twice within an hour, with as much capacity."""

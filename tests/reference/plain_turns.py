@@ -162,7 +162,14 @@ class Turns(Idle):
             waiting = [gang for gang in counted if self._only_waits_for_turns(gang)]
             if not waiting:
                 break
-            last = max(waiting, key=lambda gang: gang.number)
+            stand = {w.gang for w in self.running}
+            last = max(waiting, key=lambda gang: (gang not in stand, gang.number))
+            if last in stand:
+                # Gangs that are not whole, where there are no others.
+                if all(gang.standing for gang in waiting):
+                    self._gives_back(last)
+                    given_up += 1
+                break
             last.has_begun = last.is_counted = False
             given_up += 1
         return given_up > 0
@@ -179,11 +186,19 @@ class Turns(Idle):
         return closed[0] if closed else None
 
     def _only_waits_for_turns(self, gang: Gang) -> bool:
-        """Whether nothing of it runs, and all that waits of it waits for a turn that is kept."""
-        of_gang = [w for w in self.waiting if w.gang is gang]
-        if any(w.gang is gang for w in self.running) or any(w.kept_on for w in of_gang):
+        """Whether nothing of it runs but placeholders of a gang that is not whole, and all that waits of it waits for a
+        turn that is kept; so would what stands.
+        """
+        of_gang, runs = [w for w in self.waiting if w.gang is gang], [w for w in self.running if w.gang is gang]
+        if any(not w.is_holder for w in runs) or any(w.kept_on for w in of_gang):
+            return False
+        if runs and (gang.is_open or not all(self._waits_for_turn(w) for w in gang.standing)):
             return False
         return all(self._waits_for_turn(w) for w in of_gang)
+
+    def _gives_back(self, gang: Gang) -> None:
+        """All that stands of it is told to go, and comes again by itself."""
+        raise NotImplementedError
 
     # -- room that gathers --------------------------------------------------------------------------------------------
 
