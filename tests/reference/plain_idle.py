@@ -26,12 +26,10 @@ class Idle(Room):
         return self._first_of(work, fits)
 
     def _plan_of(self, work: Work) -> Plan | None:
-        """Idle work goes first, whatever its priority, where that alone is enough."""
+        """Idle work goes first, whatever its priority, where that alone is enough, and the gang can be whole."""
         plan = self._idle_plan(work)
-        if plan is None:
+        if plan is None or (plan.victims and work.is_holder and not self._could_be_whole(work.gang)):
             return self._plan(work)
-        if plan.victims and work.is_holder and not self._could_be_whole(work.gang):
-            return None
         return plan
 
     def _idle_plan(self, work: Work) -> Plan | None:

@@ -141,7 +141,7 @@ def _of_class(
         return None
     one = next((ask for ask in strongest if ask.nomination is None), strongest[0])
     tried = Tried()
-    plan, of_one = _plan(partition, lines, one)
+    plan, of_one = _plan(partition, lines, one, gangs)
     if plan is None:
         if not _came_since(demands, of_one):
             return _of_nominees(partition, lines, demands, gangs, path)
@@ -151,7 +151,7 @@ def _of_class(
             return None
         if gangs.are_too_large(ask) or tried.covers(ask):
             continue
-        found, before_seq = (plan, of_one) if ask is one else _plan(partition, lines, ask)
+        found, before_seq = (plan, of_one) if ask is one else _plan(partition, lines, ask, gangs)
         if found is None:
             tried.note(ask, before_seq)
             if ask.priority == top and not _came_since(demands, before_seq):
@@ -172,7 +172,7 @@ def _of_nominees(
     for place, ask in sorted((path_of(ask), ask) for ask in nominees):
         if path is not None and not place < path:
             return None
-        plan, _ = _plan(partition, lines, ask)
+        plan, _ = _plan(partition, lines, ask, gangs)
         if plan is not None and not (plan.victims and gangs.is_in_vain(ask, 0)):
             return place, plan
     note_tried(partition, demands)
@@ -206,14 +206,16 @@ def _places_in(partition: Partition, batch: Batch, gangs: GangRoom, tried: Tried
             yield path_of(ask), ask
 
 
-def _plan(partition: Partition, lines: Lines, ask: Ask) -> tuple[Plan | reclaim_idle.Plan | None, int]:
-    """The plan with the least harm for an ask, idle work first; and before what those of its class have to have come
-    that would find the same (0: none would).
+def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tuple[Plan | reclaim_idle.Plan | None, int]:
+    """The plan with the least harm for an ask, idle work first (but for a gang that is not whole by that: there may be
+    a plan that stops nothing); and before what those of its class have to have come that would find the same (0: none
+    would).
     """
     weaker = weaker_than(partition, ask)
     if not may_run(ask.app, Counter(other.app for other in weaker)) or may_stop_ms(partition, ask) > partition.now_ms:
         return None, 0
-    if partition.idle.running and (taken_back := reclaim_idle.find_plan(partition, ask)) is not None:
+    taken_back = reclaim_idle.find_plan(partition, ask) if partition.idle.running else None
+    if taken_back is not None and not (taken_back.victims and gangs.is_in_vain(ask, 0)):
         return taken_back, NONE_LATER
     idle = list(partition.idle.running)
     young_idle = (a.started_seq for a in idle if partition.is_young(a, ask))

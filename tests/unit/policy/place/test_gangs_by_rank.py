@@ -113,3 +113,19 @@ def test_room_of_what_was_told_to_stop_counts_once_beside_the_member_that_gets_i
     c.submit("top", 1, 9, where=only_on("n0"))
     c.handle(AddAsks((*more, another)))
     assert c.run()[1] == ["low", "young0"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_is_kept_for_weaker_work(rule: str) -> None:
+    """Nothing is stopped for it, since it cannot be whole; what is given up anyway it takes before what is weaker."""
+    c = PriorityCluster(nodes={"n1": 2, "n2": 4, "n3": 2}, rule=rule)
+    c.fill("high", 2, 9, where=only_on("n3"))
+    c.fill("half", 2, 9, where=only_on("n2"))
+    c.fill("small", 1, -1, where=only_on("n2"), idle=True)
+    c.fill("large", 2, -1, where=only_on("n1"), idle=True)
+    c.submit("weak", 2, 0, where=only_on("n1"))
+    assert c.run()[1] == ["large"]
+    c.handle(AddAsks(tuple(members(c, "gang", 2, 2, [Constraints()] * 3))))
+    assert not c.run()[1]
+    c.gone("large")
+    assert c.run() == (["gang0@n1"], [])
