@@ -38,7 +38,8 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "number", [27, 62, 134, 529, 8021, 16217, 127022, 608020, 654022, 769004, 1007017, 1007056, 8192005, 12288058]
+    "number",
+    [27, 62, 134, 529, 8021, 16217, 127022, 608020, 654022, 769004, 1007017, 1007056, 8192005, 12288058, 7342592231],
 )
 def test_they_agree_where_they_once_did_not(number: int) -> None:
     """27: that an application was completed was news. 62: room of work told to stop counted beside the member of a gang
@@ -49,7 +50,7 @@ def test_they_agree_where_they_once_did_not(number: int) -> None:
     kept for another one above. 769004: room that gathered for a later one was in the way. 1007017: room that gathered
     was given up for room of all nodes, to which it adds none. 1007056: work was stopped for what waits for the turn of
     its equal. 8192005: what left for work of a spread counted for it. 12288058: what was promised to it was in its own
-    way.
+    way. 7342592231: idle work was left alone where all that a node had gathered for the ask.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)

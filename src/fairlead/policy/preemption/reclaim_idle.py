@@ -27,7 +27,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
-from fairlead.core.model.resources import Book, add_to, fits_in, take_from
+from fairlead.core.model.resources import Book, add_to, take_from
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling
@@ -224,7 +224,7 @@ def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], 
     """Nodes with idle work; where a queue above is full, also those with room already."""
     for node in partition.nodes.nodes.values():
         is_usable = node.takes(ask) and all(holder is ask for holder in node.reservations)
-        is_worth_it = node in idle or (above and fits_in(ask.items, node.free))
+        is_worth_it = node in idle or (above and node.room_for(ask))
         if is_usable and is_worth_it and node.fits_total(ask.items):
             yield node
 

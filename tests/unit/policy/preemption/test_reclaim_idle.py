@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from priority_clusters import PriorityCluster, cores, on
+from priority_clusters import PriorityCluster, cores, on, only_on
 
 from fairlead.core.books.eviction_history import HOUR_MS
 from fairlead.core.model.constraints import Constraints
@@ -430,3 +430,22 @@ def test_other_work_is_not_stopped_for_a_limit(rule: str) -> None:
     c.submit("ordinary", 2, 9, "root.b", user="u")
     for _ in range(3):
         assert c.run(20_000) == ([], [])
+
+
+@EVERY_RULE
+def test_room_that_gathers_for_an_ask_is_no_reason_to_leave_idle_work_alone(rule: str) -> None:
+    """The node has no idle work, and no more room than what gathers there for the ask; its group is full."""
+    late = QueueSpec(name="a", properties={"wait.max": "1s"})
+    group = QueueSpec(
+        name="g", parent=True, queues=(late, QueueSpec(name="other")), max=cores(4), properties=dict(GROUP)
+    )
+    c = PriorityCluster(group, QueueSpec(name="h"), rule=rule, nodes={"n1": 2, "n2": 8})
+    c.fill("ends", 2, 9, "root.h", where=only_on("n1"))
+    c.fill("borrows", 3, 0, "root.g.other", where=only_on("n2"), idle=True)
+    c.submit("waits", 2, 0, "root.g.a", where=only_on("n1"))
+    assert c.run(2_000) == ([], [])
+    assert c.nominated() == {"waits": "n1"}
+    c.finished("ends")
+    assert c.run() == ([], ["borrows"])
+    c.gone("borrows")
+    assert c.run()[0] == ["waits@n1"]
