@@ -20,6 +20,7 @@ from fairlead.kubernetes.translate.workloads import (
     QUEUE,
     WorkloadSpec,
     application_spec,
+    as_one,
     with_class,
     with_label_keys,
     with_limits,
@@ -65,13 +66,16 @@ class JobTemplates:
         return application_spec(spec, spec.pod_sets[0].template, around.namespace_notes(namespace))
 
     def asks(self, spec: WorkloadSpec) -> Iterator[tuple[AskSpec, int]]:
-        """What each pod of a job will ask for, without a key, and how many such pods it has. Raises `UNREADABLE`."""
+        """What keeps the room of each pod of a job, without a key, and how many pods these are. Raises `UNREADABLE`."""
+        return zip(as_one(self._asks(spec)), (pods.count for pods in spec.pod_sets), strict=True)
+
+    def _asks(self, spec: WorkloadSpec) -> Iterator[AskSpec]:
         around, images = self._informer.around, self._informer.images
         for pods in spec.pod_sets:
             ask = ask_of(self._completed(pods.template), around.namespaces_of, around.classes, images)
             if ask.idle:
                 raise IdentityError(f"idle work starts with no job as a whole: leave out {IDLE}, or {QUEUE}")
-            yield replace(ask, application=spec.application, priority_resolved=True, task_group=pods.name), pods.count
+            yield replace(ask, application=spec.application, priority_resolved=True, task_group=pods.name)
 
     def _completed(self, template: Pod) -> Pod:
         """As the API server makes a pod of it. Raises `MissingError` where that would refuse it."""

@@ -22,7 +22,7 @@ from fairlead.kubernetes.kept_room import ChangedNodes
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.translate.workloads import WorkloadSpec, workload_of
+from fairlead.kubernetes.translate.workloads import WorkloadSpec, as_one, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
 from fairlead.kubernetes.workload_sizes import Parts, parts_of
 from fairlead.kubernetes.workload_store import KINDS, WorkloadStore
@@ -168,7 +168,7 @@ class Workloads:
         ready = [m for m in members if not (m.leaving or m.flaw or informer.reader.lacks(m))]
         known.unready = max(spec.min_member - len(ready), 0) if len(members) >= spec.min_member else 0
         if len(ready) >= spec.min_member:
-            asks = [informer.reader.ask(member) for member in ready[: spec.min_member]]
+            asks = as_one(informer.reader.ask(member) for member in ready[: spec.min_member])
             yield from self._reserve(known, asks, informer.specs[spec.application])
         elif known.is_told(len(members)):
             return

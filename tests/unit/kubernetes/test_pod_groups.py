@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs, owned, suspensions
 
-from fairlead.kubernetes.acts import Explain, Nominate
+from fairlead.kubernetes.acts import EvictPod, Explain, Nominate
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.kinds import CLAIMS, POD_GROUPS, VOLCANO_GROUPS, VOLUMES
 from fairlead.kubernetes.pod_reader import PodReader
@@ -323,3 +325,21 @@ def test_after_a_restart_a_pod_that_waits_for_its_group_is_nominated_no_more() -
     cluster.in_group("a", "g", status={"nominatedNodeName": "n1"})
     cluster.restarted(QUEUES)
     assert [(act.pod.name, act.node) for act in cluster.acts() if isinstance(act, Nominate)] == [("a", "")]
+
+
+@pytest.mark.parametrize("weak", [{"priority": 0}, {"priority": 9, "spec": {"preemptionPolicy": "Never"}}])
+def test_nothing_is_stopped_for_a_part_of_a_group_whose_others_may_stop_nothing(weak: dict[str, Any]) -> None:
+    """Its room would be given back in the end, and work be stopped for it again after a pause, for ever."""
+    cluster = Jobs(QUEUES)
+    for number in range(2):
+        cluster.node(f"n{number}", "1")
+        cluster.pod(f"runs{number}", "1", node=f"n{number}")
+    cluster.group("ring", 2)
+    cluster.in_group("launcher", "ring", priority=9)
+    cluster.in_group("worker", "ring", **weak)
+    acts = cluster.acts()
+    assert binds(acts) == {}
+    assert not [act for act in acts if isinstance(act, EvictPod)]
+    cluster.gone("runs0")
+    cluster.gone("runs1")
+    assert sorted(binds(cluster.acts())) == ["launcher", "worker"]

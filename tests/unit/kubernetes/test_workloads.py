@@ -396,6 +396,27 @@ def test_the_jobs_of_a_set_start_together() -> None:
     assert sorted(binds(cluster.acts())) == ["d", "w-0", "w-1"]
 
 
+def test_nothing_is_stopped_for_one_job_of_a_set_whose_others_may_stop_nothing() -> None:
+    """Its room would be given back in the end, and work be stopped for it again after a pause, for ever."""
+    cluster = Jobs(QUEUES)
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "high", "uid": "high"}, "value": 9})
+    for number in range(2):
+        cluster.node(f"n{number}", "1")
+        cluster.pod(f"runs{number}", "1", node=f"n{number}")
+    jobs = [
+        {"name": name, "template": {"spec": {"template": template("1", of)}}}
+        for name, of in (("driver", "high"), ("worker", ""))
+    ]
+    meta = {"name": "set", "namespace": "default", "uid": "s-set", "labels": {"fairlead.io/queue": "root.default"}}
+    cluster.put(JOB_SETS, {"metadata": meta, "spec": {"suspend": True, "replicatedJobs": jobs}})
+    assert not [act for act in cluster.acts() if isinstance(act, EvictPod)]
+    cluster.put(PRIORITY_CLASSES, {"metadata": {"name": "high", "uid": "high"}, "value": 8})
+    assert not [act for act in cluster.acts() if isinstance(act, EvictPod)]
+    for number in range(2):
+        cluster.gone(f"runs{number}")
+    assert suspensions(cluster.acts()) == {"set": False}
+
+
 def test_indexes_that_have_failed_for_good_need_no_room() -> None:
     """Of ten indexes two have succeeded and four failed: four pods come, and four is what it starts with."""
     cluster = Jobs(QUEUES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from fairlead.core.model.constraints import IN, NOT_IN
-from fairlead.core.model.specs import ApplicationSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
@@ -124,6 +124,16 @@ def workload_of(thing: Job | JobSet | PodGroup, kind: Kind, scheduler_name: str)
         flaw=_flaw(notes, pod_sets, scheduler_name),
         is_theirs=not {*map(_scheduler_of, pod_sets)} & {DEFAULT_SCHEDULER, scheduler_name} and bool(pod_sets),
     )
+
+
+def as_one(asks: Iterable[AskSpec]) -> list[AskSpec]:
+    """What keeps the room of pods that start together: all of it is as important as the least important of them, or
+    what is more so would have work stopped whose room is given back, as the others do not get theirs.
+    """
+    found = list(asks)
+    least = min((ask.priority for ask in found), default=0)
+    may_stop = all(ask.allow_preempt_other for ask in found)
+    return [replace(ask, priority=least, allow_preempt_other=may_stop) for ask in found]
 
 
 def part_of(pod: Pod, spec: WorkloadSpec) -> str:
