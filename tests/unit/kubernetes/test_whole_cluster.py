@@ -132,8 +132,12 @@ def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
 
 
 def gathers(driver: Driver) -> bool:
-    """Whether something keeps a part of its room, which is another part after a restart."""
+    """Whether something keeps a part of its room, which is another part after a restart, or has a node set aside, which
+    is not kept over one.
+    """
     informer = driver.informer
+    if any(node.reservations for node in driver.scheduler.cluster.partitions["default"].nodes.nodes.values()):
+        return True
     stand_ins = any(p.books is Books.PLACED for p in informer.pod_store.by_uid.values() if p.name.stands_for)
     return stand_ins or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
 
