@@ -9,7 +9,7 @@ from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind
-from fairlead.kubernetes.control_loop import WATCHED, _order_of_start
+from fairlead.kubernetes.control_loop import _order_of_start
 from fairlead.kubernetes.driver import Driver
 from fairlead.kubernetes.kinds import NODES, PODS, Kind
 from fairlead.kubernetes.reflector import Changed, Deleted
@@ -32,11 +32,13 @@ class Cluster:
         self.now = 0
         self.version = 1
         self.things: dict[tuple[str, str], dict[str, Any]] = {}
+        self._kinds: dict[tuple[str, str], Kind] = {}
 
     def put(self, kind: Kind, manifest: dict[str, Any]) -> None:
         self.version += 1
         manifest["metadata"]["resourceVersion"] = str(self.version)
-        self.things[kind.plural, manifest["metadata"]["name"]] = manifest
+        of = kind.plural, manifest["metadata"]["name"]
+        self.things[of], self._kinds[of] = manifest, kind
         self.driver.take(Changed(kind, msgspec.convert(manifest, kind.type_with(self.images))), self.now)
 
     def node(self, name: str, cpu: str = "4", **more: Any) -> None:
@@ -71,8 +73,7 @@ class Cluster:
     def restarted(self, config: str = PRIORITY) -> None:
         """Another scheduler begins with all that is there."""
         self.driver = Driver(load_text(config), self.now, images=self.images)
-        kinds = {kind.plural: kind for kind in WATCHED}
-        there = [(kinds[plural], thing) for (plural, _), thing in self.things.items()]
+        there = [(self._kinds[of], thing) for of, thing in self.things.items()]
         changes = [Changed(kind, msgspec.convert(thing, kind.type_with(self.images))) for kind, thing in there]
         for change in sorted(changes, key=_order_of_start):
             self.driver.take(change, self.now)

@@ -343,3 +343,20 @@ def test_nothing_is_stopped_for_a_part_of_a_group_whose_others_may_stop_nothing(
     cluster.gone("runs0")
     cluster.gone("runs1")
     assert sorted(binds(cluster.acts())) == ["launcher", "worker"]
+
+
+def test_after_a_restart_a_member_of_a_group_that_had_begun_keeps_the_room_that_was_made_for_it() -> None:
+    """Its node was given to whatever came first, and work had been stopped for nothing."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "1")
+    cluster.node("n2", "1")
+    cluster.group("ring", 1)
+    cluster.in_group("a", "ring", node="n1")
+    cluster.in_group("b", "ring", priority=9, status={"nominatedNodeName": "n2"})
+    cluster.pod("victim", "1", node="n2", deletionTimestamp="2026-01-01T00:00:00Z")
+    cluster.restarted(QUEUES)
+    acts = cluster.acts()
+    assert not [act for act in acts if isinstance(act, Nominate | EvictPod)]
+    cluster.pod("equal", "1", priority=9, creationTimestamp="2025-01-01T00:00:00Z")
+    cluster.gone("victim")
+    assert binds(cluster.acts()) == {"b": "n2"}
