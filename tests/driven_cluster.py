@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -70,13 +71,14 @@ class Cluster:
                 pod["spec"]["nodeName"] = act.node
                 self.put(PODS, pod)
 
-    def restarted(self, config: str = PRIORITY) -> None:
-        """Another scheduler begins with all that is there."""
+    def restarted(self, config: str = PRIORITY, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Another scheduler begins with all that is there, and with what happens before it has heard all of it."""
         self.driver = Driver(load_text(config), self.now, images=self.images)
         there = [(self._kinds[of], thing) for of, thing in self.things.items()]
         changes = [Changed(kind, msgspec.convert(thing, kind.type_with(self.images))) for kind, thing in there]
         for change in sorted(changes, key=_order_of_start):
             self.driver.take(change, self.now)
+        meanwhile()
         self.driver.begin(self.now)
 
     def used(self, node: str) -> int:

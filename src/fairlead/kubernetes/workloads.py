@@ -115,8 +115,8 @@ class Workloads:
     def begin(self) -> Iterator[Event]:
         """All that was there is taken. A job that was let go, and of which nothing has a node, starts as a whole."""
         for known in sorted(self.store.by_uid.values(), key=lambda w: (w.spec.created, w.spec.version)):
-            starts_anew = known.spec.suspended is False and not any(m.bound for m in self._members(known))
-            if starts_anew:
+            has_node = known.stand_ins or any(m.bound for m in self._members(known))
+            if starts_anew := known.spec.suspended is False and not has_node:
                 known.phase = Phase.WAITING
             yield from self._consider(known)
             if starts_anew:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import Cluster, binds
-from driven_jobs import QUEUES, Jobs, records, suspensions
+from driven_jobs import QUEUES, Jobs, end, records, suspensions
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain
@@ -168,6 +168,26 @@ def test_a_job_that_was_let_go_and_of_which_a_part_runs_goes_on() -> None:
     assert cluster.acts() == []
     cluster.node("n2", "2")
     assert binds(cluster.acts()) == {"train-1": "n2"}
+
+
+def test_a_job_whose_only_pod_ends_while_everything_is_listed_goes_on() -> None:
+    """It was taken for one that starts anew though it kept the room of that pod: the next change of the job had its
+    next pod thrown out of the books, and what came after that never let in.
+    """
+    cluster = Jobs(QUEUES)
+    cluster.node("n0", "2")
+    cluster.job("train", 1, suspend=False, completions=9)
+    cluster.member("train", 0, node="n0")
+    cluster.restarted(QUEUES, lambda: end(cluster, "train-0"))
+    for number in (1, 2):
+        cluster.gone(f"train-{number - 1}")
+        cluster.member("train", number)
+        acts = cluster.acts()
+        assert binds(acts) == {f"train-{number}": "n0"}
+        cluster.job("train", 1, suspend=False, completions=9, status={"succeeded": number})
+        assert cluster.acts() == []
+        cluster.bind_all(acts)
+        end(cluster, f"train-{number}")
 
 
 def test_a_job_that_was_let_go_and_is_larger_than_all_nodes_runs_as_far_as_there_is_room() -> None:
