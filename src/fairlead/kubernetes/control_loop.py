@@ -172,7 +172,7 @@ class ControlLoop:
                 left.remove(kind)
                 duties.create_task(self.reflectors[kind].run(), name=f"watch {kind.title}")
             for kind in [kind for kind in left if kind in self._missing]:
-                self._take_note(Synced(kind))
+                self._take_note(Synced(kind, served=False))
             await asyncio.sleep(DISCOVER_S)
 
     async def _may_list(self, kind: Kind) -> bool:

@@ -68,6 +68,8 @@ class Synced:
     """All that was there when it was listed has been told; said after the first list and after every further one."""
 
     kind: Kind
+    served: bool = True
+    """Whether it can be listed at all: else there is none as far as we know."""
 
 
 Change = Changed | Deleted | Synced

@@ -7,7 +7,7 @@ from driven_cluster import binds
 from driven_jobs import QUEUES, Jobs, owned, template
 
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS
-from fairlead.kubernetes.reflector import Deleted
+from fairlead.kubernetes.reflector import Deleted, Synced
 from fairlead.runtime.refusals import Refusal
 from fairlead.service.kubernetes.pods import ClusterMoment
 
@@ -97,3 +97,26 @@ def test_a_pod_that_is_heard_of_before_its_set_of_jobs_is_part_of_it_while_it_wa
     cluster.bind_all(cluster.acts())
     cluster.pod("w-0", "2", node="n1", labels=labels)
     assert (used(cluster, "default"), used(cluster, "a")) == (2_000, 2_000)
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_the_pod_of_a_job_of_a_set_waits_for_news_of_the_set_where_there_may_be_any(served: bool) -> None:
+    """It was placed by the queue of its namespace, or kept waiting there, though the set starts as a whole."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1")
+    cluster.driver.take(Synced(JOB_SETS, served), 0)
+    labels = {"jobset.sigs.k8s.io/jobset-name": "sweep", "jobset.sigs.k8s.io/replicatedjob-name": "w"}
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "sweep", "uid": "s-1"}
+    meta = {"name": "sweep-w-0", "namespace": "default", "uid": "j-sweep-w-0", "labels": labels}
+    meta["ownerReferences"] = [{**owner, "controller": True}]
+    cluster.pod("w", "2", labels=labels, ownerReferences=owned("sweep-w-0"))
+    cluster.put(JOBS, {"metadata": meta, "spec": {"parallelism": 1, "template": template("2")}})
+    assert binds(cluster.acts()) == ({} if served else {"w": "n1"})
+    if served:
+        why = cluster.driver.informer.pod_store.passed_over["default", "w"]
+        assert why == "the JobSet of its job is not known yet"
+        meta = {"name": "sweep", "namespace": "default", "uid": "s-1", "labels": {"fairlead.io/queue": "root.a"}}
+        jobs = [{"name": "w", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": template("2")}}}]
+        cluster.put(JOB_SETS, {"metadata": meta, "spec": {"suspend": False, "replicatedJobs": jobs}})
+        assert binds(cluster.acts()) == {"w": "n1"}
+        assert used(cluster, "a") == 2_000
