@@ -104,6 +104,10 @@ class FakeServer:
         if thing is not None:
             self._tell(plural, "DELETED", thing)
 
+    def now_ms(self) -> int:
+        """The clock of whoever schedules here: by another one all pods would be of the past, or of the future."""
+        return BEGAN_MS + int(self._now() * 1000)
+
     def all(self, plural: str) -> list[dict[str, Any]]:
         """All objects of a kind, by name."""
         return [thing for _, thing in sorted(self.objects.get(plural, {}).items())]

@@ -9,7 +9,7 @@ import asyncio
 import random
 from typing import Any
 
-from testbed.fake_server import BEGAN_MS, FakeServer
+from testbed.fake_server import FakeServer
 
 from fairlead.config import load_text
 from fairlead.kubernetes.binder import Binder
@@ -36,8 +36,8 @@ class Restarter:
         self.task: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
-        """By the server's clock: work of the future would never have waited for long enough."""
-        return BEGAN_MS + int(asyncio.get_running_loop().time() * 1000)
+        """By the server's clock."""
+        return self.server.now_ms()
 
     def start(self) -> None:
         client = Client(self.server)

@@ -358,10 +358,10 @@ def test_a_clock_that_moves_within_a_turn() -> None:
         server = FakeServer()
         server.put("nodes", node("n1", 4))
         server.put("pods", pod("p", 1))
-        loop, ticks = asyncio.get_running_loop(), itertools.count()
+        ticks = itertools.count()
         client = Client(server)
         binder = Binder(client, lambda report: None, stamp=lambda: "2026-01-01T00:00:00.000000Z")
-        now_ms = lambda: int(loop.time() * 1000) + 7 * next(ticks)  # noqa: E731
+        now_ms = lambda: server.now_ms() + 7 * next(ticks)  # noqa: E731
         serving = asyncio.create_task(ControlLoop(client, binder, load_text(CONFIG), now_ms=now_ms).run())
         await asyncio.sleep(5)
         assert not serving.done()

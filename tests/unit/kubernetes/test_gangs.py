@@ -80,14 +80,11 @@ class Creation(Faults):
 
 
 async def _serve(server: FakeServer, during: Callable[[], Any], seconds: float) -> ControlLoop:
-    loop = asyncio.get_running_loop()
     client = Client(server)
     binder = Binder(
         client, lambda r: control_loop.report(r), stamp=lambda: "2026-01-01T00:00:00.000000Z", chance=random.Random(1)
     )
-    control_loop = ControlLoop(
-        client, binder, load_text(QUEUES), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2)
-    )
+    control_loop = ControlLoop(client, binder, load_text(QUEUES), now_ms=server.now_ms, chance=random.Random(2))
     serving = asyncio.create_task(control_loop.run())
     await asyncio.sleep(1)
     during()

@@ -166,12 +166,9 @@ def test_a_queue_is_added_in_one_place_however_the_file_says_its_parent(
 
 async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], Any], config_map: str = "") -> None:
     client = Client(server)
-    loop = asyncio.get_running_loop()
     file = QueueFile(client, config_map)
     binder = Binder(client, lambda r: control_loop.report(r), stamp=lambda: "2026-01-01T00:00:00.0Z")
-    control_loop = ControlLoop(
-        client, binder, await file.first(), now_ms=lambda: int(loop.time() * 1000), chance=random.Random(2)
-    )
+    control_loop = ControlLoop(client, binder, await file.first(), now_ms=server.now_ms, chance=random.Random(2))
     stamp = lambda: "2026-01-01T00:00:00.000000Z"  # noqa: E731
     tasks = [
         asyncio.create_task(control_loop.run()),

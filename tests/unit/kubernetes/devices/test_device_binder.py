@@ -79,10 +79,10 @@ class Cluster:
             self.server.put("resourceclaims", each)
 
     def start(self) -> None:
-        loop, client = asyncio.get_running_loop(), Client(self.server)
+        client = Client(self.server)
         stamp = lambda: "2026-01-01T00:00:00.000000Z"  # noqa: E731
         binder = Binder(client, lambda r: control_loop.report(r), stamp=stamp, chance=self._chance)
-        now_ms = lambda: int(loop.time() * 1000)  # noqa: E731
+        now_ms = self.server.now_ms
         control_loop = ControlLoop(client, binder, load_text(QUEUES), now_ms=now_ms, chance=self._chance)
         self.control_loop, self._serving = control_loop, asyncio.create_task(control_loop.run())
 
