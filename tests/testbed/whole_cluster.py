@@ -1,7 +1,6 @@
 """A cluster in this process at random: nodes, pods, gangs, groups, jobs, volumes, devices, classes, queues and more.
 
-Decides what happens there, drawn from a seed, and plays the controllers that Kubernetes has beside a scheduler: those
-of jobs, of owners that are gone, of taints, and of pods whose node is gone.
+Decides what happens there, drawn from a seed. What Kubernetes' controllers make of it is `controllers`' business.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from typing import Any
 
 from testbed import devices as bed
 from testbed import provisioner as sea
+from testbed.controllers import Controllers
 from testbed.fake_server import FakeServer
+from testbed.faults import Faults
 
-from fairlead.kubernetes.client import Request
+from fairlead.kubernetes.client import Answer, Request
 from fairlead.kubernetes.translate.identity import PARAMETERS, TASK_GROUP_NAME, TASK_GROUPS
 
 NODES, NAMES = 4, 12
@@ -49,7 +50,8 @@ class WholeCluster:
         self.number = 0
         self.story: list[str] = []
         """What happened, for whoever looks into a failure."""
-        server.extensions.append("scheduling.x-k8s.io/v1alpha1")
+        self.controllers = Controllers(server, self.chance, self.say)
+        server.extensions += ["scheduling.x-k8s.io/v1alpha1", "jobset.x-k8s.io/v1alpha2"]
         for name in ("default", "other"):
             server.put("namespaces", {"metadata": {"name": name, "labels": {"name": name}}})
         for name, value in (("low", 1), ("high", 9)):
@@ -88,6 +90,7 @@ class WholeCluster:
             (3, self.change_node), (1, self.drop_node), (2, self.anew_node), (5, self.finish), (3, self.delete),
             (1, self.kill), (2, self.change_job), (1, self.delete_job), (1, self.change_group), (1, self.change_class),
             (1, self.change_namespace), (1, self.change_queues), (1, self.budget), (2, self.change_pod), (1, self.gate),
+            (2, self.new_job_set), (1, self.change_job_set), (1, self.drop_namespace),
         ]  # fmt: skip
         if self.wide:
             acts += [
@@ -156,18 +159,20 @@ class WholeCluster:
         found = self.server.one("priorityclasses", klass, "")
         spec: dict[str, Any] = {
             "schedulerName": "fairlead",
-            "priority": found["value"] if found is not None else 0,
             "terminationGracePeriodSeconds": self.chance.choice([0, 1, 5]),
             "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
             **more.pop("spec", {}),
         }
         if found is not None:
             spec["priorityClassName"] = klass
+        spec |= self.controllers.priority(spec)
         meta = {"name": name, "namespace": namespace, **more.pop("metadata", {})}
         return {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}, **more}
 
     def put_pod(self, pod: dict[str, Any]) -> None:
         meta = pod["metadata"]
+        if self.server.one("namespaces", meta["namespace"], "") is None:
+            return
         if self.server.one("pods", meta["name"], meta["namespace"]) is None:
             self.server.put("pods", pod)
             spec = {key: value for key, value in pod["spec"].items() if key not in ("schedulerName",)}
@@ -222,6 +227,8 @@ class WholeCluster:
     def new_gang(self) -> None:
         self.number += 1
         app, size, cpu = f"gang{self.number % 5}", self.chance.randrange(1, 4), self.chance.randrange(1, 4)
+        if self.chance.random() < 0.1:
+            size = 10  # All nodes together have less.
         style = self.chance.choice(["Hard", "Soft"])
         groups = [{"name": "w", "minMember": size, "minResource": {"cpu": str(cpu)}}]
         notes = {
@@ -267,8 +274,8 @@ class WholeCluster:
             return
         template = self.pod("x")
         del template["metadata"], template["status"]
-        for word in ("priority",):
-            template["spec"].pop(word)
+        for word in ("priority", "preemptionPolicy"):
+            template["spec"].pop(word, None)
         size = self.chance.randrange(1, 4)
         meta: dict[str, Any] = {
             "name": name, "namespace": "default",
@@ -290,8 +297,42 @@ class WholeCluster:
             f"job {name} {meta.get('labels')} {meta['annotations']} {size} of {spec['completions']} {template['spec']}"
         )
 
+    def new_job_set(self) -> None:
+        name = f"s{self.chance.randrange(2)}"
+        if self.server.one("jobsets", name) is not None:
+            return
+        parts = []
+        for part in ("a", "b")[: self.chance.randrange(1, 3)]:
+            template = self.pod("x")
+            del template["metadata"], template["status"]
+            for word in ("priority", "preemptionPolicy"):
+                template["spec"].pop(word, None)
+            size = self.chance.randrange(1, 3)
+            of: dict[str, Any] = {"parallelism": size, "completions": self.chance.choice([size, size + 1])}
+            of["template"] = {"metadata": {"labels": {"app": "s"}}, **template}
+            parts.append({"name": part, "replicas": self.chance.randrange(1, 3), "template": {"spec": of}})
+        meta: dict[str, Any] = {"name": name, "namespace": "default", "annotations": {PARAMETERS: self.patience()}}
+        if self.chance.random() < 0.9:
+            meta["labels"] = {"fairlead.io/queue": f"root.{self.chance.choice(['default', 'a', 'b'])}"}
+        spec = {"suspend": self.chance.random() < 0.7, "replicatedJobs": parts}
+        self.server.put("jobsets", {"metadata": meta, "spec": spec, "status": {}})
+        self.say(f"set {meta} {spec}")
+
+    def change_job_set(self) -> None:
+        sets = self.server.all("jobsets")
+        if sets:
+            thing = copy.deepcopy(self.chance.choice(sets))
+            name = thing["metadata"]["name"]
+            if self.chance.random() < 0.3:
+                self.server.remove("jobsets", name, "default")
+                self.say(f"set {name} gone")
+            else:
+                thing["spec"]["suspend"] = not thing["spec"]["suspend"]
+                self.server.put("jobsets", thing)
+                self.say(f"set {name} {thing['spec']['suspend']=}")
+
     def change_job(self) -> None:
-        jobs = self.server.all("jobs")
+        jobs = [job for job in self.server.all("jobs") if not job["metadata"].get("ownerReferences")]
         if jobs:
             job = copy.deepcopy(self.chance.choice(jobs))
             if self.chance.random() < 0.7:
@@ -355,7 +396,7 @@ class WholeCluster:
 
     def new_class(self, name: str, value: int) -> None:
         notes = {"yunikorn.apache.org/allow-preemption": "false"} if self.chance.random() < 0.1 else {}
-        policy = "Never" if self.chance.random() < 0.1 else "PreemptLowerPriority"
+        policy = "Never" if self.chance.random() < 0.2 else "PreemptLowerPriority"
         self.server.put(
             "priorityclasses",
             {"metadata": {"name": name, "annotations": notes}, "value": value, "preemptionPolicy": policy},
@@ -374,6 +415,13 @@ class WholeCluster:
         labels = {"name": self.chance.choice(["other", "default"])}
         self.server.put("namespaces", {"metadata": {"name": "other", "labels": labels, "annotations": notes}})
         self.say(f"namespace other {labels} {notes}")
+
+    def drop_namespace(self) -> None:
+        for pod in self.server.all("pods"):
+            if pod["metadata"]["namespace"] == "other":
+                self.server.remove("pods", pod["metadata"]["name"], "other")
+        self.server.remove("namespaces", "other")
+        self.say("namespace other gone")
 
     def change_queues(self) -> None:
         self.most = self.chance.choice([2, 4, 6, 10])
@@ -487,114 +535,42 @@ class WholeCluster:
             {"metadata": {"name": "r"}, "overhead": {"podFixed": {"cpu": str(self.chance.randrange(2))}}},
         )
 
-    # -- what Kubernetes' controllers do ------------------------------------------------------------------------------
-
-    async def control(self) -> None:
-        maker = sea.Provisioner(self.server)
-        claims = bed.ClaimController(self.server)
-        claims.templates["t"] = bed.claim("t", bed.request(count=1))
-        try:
-            await self._control()
-        finally:
-            maker.stop()
-            claims.stop()
-
-    async def _control(self) -> None:
-        while True:
-            await asyncio.sleep(self.chance.choice([0.1, 0.5, 2.0]))
-            self._owners()
-            self._jobs()
-            self._taints()
-
-    def _owners(self) -> None:
-        there = {thing["metadata"]["uid"] for kind in ("pods", "jobs") for thing in self.server.all(kind)}
-        for pod in self.server.all("pods"):
-            owners = pod["metadata"].get("ownerReferences") or []
-            if owners and not any(owner["uid"] in there for owner in owners):
-                self.server._delete("pods", pod, {})
-
-    def _taints(self) -> None:
-        for pod in self.server.all("pods"):
-            name = pod["spec"].get("nodeName")
-            if not name:
-                continue
-            node = self.server.one("nodes", name, "")
-            if node is None:
-                self.server.remove("pods", pod["metadata"]["name"], pod["metadata"]["namespace"])
-            elif any(t["effect"] == "NoExecute" for t in node["spec"].get("taints") or ()) and not (
-                pod["spec"].get("tolerations") or pod["metadata"].get("deletionTimestamp")
-            ):
-                self.server._delete("pods", pod, {})
-
-    def _jobs(self) -> None:
-        for job in self.server.all("jobs"):
-            meta, spec = job["metadata"], job["spec"]
-            status = copy.deepcopy(job.get("status") or {})
-            if any(c["type"] == "Complete" for c in status.get("conditions") or ()):
-                continue
-            own = [
-                p for p in self.server.all("pods")
-                if any(o["uid"] == meta["uid"] for o in p["metadata"].get("ownerReferences") or ())
-            ]  # fmt: skip
-            for pod in own:
-                if pod["status"].get("phase") in ("Succeeded", "Failed"):
-                    word = pod["status"]["phase"].lower()
-                    status[word] = status.get(word, 0) + 1
-                    self.server.remove("pods", pod["metadata"]["name"], "default")
-            active = [
-                p
-                for p in own
-                if p["status"].get("phase") not in ("Succeeded", "Failed")
-                and not p["metadata"].get("deletionTimestamp")
-            ]
-            going = [p for p in own if p["metadata"].get("deletionTimestamp")]
-            done, whole = status.get("succeeded", 0), spec["completions"]
-            if done >= whole if whole is not None else done and not active:
-                status["conditions"] = [{"type": "Complete", "status": "True"}]
-            want = 0 if spec["suspend"] else spec["parallelism"]
-            if whole is not None:
-                want = min(want, max(whole - done, 0))
-            elif done:
-                want = min(want, len(active))
-            for pod in active[want:]:
-                self.server._delete("pods", pod, {})
-            klass = spec["template"]["spec"].get("priorityClassName", "")
-            if not klass or self.server.one("priorityclasses", klass, "") is not None:
-                for _ in range(want - len(active) - len(going)):
-                    self._job_pod(job)
-            status["active"] = min(len(active), want)
-            if status != job.get("status"):
-                self.server.put("jobs", {**job, "status": status})
-
-    def _job_pod(self, job: dict[str, Any]) -> None:
-        self.number += 1
-        meta, template = job["metadata"], copy.deepcopy(job["spec"]["template"])
-        klass = self.server.one("priorityclasses", template["spec"].get("priorityClassName", ""), "")
-        spec = {**template["spec"], "priority": klass["value"] if klass is not None else 0}
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
-        made = {
-            "name": f"{meta['name']}-{self.number}",
-            "namespace": "default",
-            "ownerReferences": [owner],
-            **template["metadata"],
-        }
-        self.server.put("pods", {"metadata": made, "spec": spec, "status": {"phase": "Pending"}})
-        self.say(f"job {meta['name']} makes {made['name']}")
-
 
 class Server(FakeServer):
     """With what admission does to pods: the priority of their class is theirs."""
+
+    def __init__(self, faults: Faults, *, is_late: bool) -> None:
+        """`is_late`: what a process had sent arrives though the process is no more."""
+        super().__init__(faults)
+        self.is_late = is_late
+        self.elsewhere: list[str] = []
+        """Pods that were to be bound to another node than they are."""
+
+    async def send(self, request: Request, timeout_s: float) -> Answer:
+        """One request."""
+        answer = super().send(request, timeout_s)
+        return await (asyncio.shield(asyncio.ensure_future(answer)) if self.is_late else answer)
+
+    def _bind(self, namespace: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        pod, node = self.one("pods", name, namespace), body["target"]["name"]
+        bound = pod["spec"].get("nodeName", node) if pod is not None else node
+        if bound != node and self._is_calm(bound):
+            self.elsewhere.append(f"{namespace}/{name} runs on {bound} and was to be bound to {node}")
+        return super()._bind(namespace, name, body)
 
     async def _lines(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Pods may be heard of before their job."""
         async with aclosing(super()._lines(request)) as lines:
             async for line in lines:
-                if request.path.endswith("/jobs"):
+                if request.path.endswith(("/jobs", "/jobsets", "/podgroups")):
                     await asyncio.sleep(self.faults.watch_delay())
                 yield line
 
-    def _check_node(self, node: str) -> None:
+    def _is_calm(self, node: str) -> bool:
         """What was heard of a node a moment ago may be otherwise by now: nodes and pods are watched apart."""
         thing = self.one("nodes", node, "")
-        if thing is not None and self._now() - thing.get("since", 0) > CALM_S:
+        return thing is not None and self._now() - thing.get("since", 0) > CALM_S
+
+    def _check_node(self, node: str) -> None:
+        if self._is_calm(node):
             super()._check_node(node)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,17 +28,23 @@ from fairlead.kubernetes.reflector import Changed
 SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "2"))
 """The first ones are in `make test`. By hand: `FAIRLEAD_SEEDS=300`."""
 STEPS = 30
+DRAINS = 30
 FIELDS = (
     "resources", "priority", "labels", "task_group", "placeholder", "application", "idle", "node", "time_limit_ms",
     "allow_preempt_self", "allow_preempt_other",
 )  # fmt: skip
 
 
-def fresh(server: Server, config: str, now_ms: int) -> Driver:
-    """What a scheduler that begins now makes of all that is there."""
+def fresh(server: Server, config: str, now_ms: int, has: Callable[[str], bool] = lambda _: True) -> Driver:
+    """What a scheduler that begins now makes of all that is there, or of these pods and all else."""
     driver = Driver(load_text(config), now_ms)
     kinds = [kind for kind in WATCHED if not kind.optional or kind.group_version in server.extensions]
-    there = [Changed(kind, msgspec.convert(each, kind.type)) for kind in kinds for each in server.all(kind.plural)]
+    things = [(kind, each) for kind in kinds for each in server.all(kind.plural)]
+    there = [
+        Changed(kind, msgspec.convert(each, kind.type))
+        for kind, each in things
+        if kind.plural != "pods" or has(each["metadata"]["uid"])
+    ]
     for change in sorted(there, key=_order_of_start):
         driver.take(change, now_ms)
     return driver
@@ -81,7 +88,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 def left_behind(driver: Driver, server: Server) -> list[str]:
     """What is remembered of what is no more."""
     informer = driver.informer
-    there = {each["metadata"]["uid"] for kind in ("pods", "jobs", "podgroups") for each in server.all(kind)}
+    there = {each["metadata"]["uid"] for kind in ("pods", "jobs", "jobsets", "podgroups") for each in server.all(kind)}
     there |= {uid for workload in informer.workloads.store.by_uid.values() for uid in workload.stand_ins}
     tables = {
         "pods": informer.pod_store.by_uid,
@@ -152,16 +159,49 @@ def forgotten(driver: Driver, anew: Driver, now_ms: int) -> list[str]:
     return found + [f"{act.pod} is forgotten: {act.node}" for act in placed if act.pod.stands_for is None]
 
 
+def is_alive(pod: dict[str, Any]) -> bool:
+    return pod["status"].get("phase") not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+
+
+async def drain(server: Server, restarter: Restarter, config: str) -> list[str]:
+    """All that runs ends, again and again: what waits still would not start by itself in an empty cluster either."""
+    for _ in range(DRAINS):
+        running = [pod for pod in server.all("pods") if pod["spec"].get("nodeName") and is_alive(pod)]
+        if not running:
+            break
+        for pod in running:
+            server.put("pods", {**pod, "status": {**pod["status"], "phase": "Succeeded"}})
+        await asyncio.sleep(100)
+    assert restarter.control_loop is not None
+    driver, now_ms = restarter.control_loop.driver, restarter.now_ms()
+    if gathers(driver):
+        return []
+    return [line for name in sorted({pod.application for pod in pods_of(driver) if not pod.bound and not pod.foreign})
+            for line in alone(server, driver, name, config, now_ms)]  # fmt: skip
+
+
+def alone(server: Server, driver: Driver, application: str, config: str, now_ms: int) -> list[str]:
+    """What of an application waits, and would start if there were nothing else."""
+    own = {pod.name.uid for pod in pods_of(driver) if pod.application == application}
+    waits = {pod.name.uid for pod in pods_of(driver) if pod.application == application and not pod.bound}
+    anew = fresh(server, config, now_ms, lambda uid: uid in own)
+    anew.begin(now_ms)
+    for _ in range(5):
+        anew.schedule(now_ms)
+    placed = [act for act in anew.acts() if isinstance(act, Bind | SelectNode | KeepVolume)]
+    return [f"{act.pod} waits, and would start on {act.node}" for act in placed if act.pod.uid in waits]
+
+
 async def live(seed: int) -> list[str]:
     """What is wrong in the end, and what had happened."""
     chance = random.Random(seed)
     rate = chance.choice([0, 0, 0.02, 0.1])
     faults = SeededFaults(seed, rate) if rate else Faults()
-    server = Server(faults)
+    server = Server(faults, is_late=chance.random() < 0.3)
     world, restarter = WholeCluster(server, seed), Restarter(server, seed)
     restarter.config = world.config
     restarter.start()
-    controllers = asyncio.create_task(world.control())
+    controllers = asyncio.create_task(world.controllers.run())
     for _ in range(STEPS):
         world.step()
         if restarter.config != world.config and restarter.control_loop is not None:
@@ -186,6 +226,7 @@ async def live(seed: int) -> list[str]:
     wrong += said_wrongly(restarter.control_loop, server)
     wrong += [] if gathers(driver) else forgotten(driver, anew, now_ms)
     wrong += [] if rate else server.violations
+    wrong += [] if server.is_late else server.elsewhere
     # A restart changes nothing.
     before, gathered = len(server.log.entries), gathers(driver)
     await restarter.kill()
@@ -194,8 +235,9 @@ async def live(seed: int) -> list[str]:
     done = [entry for entry in server.log.entries[before:] if entry[1] in ("bind", "delete") or '"suspend"' in entry[4]]
     wrong += [f"after a restart: {entry}" for entry in done if not gathered]
     wrong += said_wrongly(restarter.control_loop, server)
+    wrong += await drain(server, restarter, world.config)
     # Everything goes.
-    for kind in ("jobs", "podgroups", "pods"):
+    for kind in ("jobsets", "jobs", "podgroups", "pods"):
         for thing in server.all(kind):
             server.remove(kind, thing["metadata"]["name"], thing["metadata"]["namespace"])
     await asyncio.sleep(200)
