@@ -15,6 +15,7 @@ from hashlib import sha256
 from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS
 from fairlead.core.model.specs import ApplicationSpec
 from fairlead.kubernetes.acts import CreatePlaceholder, ObjectName
+from fairlead.kubernetes.kinds import POD_GROUPS, VOLCANO_GROUPS
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
@@ -123,10 +124,12 @@ class Gangs:
 
     def reserve(self, application: ApplicationSpec, size: int, owner: ObjectName, too_large: str) -> None:
         """A workload of this application begins when so many stand-ins have a node. `too_large`: why none has yet, of
-        which all its pods are told at once.
+        which all pods of a group are told at once.
         """
         found = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size, refused=too_large)
-        found.told = found.seen = 0, too_large
+        found.seen = 0, too_large
+        if owner.kind in (POD_GROUPS, VOLCANO_GROUPS):
+            found.told = found.seen
         self.declared[application.id] = found
 
     def too_large(self, application: str, why: str) -> None:

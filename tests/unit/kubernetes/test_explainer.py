@@ -11,6 +11,8 @@ from driven_jobs import Jobs
 from fairlead.kubernetes.acts import CreatePlaceholder, Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.explainer import AT_ONCE, PACE_MS, SETTLE_MS, Explainer
+from fairlead.kubernetes.kinds import NODES
+from fairlead.kubernetes.reflector import Deleted
 from fairlead.kubernetes.translate import identity
 
 FIVE = PRIORITY.replace("{name: default}]", "{name: default, LIMIT}]")
@@ -108,6 +110,29 @@ def test_pods_of_a_group_that_is_too_large_are_told_what_the_nodes_lack_now() ->
     assert told() == {" have cpu 2"}
     cluster.node("n1", "1", labels={"zone": "x"})
     assert told() == set()
+
+
+def test_pods_of_a_job_that_becomes_too_large_are_told_so() -> None:
+    """They wait for its room, and had been told how much of it there was."""
+    cluster = Jobs()
+    for name in ("n1", "n2"):
+        cluster.node(name, "2")
+    cluster.pod("taken", "2", node="n2")
+    cluster.job("train", suspend=False)
+    for number in range(2):
+        cluster.member("train", number)
+    cluster.restarted()
+    acts = cluster.acts()
+    explainer = Explainer(cluster.driver, acts.append)
+    cluster.driver.take(Deleted(NODES, "", "n2", "u-n2"), cluster.now)
+    for _ in range(3):
+        cluster.now += SETTLE_MS
+        acts.extend(cluster.acts())
+        explainer.go_on(cluster.now)
+    said = {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
+    so_far = "the gang of application default-train-j-train reserves its room: 0 of 2 have it"
+    why = f"{so_far}; its 2 pods need cpu 4 together; all nodes together have cpu 2"
+    assert said == {"train-0": why, "train-1": why}
 
 
 def test_a_new_pod_is_told_why_it_waits_before_the_others_are_told_again() -> None:
