@@ -24,7 +24,9 @@ from fairlead.kubernetes.translate.identity import Gang, TaskGroup
 NAME_MAX = 63
 _NO_NAME = re.compile(r"[^a-z0-9-]")
 RESERVES = "gang-reserves"
-"""The code of a pod that is held back meanwhile."""
+"""The code of a pod that is held back meanwhile, ..."""
+LACKS_ROOM = "gang-lacks-room"
+"""... and where no placeholder pod is there to say that nodes are lacking."""
 FAILED = "gang-failed"
 """The code of a pod whose gang (`Hard`) was not to be had in its time."""
 
@@ -151,7 +153,8 @@ class Gangs:
         so_far = f"{len(found.standing)} of {found.size} have it"
         if found.refused:
             so_far = f"{so_far}; {found.refused}"
-        return RESERVES, f"the gang of application {pod.application} reserves its room: {so_far}"
+        code = LACKS_ROOM if found.stand_ins else RESERVES
+        return code, f"the gang of application {pod.application} reserves its room: {so_far}"
 
     def refused(self, application: str, why: str, now_ms: int) -> bool:
         """The API server does not take a placeholder; empty: it has taken one since. True when it was so for all of the

@@ -147,6 +147,16 @@ def test_a_job_that_was_let_go_starts_as_a_whole_whatever_pods_it_has(pods: int)
     assert cluster.used("n0") == cluster.used("n1") == 2000
 
 
+def test_pods_of_a_job_that_lacks_its_room_anew_call_for_nodes() -> None:
+    """An autoscaler sees what keeps its room no more than any other thing that is no pod."""
+    cluster = let_go(2)
+    cluster.pod("taken", "2", node="n1")
+    cluster.restarted(QUEUES)
+    told = [act for act in cluster.acts() if isinstance(act, Explain)]
+    words = [unscheduled(act, "")["status"]["conditions"][0]["reason"] for act in told]
+    assert words == ["Unschedulable"] * 2
+
+
 def test_a_job_that_was_let_go_and_is_suspended_again_waits_for_its_room_once() -> None:
     cluster = let_go(1)
     cluster.pod("taken", "2", node="n1")

@@ -18,7 +18,7 @@ from fairlead.insight.futures import HORIZON_MS
 from fairlead.insight.runtimes import Kind, Runtimes
 from fairlead.insight.suppositions import Supposition
 from fairlead.insight.trial import Name
-from fairlead.kubernetes.gangs import RESERVES
+from fairlead.kubernetes.gangs import LACKS_ROOM, RESERVES
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.translate.amounts import PODS
 from fairlead.kubernetes.translate.identity import JOB_NAME
@@ -223,7 +223,7 @@ class ClusterMoment:
         ):
             return wire.Reason(code="keeps-room", sentence=f"keeps room on {known.node} for the next pod of its job")
         found = informer.reader.in_its_way(known)
-        if found is not None and found[0] != RESERVES:
+        if found is not None and found[0] not in (RESERVES, LACKS_ROOM):
             return wire.Reason(code=found[0], sentence=found[1])
         if declared is not None and not declared.begun:
             has, size = len(declared.standing), declared.size
