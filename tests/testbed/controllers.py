@@ -131,6 +131,8 @@ class Controllers:
     def _job_sets(self) -> None:
         for job_set in self.server.all("jobsets"):
             meta, spec = job_set["metadata"], job_set["spec"]
+            if (job_set.get("status") or {}).get("conditions"):
+                continue  # It is over for good.
             own = [j for j in self.server.all("jobs") if (j["metadata"].get("labels") or {}).get(SET) == meta["name"]]
             own = [j for j in own if j["metadata"]["ownerReferences"][0]["uid"] == meta["uid"]]
             over = [j for j in own if any(c["type"] == "Complete" for c in j["status"].get("conditions") or ())]
