@@ -155,8 +155,11 @@ class EnoughAtOnce(Reason):
 
     def _sentence(self) -> str:
         run = "runs" if self.running == 1 else "run"
-        in_line = f" and {self.in_line} {'is' if self.in_line == 1 else 'are'} in line" if self.in_line else ""
-        return f"is part of {self.application}, of which {self.running} of at most {self.at_once} {run}{in_line}"
+        if not self.in_line:
+            return f"is part of {self.application}, of which {self.running} of at most {self.at_once} {run}"
+        count = f"{self.in_line} {'waits' if self.in_line == 1 else 'wait'} in line"
+        both = f"{self.running} {run} and {count}" if self.running else count
+        return f"is part of {self.application}, of which at most {self.at_once} may run at a time: {both}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,16 @@ def test_what_is_in_line_counts() -> None:
     p = Place(3, at_once=2, cores=1)
     assert started(p.first) == ["1"]
     assert p.why("3") == EnoughAtOnce("a", 1, 1, 2)
-    assert p.why("3").sentence() == "is part of a, of which 1 of at most 2 runs and 1 is in line"
+    said = "is part of a, of which at most 2 may run at a time: 1 runs and 1 waits in line"
+    assert p.why("3").sentence() == said
     p.do(Release("a", "2"))
     assert p.why("3").code == "cluster-full"
+
+
+def test_where_none_runs_nothing_is_said_to() -> None:
+    """It said "of which 0 of at most 1 run and 1 is in line"."""
+    said = "is part of a, of which at most 1 may run at a time: 1 waits in line"
+    assert EnoughAtOnce("a", running=0, in_line=1, at_once=1).sentence() == said
 
 
 def test_withdrawn_ones_are_passed_over() -> None:
