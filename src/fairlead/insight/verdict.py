@@ -199,7 +199,8 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         return
     if verdict.reason is not None and verdict.reason.code in GANG_TOO_LARGE:
         # What starts this part of it alone is no help.
-        yield "Its gang starts with more nodes, or a smaller gang."
+        suit = " that suit it" if verdict.reason.values.get("excluded") else ""
+        yield f"Its gang starts with more nodes{suit}, or a smaller gang."
         return
     if verdict.never is not None:
         yield _never(verdict, verdict.never)

@@ -352,15 +352,20 @@ class TaskGroupTooLarge(Reason):
     """So many could stand at once."""
     needed: Mapping[str, int]
     """What each of them needs."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Nodes that do not suit them, by the first filter that keeps them off."""
+    apart: bool = False
+    """No two of them may be on one node."""
 
     def _sentence(self) -> str:
         each = format_amounts(self.needed, up=True)
-        most = f"at most {self.room} of them" if self.room else "none of them"
+        others = f"; some do not suit it: {filters_in_words(self.excluded)}" if self.excluded else ""
         if self.members == 1:
-            return f"task group {self.group} has 1 member of {each}; no node could hold it"
-        return (
-            f"task group {self.group} has {self.members} members of {each} each; all nodes together could hold {most}"
-        )
+            return f"task group {self.group} has 1 member of {each}; no node could hold it{others}"
+        most = f"at most {self.room} of them" if self.room else "none of them"
+        each = f"{each} each{', no two of them on one node' if self.apart else ''}"
+        holds = f"all nodes together could hold {most}{others}"
+        return f"task group {self.group} has {self.members} members of {each}; {holds}"
 
 
 @dataclass(frozen=True, slots=True)

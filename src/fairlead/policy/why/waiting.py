@@ -24,10 +24,10 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.matching import TAINT, is_selected
+from fairlead.core.model.matching import SELECTOR, TAINT, is_selected
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
-from fairlead.policy.eligibility.gang_size import beyond_all_nodes, members_beyond_nodes
+from fairlead.policy.eligibility.gang_size import beyond_all_nodes, keeps_apart, members_beyond_nodes
 from fairlead.policy.eligibility.limits import (
     applications_at_max,
     closed_gate,
@@ -52,8 +52,8 @@ def why_waiting(partition: Partition, ask: Ask, look_up: LookUp = lambda _, look
         leaving = tuple(v.key for v in nomination.victims if v.evict_cause is not None)
         late = tuple(v.key for v in nomination.victims if v.overdue)
         return reasons.WaitingForVictims(nomination.node.id, leaving, late)
-    found = _gangs_hold_each_other(ask) or _behind_placeholders(ask) or _may_not_run(ask) or _too_big(partition, ask)
-    found = found or _window_ahead(partition, ask) or _waits_for_turn(partition, ask)
+    found = _gangs_hold_each_other(ask) or _behind_placeholders(partition, ask, look_up) or _may_not_run(ask)
+    found = found or _too_big(partition, ask) or _window_ahead(partition, ask) or _waits_for_turn(partition, ask)
     found = found or _above_nodes(partition, ask, look_up)
     return found or _no_node(partition, ask, look_up) or reasons.NextInLine(ask.app.queue.path)
 
@@ -139,8 +139,22 @@ def _gang_too_large(partition: Partition, ask: Ask, look_up: LookUp) -> Reason |
     if beyond := beyond_all_nodes(partition, ask.app):
         return reasons.GangTooLarge(beyond, {r: partition.nodes.total.get(r, 0) for r in beyond})
     like = ("members", ask.app, ask.spec.task_group, ask.items, ask.spec.where, ask.required_node)
-    too_many: tuple[int, int] | None = look_up(like, lambda: members_beyond_nodes(partition, ask))
-    return reasons.TaskGroupTooLarge(ask.spec.task_group, *too_many, dict(ask.items)) if too_many is not None else None
+    found: Reason | None = look_up(like, lambda: _task_group_too_large(partition, ask))
+    return found
+
+
+def _task_group_too_large(partition: Partition, ask: Ask) -> Reason | None:
+    """Which nodes do not suit it counts as much as how large the others are."""
+    too_many = members_beyond_nodes(partition, ask)
+    if too_many is None:
+        return None
+    ground, nodes = partition.nodes.terrain.ground(ask.spec.where), len(partition.nodes.nodes)
+    named, both = (int(np.count_nonzero(mask)) for mask in (ground.named, ground.named & ground.tolerated))
+    excluded = {name: count for name, count in ((SELECTOR, nodes - named), (TAINT, named - both)) if count}
+    needed = dict(ask.items)
+    if not both:
+        return reasons.NoNodeSuits(needed, excluded, nodes)
+    return reasons.TaskGroupTooLarge(ask.spec.task_group, *too_many, needed, excluded, keeps_apart(ask.spec))
 
 
 def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
@@ -154,12 +168,27 @@ def _waits_for_turn(partition: Partition, ask: Ask) -> Reason | None:
     return reasons.HeldForReservation(where.path, name, holder.priority, kept.since_ms, kept.who, kept.why)
 
 
-def _behind_placeholders(ask: Ask) -> Reason | None:
-    """A real ask of a task group waits while some placeholder of the group may still be replaced."""
-    group = None if ask.spec.placeholder else ask.app.groups.get(ask.spec.task_group)
+def _behind_placeholders(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
+    """A real ask of a task group waits while some placeholder of the group may still be replaced; in vain, where the
+    gang cannot be whole.
+    """
+    app = ask.app
+    group = None if ask.spec.placeholder else app.groups.get(ask.spec.task_group)
     if group is None or not group.stands_in:
         return None
+    if app.state is State.ACCEPTED:
+        first: Ask | None = look_up(("place", app, group.name), lambda: _waiting_placeholder(app, group.name))
+        # What keeps a single placeholder from every node is said of the placeholder: the ask may be smaller.
+        if first is not None and _too_big(partition, first) is None:
+            too_large = _gang_too_large(partition, first, look_up)
+            if isinstance(too_large, (reasons.GangTooLarge, reasons.TaskGroupTooLarge)):
+                return too_large
     return reasons.WaitingForPlaceholder(group.name, group.members, len(group.standing))
+
+
+def _waiting_placeholder(app: Application, group: str) -> Ask | None:
+    """The first of a task group."""
+    return next((a for a in app.asks.values() if a.pending and a.spec.placeholder and a.spec.task_group == group), None)
 
 
 def _limit_promised(partition: Partition, ceiling: Ceiling, ask: Ask) -> Reason:
@@ -183,10 +212,10 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return None
     if (set_aside := _set_aside(partition, ask)) is not None:
         return set_aside
-    if seen.kept_off and not seen.suitable:
-        return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     if (too_large := _gang_too_large(partition, ask, look_up)) is not None:
         return too_large
+    if seen.kept_off and not seen.suitable:
+        return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     # What is kept beyond what is free has yet to become free.

@@ -10,7 +10,7 @@ from priority_clusters import PriorityCluster, cores
 
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement, Taint
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Configure, LabelNode, Release, UpdateNode
-from fairlead.core.model.reasons import GangTooLarge, TaskGroupTooLarge
+from fairlead.core.model.reasons import GangTooLarge, NoNodeSuits, TaskGroupTooLarge, WaitingForPlaceholder
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, ClusterSpec, LimitSpec, QueueSpec
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
@@ -245,6 +245,64 @@ def test_why_says_how_large_the_gang_is() -> None:
     assert why.sentence() == "its gang needs cpu 5 together; all nodes together have cpu 4"
     part = c.s.cluster.partitions["default"]
     assert is_of_gang_too_large(part, part.applications["gang"].asks["gang-4"])
+
+
+ON_SSD = Constraints(selector=(Requirement("disk", "In", ("ssd",)),))
+
+
+def test_why_says_which_nodes_do_not_suit_its_members() -> None:
+    """It said that all nodes together could hold one, of three that are large enough: the selector is the cause."""
+    c = cluster("priority", n1=2, n3=2)
+    c.node("n2", 2, disk="ssd")
+    gang(c, 2, each=2, where=ON_SSD)
+    c.run()
+    why = c.s.why("gang", "gang-1")
+    assert why == TaskGroupTooLarge("t", 2, 1, {"vcore": 2_000}, {"selector": 2})
+    assert why.sentence().endswith(
+        "could hold at most 1 of them; some do not suit it: 2 without an attribute that it asks for"
+    )
+
+
+def test_why_says_that_members_keep_apart() -> None:
+    """And a taint that they do not tolerate."""
+    c = cluster("priority", n1=4, n2=4, n3=4)
+    c.handle(LabelNode("n2", taints=(Taint("kept", "yes"),)))
+    gang(c, 3, where=Constraints(ports=("TCP/0.0.0.0/80",)))
+    c.run()
+    why = c.s.why("gang", "gang-2")
+    assert why == TaskGroupTooLarge("t", 3, 2, {"vcore": 1_000}, {"taint": 1}, apart=True)
+    assert "3 members of cpu 1 each, no two of them on one node; all nodes together" in why.sentence()
+
+
+@pytest.mark.parametrize("low", [0, 4])
+def test_where_no_node_suits_its_members_that_is_why(low: int) -> None:
+    """Also where all nodes are full."""
+    c = cluster("priority")
+    fill(c, low)
+    gang(c, 2, where=ON_SSD)
+    c.run()
+    assert c.s.why("gang", "gang-0") == NoNodeSuits({"vcore": 1_000}, {"selector": 1}, 1)
+
+
+def test_the_work_of_a_gang_that_is_too_large_is_told_so_too() -> None:
+    """It was told to wait for its placeholder, which waits in vain."""
+    c = cluster("priority")
+    fill(c, 4)
+    gang(c, 5)
+    c.handle(AddAsks((AskSpec(application="gang", key="real", resources=amount(1), task_group="t"),)))
+    c.run()
+    assert c.s.why("gang", "real") == c.s.why("gang", "gang-0") == GangTooLarge({"vcore": 5_000}, {"vcore": 4_000})
+
+
+def test_the_work_of_a_gang_that_may_become_whole_waits_for_its_placeholder() -> None:
+    """As that waits for room."""
+    c = cluster("priority")
+    c.fill("high", 2, 9, "root.b")
+    c.fill("other", 2, 9, "root.b")
+    gang(c, 4)
+    c.handle(AddAsks((AskSpec(application="gang", key="real", resources=amount(1), task_group="t"),)))
+    c.run()
+    assert c.s.why("gang", "real") == WaitingForPlaceholder("t", 4, 0)
 
 
 def _with_most(c: PriorityCluster, most: int) -> ClusterSpec:
