@@ -19,6 +19,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.model import reasons
 from fairlead.core.model.decisions import Allocated, Decision, Evict
 from fairlead.core.model.events import Cause, Configure, Event, Release, UpdateNode
+from fairlead.core.model.matching import TOO_SMALL
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ClusterSpec, LimitSpec, QueueSpec
@@ -75,7 +76,8 @@ def nothing_told_contradicts(reason: Reason, verdict: Verdict) -> None:
         case reasons.NoNodeHasRoom():
             assert (full, nodes.with_room, nodes.open) == ([], 0, reason.open_nodes)
         case reasons.NoNodeSuits():
-            assert (full, nodes.open) == ([], 0)
+            assert (full, nodes.large_enough) == ([], 0)
+            assert nodes.open == reason.excluded.get(TOO_SMALL, 0)
         case reasons.TooBigForEveryNode():
             assert nodes.large_enough == 0
         case _:

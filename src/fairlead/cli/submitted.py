@@ -33,7 +33,7 @@ def say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
 
 _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")
 """Reasons to wait that no end of other work takes away."""
-_LASTING = frozenset({"selector", "taint"})
+_LASTING = frozenset({"selector", "taint", "too-small"})
 """What keeps a job off nodes whatever runs there."""
 
 

@@ -69,14 +69,14 @@ class Survey:
 
     nodes: NodeCount
     closest: tuple[Place, ...]
-    """Those that lack least, open ones first."""
+    """Those that lack least, open ones first, and of these those that are large enough."""
     full: tuple[Place, ...]
     """Open ones that lack something, and of these those that lack least."""
 
 
 def survey(partition: Partition, ask: Ask, most: int) -> Survey:
     """What can be said of all nodes, with at most so many of them named: without an object for each of many nodes."""
-    rows: list[tuple[bool, float, str, Node]] = []
+    rows: list[tuple[bool, bool, float, str, Node]] = []
     closed: dict[str, int] = {}
     opened = with_room = large_enough = 0
     needed = [(name, amount) for name, amount in ask.items if amount > 0]
@@ -93,12 +93,12 @@ def survey(partition: Partition, ask: Ask, most: int) -> Survey:
             opened += 1
             with_room += not lack
             large_enough += node.fits_total(ask.items)
-        rows.append((bool(why), lack, node.id, node))
-    short = [row for row in rows if row[1] and not row[0]]
+        rows.append((bool(why), not node.fits_total(ask.items), lack, node.id, node))
+    short = [row for row in rows if row[2] and not row[0]]
     return Survey(
         NodeCount(len(rows), opened, with_room, large_enough, dict(sorted(closed.items()))),
-        tuple(place_of(partition, row[3], ask) for row in nsmallest(most, rows)),
-        tuple(place_of(partition, row[3], ask) for row in nsmallest(most, short)),
+        tuple(place_of(partition, row[4], ask) for row in nsmallest(most, rows)),
+        tuple(place_of(partition, row[4], ask) for row in nsmallest(most, short)),
     )
 
 

@@ -147,16 +147,19 @@ def _about_nodes(verdict: Verdict) -> Iterator[str]:
     of = f" ({ruled_out})" if ruled_out else ""
     if nodes.total == 1:
         # Of one that is closed to it nobody looked for room.
-        room = f" and has {'room' if nodes.with_room else 'no room'}" if nodes.open else ""
+        has = "is not large enough" if not nodes.large_enough else "has room" if nodes.with_room else "has no room"
+        room = f" and {has}" if nodes.open else ""
         yield f"The only node {'is' if nodes.open else 'is not'} open to it{of}{room}."
     else:
         is_open, has_room = ("is", "are")[nodes.open != 1], ("has", "have")[nodes.with_room != 1]
-        yield f"Of {nodes.total} nodes {nodes.open} {is_open} open to it{of} and {nodes.with_room} {has_room} room."
+        large = f", {nodes.large_enough} of them large enough," if nodes.large_enough < nodes.open else ""
+        room = f"{nodes.with_room} {has_room} room"
+        yield f"Of {nodes.total} nodes {nodes.open} {is_open} open to it{of}{large} and {room}."
     is_promised = (
         verdict.reason is not None and verdict.reason.code == VICTIMS
     )  # It has a node, whichever comes closest.
     near = verdict.closest[0] if verdict.closest and not is_promised else None
-    if not nodes.with_room and near is not None and near.missing and not near.closed:
+    if nodes.large_enough and not nodes.with_room and near is not None and near.missing and not near.closed:
         least = " least" if nodes.total > 1 else ""
         yield f"{near.node} lacks{least}: {format_amounts(with_vcore(near.missing), up=True)}."
 

@@ -325,6 +325,27 @@ def test_one_of_several_nodes_is_and_has() -> None:
     assert "Of 2 nodes 1 is open to it (1 draining) and 0 have room." in said
 
 
+def test_a_node_that_is_too_small_is_not_the_one_that_lacks_least() -> None:
+    """Of two that are open one could never hold it: it was named, and nobody was said to have what is short."""
+    lab = Lab(spec(leaf("a")), {GPU: 3}, {GPU: 8}, {GPU: 1})
+    lab.submit("runs", "root.a", amounts={GPU: 8})
+    lab.submit("late", "root.a", amounts={GPU: 4})
+    said = explain(lab.scheduler, "late", "late").paragraph
+    assert "Of 3 nodes 3 are open to it, 1 of them large enough, and 0 have room." in said
+    assert "node-2 lacks least: gpu 4. Held by runs of ann (gpu 8)." in said
+    lab.submit("huge", "root.a", amounts={GPU: 9})
+    said = explain(lab.scheduler, "huge", "huge").paragraph
+    assert "0 of them large enough, and 0 have room." in said
+    assert "lacks" not in said
+
+
+def test_the_only_node_is_said_to_be_too_small() -> None:
+    """Not to have no room: nothing runs there."""
+    lab = Lab(spec(leaf("a")), {GPU: 3})
+    lab.submit("huge", "root.a", amounts={GPU: 9})
+    assert "The only node is open to it and is not large enough." in explain(lab.scheduler, "huge", "huge").paragraph
+
+
 def test_what_runs_says_why_those_that_came_earlier_wait() -> None:
     """They need more than there is."""
     lab = Lab(spec(leaf("a")), {GPU: 3})

@@ -155,9 +155,9 @@ def collide(mine: str, theirs: str) -> bool:
 
 SELECTOR, TAINT, NO_DEVICES, PORTS, VOLUMES, AFFINITY = "selector", "taint", "devices", "ports", "volumes", "affinity"
 ANTI_AFFINITY, REPELLED, SPREAD, PROMISED = "anti-affinity", "repelled", "spread", "promised"
-WINDOW = "window"
+WINDOW, TOO_SMALL = "window", "too-small"
 """What can keep an ask off a node, in this order; `repelled` by the anti-affinity of running work, `promised` where one
-of these is kept for an ask that is to start, `window` where it would run into one."""
+of these is kept for an ask that is to start, `window` where it would run into one, `too-small` though nothing ran."""
 _IN_WORDS = {
     SELECTOR: "without an attribute that it asks for",
     TAINT: "with a taint that it does not tolerate",
@@ -170,6 +170,7 @@ _IN_WORDS = {
     SPREAD: "with more than its share already",
     WINDOW: "for which a window is ahead",
     PROMISED: "where it would be in the way of work that is to start",
+    TOO_SMALL: "too small",
 }
 
 

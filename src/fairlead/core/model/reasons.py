@@ -16,7 +16,7 @@ from fairlead.core.model.conditions import EnoughAtOnce as EnoughAtOnce
 from fairlead.core.model.conditions import NeverRuns as NeverRuns
 from fairlead.core.model.conditions import OnHold as OnHold
 from fairlead.core.model.conditions import WaitsForOthers as WaitsForOthers
-from fairlead.core.model.matching import filters_in_words
+from fairlead.core.model.matching import TOO_SMALL, filters_in_words
 from fairlead.core.model.quantities import format_amounts
 from fairlead.core.model.reason import ClassNotAllowed as ClassNotAllowed
 from fairlead.core.model.reason import PriorityMismatch as PriorityMismatch
@@ -61,7 +61,7 @@ class NoNodeHasRoom(Reason):
     free: Mapping[str, int]
     """What is free on the node that comes closest."""
     node: str
-    """The node that comes closest."""
+    """The node that comes closest, of those that are large enough."""
     open_nodes: int
     """Nodes that take new work and are not reserved for others."""
     nodes: int
@@ -91,11 +91,14 @@ class NoNodeSuits(Reason):
 
     needed: Mapping[str, int]
     excluded: Mapping[str, int]
-    """How many open nodes each filter (of `core.model.matching`) keeps it off; the first filter counts."""
+    """How many open nodes each filter (of `core.model.matching`) keeps it off; the first filter counts, and size is the
+    last one.
+    """
     nodes: int
 
     def _sentence(self) -> str:
         of = f"none of {self.nodes} nodes suits" if self.nodes != 1 else "the only node does not suit"
+        of = f"needs {format_amounts(self.needed, up=True)}; {of}" if TOO_SMALL in self.excluded else of
         # Such as drained ones; of work that requires one node all others.
         closed = self.nodes - sum(self.excluded.values())
         return f"{of} it: {filters_in_words(self.excluded)}{f', {closed} not open to it' if closed > 0 else ''}"

@@ -24,7 +24,7 @@ from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.books.windows import covers
 from fairlead.core.model import reasons
 from fairlead.core.model.lifecycle import State
-from fairlead.core.model.matching import SELECTOR, TAINT, is_selected
+from fairlead.core.model.matching import SELECTOR, TAINT, TOO_SMALL, is_selected
 from fairlead.core.model.reasons import Reason
 from fairlead.core.model.resources import Book, add_to, fits_in
 from fairlead.policy.eligibility.gang_size import beyond_all_nodes, keeps_apart, members_beyond_nodes
@@ -216,6 +216,8 @@ def _no_node(partition: Partition, ask: Ask, look_up: LookUp) -> Reason | None:
         return too_large
     if seen.kept_off and not seen.suitable:
         return reasons.NoNodeSuits(dict(ask.items), seen.kept_off, len(nodes.nodes))
+    if seen.suitable and seen.closest is None:
+        return reasons.NoNodeSuits(dict(ask.items), seen.kept_off | {TOO_SMALL: seen.suitable}, len(nodes.nodes))
     closest = seen.closest
     free = {r: closest.available.get(r, 0) for r, _ in ask.items} if closest else {}
     # What is kept beyond what is free has yet to become free.
@@ -244,7 +246,9 @@ class Seen:
     has_room: bool
     """Some suitable one has room."""
     closest: Node | None
-    """Where none has, the suitable one that lacks least of what it needs, in parts of that; then the smallest id."""
+    """Where none has, of the suitable ones that are large enough the one that lacks least of what it needs, in parts of
+    that; then the smallest id.
+    """
 
 
 def look_at_each(partition: Partition, ask: Ask) -> Seen:
@@ -255,7 +259,8 @@ def look_at_each(partition: Partition, ask: Ask) -> Seen:
     kept_off = Counter(filtered for filtered in filters.values() if filtered is not None)
     suitable = [node for node, filtered in filters.items() if filtered is None]
     has_room = any(fits_in(ask.items, n.free) or (n is ask.held_on and n.room_for(ask)) for n in suitable)
-    closest = None if has_room else min(suitable, key=lambda n: (n.shortage(ask.items), n.id), default=None)
+    large = [] if has_room else [n for n in suitable if n.fits_total(ask.items)]
+    closest = min(large, key=lambda n: (n.shortage(ask.items), n.id), default=None)
     return Seen(dict(kept_off), len(suitable), has_room, closest)
 
 
@@ -268,11 +273,12 @@ def look_at_all(partition: Partition, ask: Ask) -> Seen:
     for name, amount in ask.items:
         free = columns.amounts.get(name)
         lack += np.maximum(amount - free, 0) / amount if free is not None else 1.0
-    lack[~suitable] = np.inf
-    count, least = int(np.count_nonzero(suitable)), int(np.argmin(lack)) if len(lack) else -1
-    has_room = count > 0 and lack[least] == 0
-    closest = columns.rows[least] if count and not has_room else None
-    return Seen({TAINT: tainted} if tainted else {}, count, bool(has_room), closest)
+    large = columns.could_hold(suitable, ask.items)
+    lack[~large] = np.inf
+    least = int(np.argmin(lack)) if large.any() else -1
+    has_room = least >= 0 and lack[least] == 0
+    closest = columns.rows[least] if least >= 0 and not has_room else None
+    return Seen({TAINT: tainted} if tainted else {}, int(np.count_nonzero(suitable)), bool(has_room), closest)
 
 
 def _with_own(partition: Partition, ask: Ask, seen: Seen) -> Seen:

@@ -14,7 +14,7 @@ from priority_clusters import PriorityCluster, labelled
 
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement, SpreadTerm
 from fairlead.core.model.events import Configure, LabelNode, Release, UpdateNode
-from fairlead.core.model.reasons import ApplicationsPromised, NoNodeHasRoom, NoNodeSuits
+from fairlead.core.model.reasons import ApplicationsPromised, NoNodeSuits
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import LimitSpec, QueueSpec
 from fairlead.insight.unblock import unblock
@@ -108,8 +108,8 @@ def test_plain_work_is_kept_off_too(spread: bool) -> None:
     c.submit("plain", 2, queue="root.b")
     assert c.run() == ([], [])
     reason = c.s.why("plain", "plain")
-    assert isinstance(reason, NoNodeHasRoom)
-    assert reason.excluded == {"promised": 1}
+    assert isinstance(reason, NoNodeSuits)
+    assert reason.excluded == {"promised": 1, "too-small": 1}
     c.handle(Release("high", "high"))
     assert c.run() == (["plain@n1"], [])
 

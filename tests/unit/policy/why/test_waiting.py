@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores
 
-from fairlead.core.model.constraints import Constraints, Requirement
-from fairlead.core.model.events import AddApplication, AddAsks, Cause, DrainNode, ReserveAsk
+from fairlead.core.model.constraints import Constraints, Requirement, Taint
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, DrainNode, LabelNode, ReserveAsk
 from fairlead.core.model.reason import Reason
 from fairlead.core.model.reasons import (
     ApplicationsAtMax,
     NoNodeHasRoom,
+    NoNodeSuits,
     QueueFull,
     TooBigForEveryNode,
     WaitingForVictims,
@@ -133,6 +134,33 @@ def test_each_single_node_has_too_little() -> None:
     c.submit("w", 2)
     c.run()
     assert code(c, "w") == "no-node-has-room"
+
+
+@pytest.mark.parametrize("labels", [{}, {"zone": "b"}])
+def test_the_closest_node_is_one_that_is_large_enough(labels: dict[str, str]) -> None:
+    """It named one that lacks less but could never hold it."""
+    c = PriorityCluster(nodes={"other": 1})
+    c.node("small", 2, **labels)
+    c.node("large", 4, **labels)
+    c.fill("runs", 4)
+    c.submit("w", 3, where=IN_ZONE_B if labels else Constraints())
+    c.run()
+    told = c.s.why("w", "w")
+    assert isinstance(told, NoNodeHasRoom)
+    assert told.node == "large"
+
+
+def test_nodes_that_suit_it_but_are_too_small_are_counted() -> None:
+    """It said that the small one, which could never hold it, comes closest."""
+    c = PriorityCluster(nodes={"small": 2})
+    c.node("large", 4, zone="a")
+    c.handle(LabelNode("large", taints=(Taint("kept", "yes"),)))
+    c.submit("w", 3)
+    c.run()
+    told = c.s.why("w", "w")
+    assert told == NoNodeSuits({"vcore": 3000}, {"taint": 1, "too-small": 1}, 2)
+    said = "needs cpu 3; none of 2 nodes suits it: 1 with a taint that it does not tolerate, 1 too small"
+    assert told.sentence() == said
 
 
 def test_no_node_suits() -> None:
