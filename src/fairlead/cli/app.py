@@ -187,10 +187,12 @@ class Group(click.Group):
         except (KeyboardInterrupt, click.Abort):
             status = INTERRUPTED
         except OSError as error:
-            if error.errno not in _EXHAUSTED:
+            if error.errno not in {*_EXHAUSTED, errno.ENAMETOOLONG}:
                 raise
             status = FAILED
-            complain(f"the machine refused: {error}; free what it is short of (`dmesg` says more), then try again")
+            do = "free what it is short of (`dmesg` says more)"
+            do = "give a file that can be there" if error.errno == errno.ENAMETOOLONG else do
+            complain(f"the machine refused: {error}; {do}, then try again")
         sys.exit(status or 0)
 
 
@@ -247,13 +249,15 @@ _WORDS: Final = {
 
 def _usage(error: click.ClickException) -> int:
     """Say what is wrong with the command line, and where it is explained."""
+    from fairlead.wire.fields import shortened
+
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "fairlead"
     text = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         print(text, file=sys.stderr)
         return USAGE
-    text = text[:1].lower() + text[1:]
+    text = shortened(text[:1].lower() + text[1:])
     for theirs, ours in _WORDS.items():
         text = text.replace(theirs, ours)
     print(f"{path}: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`.", file=sys.stderr)
@@ -261,13 +265,16 @@ def _usage(error: click.ClickException) -> int:
 
 
 def complain(message: str, details: Sequence[str] = ()) -> None:
-    """One sentence on standard error, with further lines indented; what others wrote in it is shown, not obeyed."""
+    """One sentence on standard error, with further lines indented; what others wrote in it is shown, not obeyed, and
+    shortened where it is long.
+    """
     from fairlead.cli.render import plain
+    from fairlead.wire.fields import shortened
 
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     for text in (f"fairlead: {message}", *(f"  {line}" for line in details)):
-        print("\n".join(plain(line) for line in text.split("\n")), file=sys.stderr)
+        print("\n".join(plain(line) for line in shortened(text).split("\n")), file=sys.stderr)
 
 
 # -- how a command ends -------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fairlead.cli.render import Column, Columns, Screen
 from fairlead.cli.submit import read_text
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
+from fairlead.wire.fields import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ def check(file: str, accounts: bool, output: str) -> app.Status:
     if render.write_value({"ok": not errors, "problems": [problem.as_dict() for problem in problems]}, output):
         return app.FAILED if errors else None
     for problem in problems:
-        print(render.plain(problem))
+        print(shortened(render.plain(problem)))
     if errors:
         app.complain(f"{file} cannot be used: {_count(errors, 'error')}")
         return app.FAILED
@@ -251,7 +252,7 @@ def _list_warnings(file: str, text: str) -> None:
     problems = problems_of(text, _source(file), elsewhere="")  # Of a missing partition the service speaks itself.
     if not any(problem.severity == "error" for problem in problems):  # The service lists those.
         for problem in problems:
-            print(render.plain(problem), file=sys.stderr)
+            print(shortened(render.plain(problem)), file=sys.stderr)
 
 
 @config.command("compare", examples="fairlead config compare queues.yaml\nfairlead config compare --version 3 --days 2")

@@ -127,7 +127,7 @@ def _source(*, tasks_max: int | None, since: str, before: str, **given: Any) -> 
         journal=journal_workload,
         **given,
     )
-    with suppress(SourceError):  # It is said where it is opened.
+    with suppress(SourceError, OSError):  # It is said where it is opened.
         source = as_it_is(source)
     return source
 

@@ -19,6 +19,7 @@ from typing import TextIO, TypeVar, cast
 
 from fairlead.core.model.quantities import QuantityError, parse_quantity
 from fairlead.times import duration_ms
+from fairlead.wire.fields import shortened
 
 T = TypeVar("T")
 LONGEST_MS = 10**15
@@ -180,9 +181,9 @@ def only_once(column: str) -> Callable[[Row], str]:
 def sentence(mistake: Exception) -> str:
     """The sentence: of a file its name and what the system says about it, without its number."""
     if not isinstance(mistake, OSError) or not mistake.strerror:
-        return str(mistake)
+        return shortened(str(mistake))
     what = mistake.strerror.lower()
     if mistake.filename is None:
         return what
     name = mistake.filename.decode(errors="replace") if isinstance(mistake.filename, bytes) else str(mistake.filename)
-    return f"{name or 'an empty name'}: cannot be opened: {what}"
+    return shortened(f"{name or 'an empty name'}: cannot be opened: {what}")

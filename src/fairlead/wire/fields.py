@@ -258,6 +258,16 @@ def share_or_count(bound: int | str) -> int | str:
     raise ValueError(f"must be a number of jobs, such as 2, or a part of them from 0% to 100%, not {repr(bound)[:40]}")
 
 
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+_LONG = re.compile(r"\S{201,}")
+
+
+def shortened(sentence: str) -> str:
+    """Of words with more than 200 characters the two ends: a value that is repeated may be as long as a request."""
+    return _LONG.sub(lambda word: f"{word.group()[:80]}...{word.group()[-40:]}", sentence)
+
+
 # -- what shapes are made of ---------------------------------------------------------------------------------------
 
 

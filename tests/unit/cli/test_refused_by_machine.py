@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from fairlead.cli.app import FAILED, Group, command
+from fairlead.cli.app import FAILED, Group, command, complain
 
 
 def program(number: int) -> Group:
@@ -30,6 +30,22 @@ def test_it_is_one_sentence(number: int, capsys: pytest.CaptureFixture[str]) -> 
     said = capsys.readouterr().err
     assert said.startswith("fairlead: the machine refused: ")
     assert f"{os.strerror(number)}: '/somewhere/module.py'; free what it is short of" in said
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """`sim run --workload` with thousands of digits ended with a traceback."""
+    with pytest.raises(SystemExit) as ended:
+        program(errno.ENAMETOOLONG).main(["act"], "fairlead")
+    assert ended.value.code == FAILED
+    assert "'/somewhere/module.py'; give a file that can be there, then try again" in capsys.readouterr().err
+
+
+def test_a_long_value_is_shown_by_its_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error repeated thousands of digits."""
+    complain(f"--cpu: '{'9' * 5000}' is too large; the largest is {'8' * 19}", [f"jobs[0]: '{'7' * 201}'"])
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"fairlead: --cpu: '{'9' * 79}...{'9' * 39}' is too large; the largest is {'8' * 19}"
+    assert len(second) < 200
 
 
 def test_a_mistake_in_the_program_stays_a_traceback() -> None:

@@ -27,7 +27,7 @@ from starlette.requests import ClientDisconnect
 from fairlead.local.supervisor.claims import BROKEN_DISK, PASSING
 from fairlead.runtime import Refusal
 from fairlead.wire.cluster import Problem
-from fairlead.wire.fields import Shape, Wrong
+from fairlead.wire.fields import Shape, Wrong, shortened
 
 log = logging.getLogger("fairlead.service")
 
@@ -95,12 +95,16 @@ def answer(
         type=f"{TYPE}{code}",
         title=kind.title,
         status=kind.status,
-        detail=message,
+        detail=shortened(message),
         code=code,
         field=field,
-        details=[dict(each) for each in details[:DETAILS_SHOWN]],
+        details=[_detail(each) for each in details[:DETAILS_SHOWN]],
     )
     return Response(msgspec.json.encode(problem), kind.status, headers, PROBLEM)
+
+
+def _detail(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {**said, "message": shortened(str(said["message"]))} if "message" in said else dict(said)
 
 
 def written(said: Response) -> bytes:
@@ -128,6 +132,7 @@ def status_of(refusal: Refusal) -> int:
 
 def as_yunikorn(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """An error as Apache YuniKorn shows it."""
+    message = shortened(message)
     body = {"status_code": status, "message": message, "description": message}
     return Response(msgspec.json.encode(body) + b"\n", status, dict(headers or {}), "application/json; charset=UTF-8")
 
