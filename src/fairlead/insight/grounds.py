@@ -202,7 +202,7 @@ def protections(partition: Partition, ask: Ask) -> list[Lever]:
 
 _OVER: dict[str, str] = {
     "backoff": "an application has rested long enough then",
-    "application": "the state of an application changes then",
+    "application": "what is kept for a gang that has ended is given back then",
     "placeholders": "a gang has waited long enough then",
     "preempt": "others may be stopped then",
     "preempt-again": "work that is spared now may be stopped then",

@@ -440,6 +440,23 @@ def test_in_a_window_that_comes_again_work_without_a_limit_is_told_which_would_d
     }
 
 
+def test_what_a_gang_leaves_behind_comes_back_by_itself() -> None:
+    """It was said that "the state of an application changes then"."""
+    lab = Lab(spec(leaf("a"), leaf("b")), {GPU: 2})
+    s, one = lab.scheduler, {"application": "g", "resources": Resources({GPU: 1}), "task_group": "t"}
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 2}))), 0)
+    s.handle(AddAsks(tuple(AskSpec(key=key, placeholder=True, **one) for key in ("p0", "p1"))), 0)
+    s.schedule(0)
+    s.handle(AddAsks((AskSpec(key="real", **one),)), 0)
+    s.schedule(0)
+    s.handle(Release("g", "p0", Cause.PLACEHOLDER_REPLACED), 0)
+    s.schedule(0)
+    s.handle(Release("g", "real"), 0)
+    lab.submit("late", "root.b", amounts={GPU: 2})
+    said = "runs if nothing happened for 30s (what is kept for a gang that has ended is given back then)"
+    assert lab.changes("late")["time"].startswith(said)
+
+
 def test_a_time_is_named_once_with_what_happens_then() -> None:
     """A guarantee that needs time as well, and is not needed, was said as a time at which others may be stopped."""
     there = lab({GPU: 1}, rule="guarantee")
