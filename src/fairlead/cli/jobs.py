@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,7 @@ from fairlead.cli.columns import NAMES, USUAL, JobColumn, chosen, in_order
 from fairlead.cli.filters import ENDED_STATES, LIVE_STATES, given, job_filters, jobs_of, state_option
 from fairlead.cli.jobfields import details
 from fairlead.cli.render import Screen
-from fairlead.client.errors import Unreachable
+from fairlead.client.errors import ClientError, Unreachable
 from fairlead.client.sync import Client
 from fairlead.wire.arrays import order
 
@@ -263,6 +264,21 @@ def reserve(client: Client, key: str, off: bool, why: str, output: str) -> None:
     job = client.reserve(key, on=not off, why=why)
     if not render.write_value(job, output):
         print(render.plain(f"{job.key}: the next room is {'no longer ' if off else ''}kept for it"))
+    if not off and job.state == "waiting":
+        _say_that_it_cannot_run(client, job.key, job.queue)
+
+
+def _say_that_it_cannot_run(client: Client, key: str, queue: str) -> None:
+    """What its queue would wait for in vain."""
+    with suppress(ClientError):  # What was asked for is done.
+        verdict = client.why(key, changes=True, seconds=NEVER_S).verdict
+        if verdict is not None and verdict.never is not None:
+            vain = f"work of a lower priority in {queue} waits for it in vain until `fairlead reserve {key} --off`"
+            app.complain(f"{key} can never run as it is: {verdict.never.sentence}; {vain}")
+
+
+NEVER_S = 1.0
+"""Whether it can run at all is found out with so much time for the rest of the answer."""
 
 
 @app.command("checkpoint", examples="fairlead checkpoint        (inside a job)\nfairlead checkpoint 17")

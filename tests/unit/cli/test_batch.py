@@ -97,13 +97,24 @@ def test_following_goes_on_with_the_next_attempt(service: Any, client: Client, a
     assert asked == [("1", "0", True), ("1", "6", False), ("2", "0", True), ("2", "7", False)]
 
 
-def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., Any]) -> None:
-    """With the reason."""
+@pytest.mark.parametrize("never", [False, True])
+def test_a_reservation_is_switched_on_and_off(service: Any, run: Callable[..., Any], never: bool) -> None:
+    """With the reason. Where it can never run it is said: what comes behind it would wait in vain."""
     job = service.add("1", "waiting")
     service.on("POST", "/jobs/1/reserve", lambda _: job)
-    assert run("reserve", "1", "--why", "the demo").stdout == "1: the next room is kept for it\n"
+    verdict = {"partition": "default", "application": "1", "key": "1", "queue": "root.batch", "state": "waiting"}
+    verdict |= {"sentence": "needs cpu 9"} | ({"never": {"reason": None, "sentence": "needs cpu 9"}} if never else {})
+    why = {"key": "1", "state": "waiting", "sentence": "needs cpu 9", "verdict": verdict}
+    service.on("GET", "/jobs/1/why", lambda _: why)
+    on = run("reserve", "1", "--why", "the demo")
+    assert on.stdout == "1: the next room is kept for it\n"
+    assert on.stderr == never * (
+        "fairlead: 1 can never run as it is: needs cpu 9; work of a lower priority in root.batch waits for it in vain "
+        "until `fairlead reserve 1 --off`\n"
+    )
     assert run("reserve", "1", "--off").stdout == "1: the next room is no longer kept for it\n"
-    assert [r.body for r in service.requests] == [{"on": True, "why": "the demo"}, {"on": False, "why": ""}]
+    orders = [r.body for r in service.requests if r.method == "POST"]
+    assert orders == [{"on": True, "why": "the demo"}, {"on": False, "why": ""}]
 
 
 def test_a_change_of_priority_may_have_a_reason(service: Any, run: Callable[..., Any]) -> None:
