@@ -8,8 +8,7 @@ some moment after that one future is played with the true run times; each ask th
 millisecond at which it does when the simulation goes on.
 
 Nothing stops late or fails, since a future takes it that nothing does; all of a gang takes as long, and comes in the
-order of its placeholders, since a future does not know which of its work comes to which place. The simulation gives up
-before a window is over where nothing else is to come: what never starts in it is passed over with a window.
+order of its placeholders, since a future does not know which of its work comes to which place.
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ class Asked(Engine):
 
     def __init__(self, *what: Any, chance: random.Random) -> None:
         self.chance, self.likely = chance, chance.choice([0.1, 0.3, 1.0])
-        self.has_window = False
         self.told: dict[Name, int] | None = None
         self.names: tuple[Name, ...] = ()
         self.gangs: frozenset[str] = frozenset()
@@ -113,7 +111,7 @@ class Asked(Engine):
         for name in self.names:
             told_ms = (self.told or {}).get(name)
             at_ms = self.whole.get(name[1]) if name[1] in self.gangs else self.started.get(name)
-            if told_ms != at_ms and not (at_ms is None and self.has_window):
+            if told_ms != at_ms:
                 found.append(f"{name[2]} starts at {at_ms}, and not at {told_ms}")
         return found
 
@@ -126,7 +124,6 @@ def asked(number: int, *, more: bool) -> Asked:
     nodes, jobs = ours_of(made)
     simulation = Asked(_file(chance, made, more=more), nodes, [_job(chance, job, more) for job in jobs], chance=chance)
     if more and chance.random() < 0.6:
-        simulation.has_window = True
         simulation.handle(SetWindow(_window(chance, made)))
     simulation.run()
     return simulation

@@ -202,8 +202,10 @@ class Standstill:
         """Whether nothing can follow; asked after each moment at which nothing runs or comes."""
         if decisions != self._decisions:
             self._decisions, self._quiet_ms = decisions, now_ms
-            # What waits as long as it takes would do so in vain.
-            self._horizon_ms = scheduler.last_timer_ms(now_ms + PATIENCE_MS // 2)
+            # What waits as long as it takes would do so in vain. Of windows only what is next has a timer.
+            windows = (part.admission.windows for part in scheduler.cluster.partitions.values())
+            ends = [ends_ms for each in windows for _, ends_ms in each.times(now_ms)]
+            self._horizon_ms = max(scheduler.last_timer_ms(now_ms + PATIENCE_MS // 2), *ends, 0)
         return now_ms >= self._horizon_ms
 
     def ends(self) -> None:

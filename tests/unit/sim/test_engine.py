@@ -14,10 +14,10 @@ from invariants.books import check_books
 
 from fairlead.config import load_text
 from fairlead.core.model.decisions import Allocated
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release
+from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Configure, Release, SetWindow
 from fairlead.core.model.reasons import GangTooLarge
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, RetrySpec, WindowSpec
 from fairlead.scheduler import Scheduler
 from fairlead.sim.attempts import STARTS_MAX, Reasons, Settings
 from fairlead.sim.columns import Columns, End, Fate
@@ -503,3 +503,12 @@ def test_refusals_leave_names_out_as_words() -> None:
     for name in ("a", "b"):
         reasons.add(f"{name}/{name}-1: an application like {name}. has no base", f"{name}-1", name)
     assert reasons == {".../...: an application like .... has no base": 2}
+
+
+def test_what_runs_into_a_window_starts_when_that_is_over() -> None:
+    """The simulation gave up before: nothing runs, nothing comes, and only the next of the two times has a timer."""
+    engine = Engine(load_text(QUEUES), [node()], [job("x", runs_s=10)])
+    engine.handle(SetWindow(WindowSpec(name="w", starts_ms=100_000, length_ms=50_000, nodes=("n",))))
+    engine.run()
+    assert not engine.waiting
+    assert engine.scheduler.cluster.now_ms >= 160_000
