@@ -92,7 +92,9 @@ def test_many_wrong_rows_write_nothing(run: Callable[..., Any], table: Path) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--map", "runtime=Elapsed"), "there is no field 'runtime'"),
+        (("--map", "runtime=Elapsed"), "there is no field 'runtime'; was run meant?"),
+        (("--map", "walltime=Elapsed"), "there is no field 'walltime'; was time_limit meant?"),
+        (("--map", "colour=Elapsed"), "there is no field 'colour': the fields are time"),
         (("--map", "run=Queue"), "column 'Queue' does not hold a duration: 'batch'"),
         (("--map", "run:weeks"), "'weeks' is no unit of a duration; write one of ns, us, ms, s, min"),
         (("--map", "run"), "write FIELD=COLUMN"),

@@ -352,7 +352,10 @@ def _field(name: str) -> str:
         if not is_known(name):
             raise MappingError(f"a table has no {name!r}; was {meant(name, ()) or 'resources.NAME'} meant?")
         return name
-    raise MappingError(f"there is no field {name!r}: the fields are {', '.join(FIELDS)}, resources.NAME")
+    like = [field for field, names in _NAMES.items() if "".join(words_of(name)) in names.split()]
+    alike = like[0] if like else meant(name, ())
+    hint = f"; was {alike} meant? The" if alike else ": the"
+    raise MappingError(f"there is no field {name!r}{hint} fields are {', '.join(FIELDS)}, resources.NAME")
 
 
 def _column(name: str, columns: Sequence[str]) -> str:
