@@ -73,11 +73,8 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
     if path == INPUT and not dashes:
         return _of_input(ctx, words, directives=directives)
     if not os.path.isfile(path):
-        if not dashes and ("/" in path or path.endswith(".sh")) and not _may_be_there(path, ctx.params.get("cwd")):
-            raise wrong_usage(
-                f"there is no file {path!r}, and no command of that name; what is to be looked for only when the job "
-                f"begins stands behind --"
-            )
+        if not dashes:
+            _require_a_command(words, ctx.params.get("cwd"))
         return None
     if "/" not in path and _in_path(path):
         return None
@@ -96,6 +93,21 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
     return _checked(ctx, words, path, content, directives=directives)
+
+
+def _require_a_command(words: Sequence[str], cwd: str | None) -> None:
+    """Raises `Failure` (usage) where the first word is none: a path, or what is left over before a `--`."""
+    path = words[0]
+    if os.path.isdir(os.path.join(cwd or ".", path)) and not ("/" not in path and _in_path(path)):
+        raise wrong_usage(f"{path} is a directory; give a command, or a script")
+    if ("/" in path or path.endswith(".sh") or "--" in words) and not _may_be_there(path, cwd):
+        said = f"there is no file {path!r}, and no command of that name"
+        raise wrong_usage(f"{said}; what is to be looked for only when the job begins stands behind --")
+
+
+def has_dashes(ctx: click.Context) -> bool:
+    """Whether `--` stood before the command, or where one should be."""
+    return bool(ctx.meta.get(_DASHES))
 
 
 def _of_input(ctx: click.Context, words: Sequence[str], *, directives: bool) -> Script:

@@ -252,7 +252,7 @@ def submit(
     as #FAIRLEAD --cpu 4 before its first command are options; those that are typed count more. For - the script is what
     is piped in, and so it is where nothing is named.
     """
-    if not given["command"] and not file and not sys.stdin.isatty():
+    if not (given["command"] or file or scripts.has_dashes(click.get_current_context()) or sys.stdin.isatty()):
         given["command"] = (scripts.INPUT,)
     if bool(given["command"]) == bool(file):
         raise wrong_usage("submit: give either a command (after --), a script, or --file FILE")

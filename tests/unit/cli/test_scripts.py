@@ -199,6 +199,23 @@ def test_what_could_only_fail_is_refused(taking: Any, run: Run, path: str) -> No
     assert run("submit", "--cwd", "sub", "./other.sh").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--time-limit", "2", "hours", "--", "true"), "there is no file 'hours', and no command of that name"),
+        (("/",), "/ is a directory; give a command, or a script"),
+        (("--cwd", "/", "tmp"), "tmp is a directory; give a command, or a script"),
+        (("--cpu", "1", "--"), "give either a command (after --), a script, or --file FILE"),
+    ],
+)
+def test_what_is_no_command_is_refused(taking: Any, run: Run, words: tuple[str, ...], said: str) -> None:
+    """Each was a job that failed as soon as it began; where nothing stood behind `--` its command was `-`."""
+    refused = run("submit", *words)
+    assert (refused.exit_code, said in refused.stderr) == (2, True)
+    assert not taking.requests
+    assert run("submit", "sh", "-c", "--", "true").exit_code == 0
+
+
 def test_a_program_of_the_path_is_no_script(taking: Any, run: Run) -> None:
     """Unless it is named with its directory."""
     write("#!/bin/sh\n", "true")
