@@ -36,11 +36,17 @@ def address(to: str) -> str:
         # As people and programs write them, HTTPS://example.org/hook is no command.
         scheme, colon, rest = to.partition(":")
         to = f"{scheme.lower()}{colon}{rest}"
+    if kind_of(to) == "command" and _NO_COMMAND.fullmatch(to):
+        raise ValueError(f"{to!r} is no command; write mail:ann@example.org, https://example.org/hook, or a command")
     if kind_of(to) == "mail" and not _MAILBOX.fullmatch(to.removeprefix("mail:")):
         raise ValueError(f"{to!r} names no mailbox; write mail:ann@example.org, or mail:ann")
     if kind_of(to) == "url" and not _is_url(to):
         raise ValueError(f"{to!r} is no URL; write https://example.org/hook")
     return to
+
+
+_NO_COMMAND = re.compile(r"mail|e-?mail:?\S*|url|(?i:begin|start|end|fail|all)|[^\s/]+@[^\s/]+|(?!file:)[a-z]+:\S*")
+"""What is meant to be an address, or a moment (as Slurm's `--mail-type` has it): a shell would find no such command."""
 
 
 def _is_url(to: str) -> bool:

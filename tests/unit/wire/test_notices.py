@@ -28,3 +28,15 @@ def test_where_nothing_could_be_sent_to_is_refused_with_an_example(to: str) -> N
 def test_a_command_stays_as_it_is(to: str) -> None:
     """Even one whose name begins like a URL."""
     assert (address(to), kind_of(to)) == (to, "command")
+
+
+@pytest.mark.parametrize("to", ["ann@example.org", "mail", "email:ann", "END", "ftp://example.org/x", "https:hook"])
+def test_what_is_no_address_and_no_command_is_refused_with_an_example(to: str) -> None:
+    """It was taken for a command, which failed when the message was due."""
+    with pytest.raises(ValueError, match=r"is no command; write mail:ann@example\.org"):
+        address(to)
+
+
+@pytest.mark.parametrize("to", ["mail -s done ann@host", "ssh ann@host true", "/opt/a@b/run", "notify-send done"])
+def test_a_command_with_such_words_stays(to: str) -> None:
+    assert kind_of(address(to)) == "command"
