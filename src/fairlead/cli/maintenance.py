@@ -17,7 +17,7 @@ from fairlead.cli.app import Group, connected, list_output, wrong_usage
 from fairlead.cli.render import Column, Columns
 from fairlead.cli.values import begin, parse_duration
 from fairlead.client.sync import Client
-from fairlead.times import duration_exactly, moment
+from fairlead.times import duration_exactly, moment, parse_begin
 
 if TYPE_CHECKING:
     from fairlead.wire.windows import Window
@@ -31,6 +31,15 @@ fairlead maintenance cancel course
 """
 
 
+def _is_moment(word: str) -> bool:
+    """Whether a time, such as `now` or `Sat`, begins with the word."""
+    try:
+        parse_begin(word, time.time_ns() // 1_000_000)
+    except ValueError:
+        return False
+    return True
+
+
 class _Maintenance(Group):
     """A group whose first word may be a time: then it is `add` that is meant."""
 
@@ -38,8 +47,15 @@ class _Maintenance(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant."""
-        words = args if args[0] in self.commands else ["add", *args]
-        return super().resolve_command(ctx, words)
+        first = args[0]
+        if first in self.commands:
+            return super().resolve_command(ctx, args)
+        if first.isalpha() and not _is_moment(first):
+            said = f"{first!r} is neither a time nor one of {', '.join(self.commands)}"
+            raise click.UsageError(said, ctx)
+        if ":" in "".join(args[1:2]):
+            raise click.UsageError(f"a time is one word here: '{first} {args[1]}'", ctx)
+        return super().resolve_command(ctx, ["add", *args])
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Both ways to write it."""

@@ -143,3 +143,18 @@ def test_each_can_be_removed(service: Any, run: Callable[..., Any], command: str
     """By its name."""
     service.on("DELETE", f"/{route}/n", {"ok": True})
     assert run(command, "remove", "n").stdout == "n is removed\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list",), "'list' is neither a time nor one of add, ls, cancel"),
+        (("remove", "disks"), "'remove' is neither a time nor one of add, ls, cancel"),
+        (("Sat", "08:00", "4h"), "a time is one word here: 'Sat 08:00'"),
+        (("Sat",), "missing argument 'LENGTH'"),
+    ],
+)
+def test_what_is_no_time_and_no_command_is_said_so(run: Callable[..., Any], words: tuple[str, ...], said: str) -> None:
+    """`maintenance list` was told that the length is missing."""
+    refused = run("maintenance", *words)
+    assert (refused.exit_code, said in refused.stderr) == (2, True)
