@@ -10,9 +10,10 @@ The thousands of a workload's number say what else is in it, as a sum: 1 zones, 
 8 budgets and bounds on evictions, 16 bounds on jobs that run, 32 orders of an administrator (queues, drained nodes,
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
 512 kept turns without gangs, and 1024 with them (not with 32 and 64), 2048 limits of users beside kept turns, 4096
-work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 1048576
-bounds of memory beside those of cores, limits above leaves, and more nodes, 2097152 work for one node alone, 4194304
-idle work that borrows in a queue below the root, 8388608 queues in which jobs share.
+work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 32768
+windows, 65536 work that begins later, 1048576 bounds of memory beside those of cores, limits above leaves, and more
+nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below the root, 8388608 queues in
+which jobs share.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from io import StringIO
 from reference.compared_company import in_company, where, zones_of
 from reference.compared_holds import held_or_released, holds
 from reference.compared_wider import with_more
+from reference.compared_windows import begins, declared, ends, limited, windows
 from reference.compared_world import LEAVES, World
 from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import Order, PlainSimulator, Ran
+from reference.plain_windows import PATIENCE_MS
 
 from fairlead.config import load_text
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
 from fairlead.core.model.events import (
     Configure,
@@ -53,7 +57,6 @@ GANGS = 0.5
 """How likely a job of several tasks is a gang, where all of it could stand at once."""
 SLOWER = 20
 """So many times as long all takes where hours count."""
-FOR_EVER_MS = 10**12
 
 
 def world(seed: int) -> World:
@@ -90,6 +93,12 @@ def world(seed: int) -> World:
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
+    if more & 32768:
+        made.jobs = limited(chance, made.jobs)
+        orders = [*made.orders, *windows(chance, made, SLOWER if more & 8 else 1)]
+        made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
+    if more & 65536:
+        made.jobs = begins(chance, made.jobs)
     return with_more(chance, made, more, is_owed=is_owed)
 
 
@@ -415,11 +424,16 @@ class Driven(Engine):
         """All orders, each at its time."""
         for order in made.orders:
             self.later(order.at_ms, partial(self._obeys, made, order))
+        for at_ms in ends(made.orders):
+            self.later(at_ms, partial(self.follow))
 
     def _obeys(self, made: World, order: Order) -> None:
         nodes = self.scheduler.cluster.partitions["default"].nodes.nodes
         if order.is_hold is not None:
             for event in held_or_released(self.scheduler.cluster.partitions["default"], order):
+                self.handle(event)
+        elif order.window is not None or order.withdrawn:
+            for event in declared(order):
                 self.handle(event)
         elif order.queue:
             self.handle(MoveApplication(order.job, order.queue))
@@ -439,7 +453,7 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
     """Its nodes and jobs, as the simulator has them."""
     jobs = []
     for job in made.jobs:
-        patience_ms = FOR_EVER_MS if job.gang else 0
+        patience_ms = PATIENCE_MS if job.gang else 0
         spec = ApplicationSpec(id=job.name, queue=job.queue, user=job.user, placeholder_timeout_ms=patience_ms)
         asks = [
             AskSpec(
@@ -451,6 +465,8 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
                 idle=task.idle,
                 grace_ms=task.grace_ms,
                 min_runtime_ms=task.least_ms,
+                time_limit_ms=task.limit_ms,
+                conditions=Conditions(begin_ms=task.begin_ms) if task.begin_ms else None,
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
                 labels={name: said for name in ("team", "apart", "kind") if (said := getattr(task, name))},
                 where=where(task, _where(task)),

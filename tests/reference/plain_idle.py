@@ -90,13 +90,12 @@ class Idle(Room):
     def _idle_plan_on(self, work: Work, node: str, own: list[Work], others: list[Work]) -> Plan | None:
         if not self._fits(work, node, self.nodes[node]):
             return None
-        idle, above = [*own, *others], list(self._lineage(self._group(work.gang.job.queue)))
-        gone = [w for w in self.running if w.task.idle and w.leaving and w.node == node]
+        above = list(self._lineage(self._group(work.gang.job.queue)))
+        idle = self._in_time(work, [*own, *others], node)
+        told = self._in_time(work, [w for w in self.running if w.task.idle and w.leaving], node)
         lacks_above = any(self._lacks(path, work, []) for path in above)
-        is_limited = not self._is_allowed(work)
-        told = [w for w in self.running if w.task.idle and w.leaving] if is_limited else []
         leaves_limit = [w for w in told if self._is_under_full_limit(w, work)]
-        gone = list(dict.fromkeys([*gone, *leaves_limit]))
+        gone = list(dict.fromkeys([*(w for w in told if w.node == node), *leaves_limit]))
 
         def has_all(victims: list[Work]) -> bool:
             has_room = self._has_room(work, node, lambda w: w is not work, (*gone, *victims))
@@ -123,6 +122,8 @@ class Idle(Room):
             is_kept_off = self._is_kept_off(work, node, lambda w: w is not work, here)
             victims = None if is_kept_off else self._cheapest_of(found, others, has_all)
         if victims is None or not (victims or gone or self._waits_above(work)):
+            return None
+        if self._is_full_too_long(work, node, victims):
             return None
         return Plan(node, victims, gone, [], is_loss=False, others=others)
 

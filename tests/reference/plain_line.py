@@ -48,6 +48,10 @@ class Task:
     backoff_ms: int = 0
     fails: bool = False
     """Each of its runs fails."""
+    limit_ms: int | None = None
+    """It runs no longer than that; None: nobody knows how long."""
+    begin_ms: int = 0
+    """It is not in line before."""
     kind: str = ""
     """What others want to be with, and it is spread by."""
     company: Company = ALONE
@@ -127,6 +131,7 @@ class Work:
     gave_way: bool = False
     """It is leaving for another gang's sake."""
     told: int = 0
+    told_ms: int = 0
     leaves_ms: int = NEVER
     takes_over: bool = False
     """Its placeholder has not left yet: it is no victim before it has."""

@@ -6,7 +6,7 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -184,7 +184,7 @@ class Room(Line):
         if not self._fits(work, node, self.nodes[node]):
             return None
         short = [path for path in self._lineage(work.gang.job.queue) if self._lacks(path, work, [])]
-        leaving = [w for w in self.running if w.leaving and w.node == node]
+        leaving = self._in_time(work, [w for w in self.running if w.leaving and w.node == node], node)
 
         def fits(gone: list[Work], yielding: list[Work]) -> bool:
             has_room = self._has_room(work, node, lambda w: w is not work and w not in yielding, gone)
@@ -201,6 +201,8 @@ class Room(Line):
             if found is None:
                 return None
             victims = found
+        if self._is_full_too_long(work, node, victims):
+            return None
         cleared = weaker
         for spared in sorted(cleared, key=lambda w: (*(-seen for seen in self._rank(w)), w.number)):
             fewer = [w for w in cleared if w is not spared]
@@ -238,9 +240,9 @@ class Room(Line):
                 found = fewer if fits(fewer) else found
             return found
 
-        found = [w for w in self.running if w.node == node and self._may_go(w, work)]
+        found = [w for w in self._in_time(work, self.running, node) if w.node == node and self._may_go(w, work)]
         above = [path for path in short if path != "root"]
-        found += [w for w in self._elsewhere(work, above, weaker, among_own=among_own) if w not in found]
+        found += [w for w in self._elsewhere(work, node, above, weaker, among_own=among_own) if w not in found]
         found.sort(key=self._importance, reverse=True)
         kept = self._let_go(found, work, among_own=among_own)
         broken = self._beyond_budgets(kept)
@@ -272,6 +274,23 @@ class Room(Line):
                 if beside[:1] == [victim] and (chosen := fewest([victim, *beside[:0:-1]])):
                     return chosen
         return None
+
+    def _in_time(self, work: Work, found: Iterable[Work], node: str) -> list[Work]:
+        """Those after whose grace it may still start on the node."""
+        raise NotImplementedError
+
+    def _is_full_too_long(self, work: Work, node: str, victims: list[Work]) -> bool:
+        """Whether a maximum has room only with what was told to stop before, and leaves too late for it."""
+        told = [w for w in self.running if w.leaving]
+        soon = self._in_time(work, told, node)
+        if soon == told:
+            return False
+        for path in self._lineage(work.gang.job.queue):
+            for name, value in work.task.amount:
+                used = self._used(path, name) - self._given(path, name, [*soon, *victims])
+                if used + value > self._most(path).get(name, NEVER):
+                    return True
+        return False
 
     def _given(self, path: str, name: str, gone: list[Work]) -> int:
         return sum(dict(w.task.amount).get(name, 0) for w in gone if self._counts(path, w))
@@ -309,10 +328,11 @@ class Room(Line):
                 kept.append(victim)
         return kept
 
-    def _elsewhere(self, work: Work, short: list[str], weaker: list[Work], *, among_own: bool) -> list[Work]:
+    def _elsewhere(self, work: Work, node: str, short: list[str], weaker: list[Work], *, among_own: bool) -> list[Work]:
         """Work on any node that makes room under these maximums: the least important, and no more than it takes."""
         chosen: list[Work] = []
         holds = [w for w in self.running if any(self._counts(path, w) for path in short) and self._may_go(w, work)]
+        holds = self._in_time(work, holds, node)
         holds.sort(key=self._importance, reverse=True)
         holds = self._as_many(holds, self._beyond_losses(holds))
         for victim in self._let_go(holds, work, among_own=among_own):

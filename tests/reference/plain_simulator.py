@@ -5,8 +5,9 @@ are added up whenever they are needed, and every node is tried. So it is slow an
 with the production simulator and scheduler, which have to start and stop the same work on the same nodes at the same
 times. It knows the rules `priority` and `both`: queues with maximums, limits of users, bounds on jobs, guarantees,
 offsets and fences, gangs by placeholders, idle work, grace, least run times, budgets, bounds on evictions, retries,
-kept turns, zones, ports, work that keeps apart, wants to be with other work or is spread; work on hold; lost, drained
-and resized nodes, and orders of an administrator. It does not know the rule `guarantee`, backfill and windows.
+kept turns, zones, ports, work that keeps apart, wants to be with other work or is spread; work on hold, or that begins
+later; time limits and windows; lost, drained and resized nodes, and orders of an administrator. It does not know the
+rule `guarantee` and backfill.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reference.plain_held import Held
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
 from reference.plain_room import HOUR_MS
+from reference.plain_starts import Starts
+from reference.plain_windows import Window
 
 
 @dataclass(frozen=True)
 class Order:
     """One of these: another configuration; a node has another size, or is drained, or is not any more; what waits of a
-    job has another priority, or it is moved to another queue, or on hold, or released.
+    job has another priority, or it is moved to another queue, or on hold, or released; a window is declared, or
+    withdrawn.
     """
 
     at_ms: int
@@ -37,6 +40,8 @@ class Order:
     queue: str = ""
     is_hold: bool | None = None
     """True: on hold; False: released."""
+    window: Window | None = None
+    withdrawn: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Ran:
     evicted: bool
 
 
-class PlainSimulator(Held):
+class PlainSimulator(Starts):
     """One simulation."""
 
     def __init__(
@@ -85,15 +90,17 @@ class PlainSimulator(Held):
     def run(self) -> None:
         """From the first job to the last end."""
         jobs, faults, orders = list(self.jobs), list(self.faults), list(self.orders)
-        while jobs or faults or orders or self.held or any(not work.is_holder for work in self.running):
+        while jobs or faults or orders or self.held or any(not w.is_holder for w in self.running) or self._may_follow():
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             ends += [self.spared_ms] if self.spared_ms < NEVER else []
             ends += [at_ms for at_ms, _ in self.held]
-            ends += self.late_ms.values()
+            ends += [*self.late_ms.values(), self.look_ms]
             ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
             while orders and orders[0].at_ms == self.now_ms:
                 self._obeys(orders.pop(0))
+            if self.look_ms == self.now_ms:
+                self._look_at_windows()
             if self.spared_ms == self.now_ms:
                 self.spared_ms, self.changed = NEVER, next(self.numbers)
             for path in [path for path, at_ms in self.late_ms.items() if at_ms == self.now_ms]:
@@ -118,7 +125,11 @@ class PlainSimulator(Held):
             return
         gang = Gang(job, next(self.numbers), is_open=not job.gang)
         for task in job.tasks:
-            self._asks(gang, task, f"{task.key}~" if job.gang else task.key)
+            key = f"{task.key}~" if job.gang else task.key
+            if task.begin_ms > self.now_ms:
+                self.held.append((task.begin_ms, Work(key, gang, task, 0, 0)))
+            else:
+                self._asks(gang, task, key)
 
     def _is_refused(self, job: Job) -> bool:
         """Whether a gang is larger than the maximum of a queue on its way; nodes may come."""
@@ -168,6 +179,12 @@ class PlainSimulator(Held):
         """What an administrator says."""
         if order.node and order.node not in self.nodes:
             return
+        if order.window is not None or order.withdrawn:
+            self.windows.pop(order.withdrawn, None)
+            self.windows |= {} if order.window is None else {order.window.name: order.window}
+            self._look_at_windows()
+            self._stops_told()
+            return
         self.changed = next(self.numbers)
         self.to_look |= {path for path, queue in self.queues.items() if queue.wait_ms and not order.job}
         is_other_room = bool(order.queues or (order.node and order.size != self.nodes[order.node]))
@@ -202,6 +219,8 @@ class PlainSimulator(Held):
                 self._forget_due(work)
                 if work in self.waiting:
                     self._watch(work)
+            self._keeps_free_what_moved([w for w in of_job if w in self.running])
+            self._stops_told()
         for work in of_job if not order.queue else ():
             if not work.node or work.is_holder:
                 work.task = replace(work.task, priority=order.priority)
@@ -254,16 +273,20 @@ class PlainSimulator(Held):
             for gang in self.whole:
                 self._open(gang)
             self.whole = []
-            told, self.told = self.told, []
-            for work in told:
-                work.told = next(self.numbers)
-                if work.task.grace_ms and not work.is_holder:
-                    work.leaves_ms = self.now_ms + work.task.grace_ms
-                    continue
-                self._leaves(work, evicted=True)
-                self._comes_back(work)
+            self._stops_told()
             if not followed:
                 return
+
+    def _stops_told(self) -> None:
+        """What was told to stop does so when its grace is over."""
+        told, self.told = self.told, []
+        for work in told:
+            work.told = next(self.numbers)
+            if work.task.grace_ms and not work.is_holder:
+                work.leaves_ms = self.now_ms + work.task.grace_ms
+                continue
+            self._leaves(work, evicted=True)
+            self._comes_back(work)
 
     def _open(self, gang: Gang) -> None:
         """The tasks take the places of their placeholders."""
@@ -288,6 +311,7 @@ class PlainSimulator(Held):
 
     def _runs(self, work: Work) -> None:
         work.start_ms, work.started = self.now_ms, next(self.numbers)
+        self.last_ms = self.last_ms if work.is_holder else self.now_ms
         work.began = work.began or work.started
         work.gang.has_begun = work.gang.is_counted = True
         work.end_ms = NEVER if work.is_holder else self.now_ms + work.task.run_ms
@@ -330,6 +354,7 @@ class PlainSimulator(Held):
         for at_ms, work in [each for each in self.held if each[0] == self.now_ms]:
             self.changed = next(self.numbers)
             self.held.remove((at_ms, work))
+            self.news += at_ms == work.task.begin_ms
             self._enter(work)
 
     def _enter(self, work: Work) -> None:
@@ -412,7 +437,7 @@ class PlainSimulator(Held):
         return any(each in self.running for each in work.awaits) or self._waits_above(work)
 
     def _tell(self, victim: Work, for_whom: str) -> None:
-        victim.leaving = True
+        victim.leaving, victim.told_ms = True, self.now_ms
         if victim in victim.gang.standing:
             victim.gang.standing.remove(victim)
         self.told.append(victim)

@@ -195,27 +195,31 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
     found, of_others = own + others, dict.fromkeys(others)
     told = [a for a in partition.idle.by_arrival() if leaves_for_others(a)]
-    leaving = by_node(told)
-    under_limits = [a for a in told if _is_in_the_way(a, ask)]
-    above = _needs_above(partition, ask, found) + _needs_of_limits(partition, ask, found, told)
-    waits_above = bool(under_limits) or nominations.gets_room_above(partition, ask)
-    if not _covers(found, above):
+    under_limits = {a: None for a in told if _is_in_the_way(a, ask)}
+    above, limits = _needs_above(partition, ask, found), _needs_of_limits(partition, ask, found, told)
+    waits_above = nominations.gets_room_above(partition, ask)
+    if not _covers(found, above + limits):
         return None
     may_go = by_node(found)
     plans = []
-    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), bool(above) or waits_above):
+    anywhere = bool(above or limits or under_limits or waits_above)
+    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | by_node(told).keys(), anywhere):
+        soon = in_time(partition, ask, told, node)
+        on_node, gone = tuple(a for a in soon if a.node is node), [a for a in soon if a in under_limits]
+        full = above + (limits if len(soon) == len(told) else _needs_of_limits(partition, ask, found, soon))
         stoppable = in_time(partition, ask, may_go.get(node, []))
-        gone = tuple(in_time(partition, ask, leaving.get(node, [])))
-        candidates = in_time(partition, ask, found, node) if above else stoppable
-        needs = [(missing_on(node, ask, gone), dict.fromkeys(stoppable)), *above]
+        candidates = in_time(partition, ask, found, node) if full else stoppable
+        needs = [(missing_on(node, ask, on_node), dict.fromkeys(stoppable)), *full]
         victims = _cheapest_of(partition, needs, candidates, of_others)
-        if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *gone)):
-            needs += [(dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, gone)]
+        if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *on_node)):
+            needs += [
+                (dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, on_node)
+            ]
             victims = _cheapest_of(partition, needs, candidates, of_others)
-        is_enough = (victims or gone or waits_above) and _covers(victims, needs)
+        is_enough = (victims or on_node or gone or waits_above) and _covers(victims, needs)
         is_enough = is_enough and not is_full_too_long(partition, ask, node, victims)
-        if is_enough and partition.nodes.suits(ask, node, (*victims, *gone)):
-            plans.append(Plan(ask, node, victims, tuple(dict.fromkeys((*gone, *under_limits)))))
+        if is_enough and partition.nodes.suits(ask, node, (*victims, *on_node)):
+            plans.append(Plan(ask, node, victims, tuple(dict.fromkeys((*on_node, *gone)))))
     avoided = {a.node: None for a in partition.disruption.overdue}
     return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), p.node.score(), p.node.id), default=None)
 
