@@ -207,8 +207,8 @@ def _places_in(partition: Partition, batch: Batch, gangs: GangRoom, tried: Tried
 
 
 def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tuple[Plan | reclaim_idle.Plan | None, int]:
-    """The plan with the least harm for an ask, idle work first (but for a gang that is not whole by that: there may be
-    a plan that stops nothing); and before what those of its class have to have come that would find the same (0: none
+    """The plan with the least harm for an ask, idle work first (where that is in vain for its gang, there may be one
+    that stops nothing); and before what those of its class have to have come that would find the same (0: none
     would).
     """
     weaker = weaker_than(partition, ask)
@@ -229,6 +229,8 @@ def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tupl
         candidates = search.candidates
         is_common = is_common and not (candidates.has_history or candidates.is_late or candidates.is_of_gang)
         later_seq = min(later_seq, candidates.later_seq)
+    if plan is None and taken_back is not None:
+        return taken_back, NONE_LATER  # In vain for its gang, but not for others of its class.
     return plan, later_seq if is_common else 0
 
 

@@ -129,3 +129,5 @@ def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_is_kept_for_w
     assert not c.run()[1]
     c.gone("large")
     assert c.run() == (["gang0@n1"], [])
+    c.submit("alike", 2, 1)
+    assert c.run()[1] == ["small"], "what is in vain for the gang is not for others of its size"
