@@ -418,12 +418,13 @@ class Room(Line):
         for work in (*stay, *kept):
             for name, value in work.task.amount:
                 free[work.node or work.kept_on][name] -= value
+        there = [(w.node or w.kept_on, w) for w in (*stay, *kept)]
         for work in [w for w in lacking if w not in kept]:
-            there = [(w.node or w.kept_on, w) for w in (*stay, *kept)]
             kept_off = {node for node, other in there if keeps_off(work.task, other.task)}
             node = next((n for n in self.nodes if n not in kept_off and self._fits(work, n, free[n])), None)
             if node is None:
                 return False
+            there.append((node, work))
             for name, value in work.task.amount:
                 free[node][name] -= value
         return True

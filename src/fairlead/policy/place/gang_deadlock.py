@@ -230,7 +230,17 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     gone = cluster.gone() if are_choosy or terrain.counted or terrain.repellers.tallies else ()
     free: dict[Node, Book | None] = {}
     placed = dict.fromkeys(_nominated(app, gathers=False))
-    return all(ask in placed or _finds_room(partition, ask, cluster, free, gone) for ask in waiting)
+    found: list[tuple[Ask, Node]] = []
+    for ask in [ask for ask in waiting if ask not in placed]:
+        node = _finds_room(partition, ask, cluster, free, gone)
+        if node is None:
+            break
+        if are_choosy:
+            terrain.count(ask.spec, node, 1)  # The next one may keep apart from it.
+        found.append((ask, node))
+    for ask, node in found if are_choosy else ():
+        terrain.count(ask.spec, node, -1)
+    return len(found) + len(placed) == len(waiting)
 
 
 def _fits_alone(partition: Partition, app: Application) -> bool:
@@ -244,8 +254,8 @@ def _finds_room(
     cluster: Empty | AsItIs,
     free: dict[Node, Book | None],
     gone: tuple[Ask, ...],
-) -> bool:
-    """Give the ask the first node with room, which has less of it then; whether there is one."""
+) -> Node | None:
+    """Give the ask the first node with room, which has less of it then; None: there is none."""
     for node in partition.nodes.nodes.values():
         if not node.takes(ask):
             continue
@@ -254,5 +264,5 @@ def _finds_room(
         left = free[node]
         if left is not None and fits_in(ask.items, left) and partition.nodes.suits(ask, node, gone):
             take_from(left, ask.items)
-            return True
-    return False
+            return node
+    return None

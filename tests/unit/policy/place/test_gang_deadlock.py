@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from portions import where_compiled
 
 from fairlead.core.acts.allocations import evict
 from fairlead.core.acts.gangs import give_way
+from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Released, Retried
 from fairlead.core.model.events import (
     AddApplication,
@@ -97,10 +99,10 @@ class Gangs:
                     self.placeholder(name, f"{name}-{i}")
                     self.run(int(i < 2))
 
-    def placeholder(self, name: str, key: str, cores_each: int = 1, priority: int = 0) -> None:
+    def placeholder(self, name: str, key: str, cores_each: int = 1, priority: int = 0, **more: Any) -> None:
         size = cores(cores_each)
         ask = AskSpec(application=name, key=key, resources=size, priority=priority, placeholder=True, task_group="t")
-        self.do(AddAsks((ask,)))
+        self.do(AddAsks((replace(ask, **more),)))
 
     def run(self, limit: int | None = None) -> None:
         """Schedule and confirm until nothing happens; a restart in between changes nothing."""
@@ -350,6 +352,20 @@ def test_one_that_no_cluster_could_hold_gives_way_though_it_is_older() -> None:
     g.run()
     assert g.whole == ["young"]
     assert g.apps["old"].gives_way_to is None
+
+
+def test_one_whose_members_keep_apart_gets_nothing_from_others_where_two_would_be_on_one_node() -> None:
+    """Three need a port of their own, on two nodes: such a gang is never whole, and gives way itself."""
+    g, port = Gangs(1, 4), Constraints(ports=("TCP/0.0.0.0/80",))
+    g.application("old", 3, queue=0)
+    g.placeholder("old", "old-0", where=port)
+    g.run()
+    g.gang("young", 5, queue=1)
+    g.run(4)
+    for key in ("old-1", "old-2"):
+        g.placeholder("old", key, where=port)
+    g.run()
+    assert (g.whole, [key for key, _, _ in g.evictions]) == (["young"], ["old-0"])
 
 
 def test_one_that_lacks_nothing_any_more_is_not_waited_for_though_it_is_not_whole() -> None:
