@@ -45,11 +45,13 @@ class GangTurns:
         return False
 
     def is_known_to_wait(self, ask: Ask) -> bool:
-        """Whether that is so by what was found already: then nothing has to be searched."""
+        """Whether that is so by what was found already: then no other gang has to be searched."""
         first = self._going_on
         if first is None or not ask.spec.placeholder or ask.app.queue is first.app.queue:
             return False
-        return place_of(first.head) < place_of(ask)
+        if place_of(first.head) >= place_of(ask):
+            return False
+        return ask.batch is not None and node_for(self.partition, ask.batch) is not None
 
     def _can_be_placed(self, batch: Batch) -> bool:
         if not (may_fit_still(batch) and self.lines.is_eligible(batch)):

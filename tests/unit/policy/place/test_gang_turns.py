@@ -10,7 +10,7 @@ from small_clusters import RULES, application, ask, cluster, cores, guaranteed, 
 
 from fairlead.core.model.events import AddNode, Cause, Release
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import NodeSpec, QueueSpec
+from fairlead.core.model.specs import LimitSpec, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 
@@ -78,6 +78,22 @@ def test_one_that_can_take_no_more_keeps_nobody_back(rule: str) -> None:
     submit(s, "plain", 1, 2, "root.c")
     assert sorted(started(s.schedule(2))) == ["c0@n2", "plain@n2"]
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_that_may_not_start_keeps_nobody_of_its_queue_back(rule: str) -> None:
+    """It lets no other gang go on, whatever another one has found before it."""
+    queues = (QueueSpec(name="a"), QueueSpec(name="b"), QueueSpec(name="c"))
+    s = cluster(*queues, nodes={"n1": 2}, rule=rule, limits=(LimitSpec(users=("sue",), max_applications=1),))
+    submit(s, "runs", 1, queue="root.b", user="sue")
+    gang(s, "c", 2)
+    assert started(s.schedule(0)) == ["c0@n1", "runs@n1"]
+    gang(s, "a", 2, 1)
+    application(s, "b", "root.b", 1, user="sue", placeholder_ask=cores(1))
+    ask(s, "b", "b0", 1, 1, task_group="t", placeholder=True)
+    submit(s, "plain", 1, 1, "root.b")
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(1))), 1)
+    assert started(s.schedule(1)) == ["plain@n2"]
 
 
 @pytest.mark.parametrize("rule", RULES)
