@@ -121,7 +121,7 @@ def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_is_kept_for_w
     c = PriorityCluster(nodes={"n1": 2, "n2": 4, "n3": 2}, rule=rule)
     c.fill("high", 2, 9, where=only_on("n3"))
     c.fill("half", 2, 9, where=only_on("n2"))
-    c.fill("small", 1, -1, where=only_on("n2"), idle=True)
+    c.fill("small", 1, 9, where=only_on("n2"), idle=True)
     c.fill("large", 2, -1, where=only_on("n1"), idle=True)
     c.submit("weak", 2, 0, where=only_on("n1"))
     assert c.run()[1] == ["large"]
