@@ -24,6 +24,7 @@ from fairlead.kubernetes.control_loop import WATCHED, ControlLoop, _order_of_sta
 from fairlead.kubernetes.driver import ENDURES, Driver
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Changed
+from fairlead.service.kubernetes.pods import ClusterMoment
 
 SEEDS = int(os.environ.get("FAIRLEAD_SEEDS", "2"))
 """The first ones are in `make test`. By hand: `FAIRLEAD_SEEDS=300`."""
@@ -115,7 +116,7 @@ def without_numbers(text: str) -> str:
 def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
     """Pods that wait and do not say why, or for another reason; and those with a place that is not theirs."""
     driver, found = control_loop.driver, []
-    informer = driver.informer
+    informer, moment = driver.informer, ClusterMoment(driver)
     for pod in pods_of(driver):
         thing = server.one("pods", pod.name.name, pod.name.namespace)
         if thing is None or pod.bound or pod.leaving or pod.foreign:
@@ -130,6 +131,10 @@ def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
             found.append(f"{pod.name} is {pod.books} on {pod.node!r} for {why!r} and says {said}")
         elif without_numbers(said["message"]) not in ("lacks room", without_numbers(why)):
             found.append(f"{pod.name} says {said['message']!r}, and it is {why!r}")
+        asked = informer.pod_store.with_names(moment.why(str(pod.name)).sentence)
+        # (Of a gang that waits it is said how many of its placeholders have a node.)
+        if without_numbers(asked) not in ("lacks room", without_numbers(why)) and "its gang starts when" not in asked:
+            found.append(f"{pod.name} waits for {why!r}, and who asks is told {asked!r}")
         ask = driver.scheduler.cluster.partitions[informer.partition].find_ask(pod.application, pod.name.uid)
         kept = ask and (ask.reserved_on or (ask.nomination and ask.nomination.node))
         held = kept.id if kept else ""
