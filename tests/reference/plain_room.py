@@ -38,6 +38,19 @@ def _copies(size: tuple[tuple[str, int], ...], nodes: dict[str, Amount], is_apar
     return sum(min(each, 1) if is_apart else each for each in found)
 
 
+def _stand(sizes: list[tuple[tuple[str, int], ...]], nodes: dict[str, Amount], is_apart: bool) -> bool:
+    """Whether all of these have room beside each other, each on one node."""
+    if not sizes:
+        return True
+    for node, left in nodes.items():
+        if all(value <= left.get(name, 0) for name, value in sizes[0]):
+            rest = {name: value - dict(sizes[0]).get(name, 0) for name, value in left.items()}
+            others = {n: amount for n, amount in nodes.items() if n != node}
+            if _stand(sizes[1:], others if is_apart else others | {node: rest}, is_apart):
+                return True
+    return False
+
+
 def _sizes(works: list[Work]) -> list[tuple[tuple[str, int], ...]]:
     return list(dict.fromkeys(work.task.amount for work in works))
 
@@ -129,10 +142,11 @@ class Room(Line):
         for size in _sizes(unkept):
             if _copies(size, free, is_apart) < sum(w.task.amount == size for w in unkept):
                 return False
+        if not _stand(
+            sorted((w.task.amount for w in unkept), key=lambda size: (-max(v for _, v in size), size)), free, is_apart
+        ):
+            return False
         names = {name for w in members for name, _ in w.task.amount}
-        for name in names:
-            if self._needed(unkept, name) > sum(max(left[name], 0) for left in free.values()):
-                return False
         for path in [path for path in self._lineage(gang.job.queue) if path != "root"]:
             users, stays = self.queues[path].users or {}, [w for w in self.running if w not in below]
             for name in names:

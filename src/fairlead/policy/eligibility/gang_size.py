@@ -77,5 +77,10 @@ def members_beyond_nodes(partition: Partition, ask: Ask) -> tuple[int, int] | No
 
 def keeps_apart(spec: AskSpec) -> bool:
     """Whether no node can have two like this one."""
-    own = (term.topology_key for term in spec.where.anti_affinity if matches(term.selector, spec.labels))
-    return bool(spec.where.ports) or any(key in (HOSTNAME, NODE_NAME) for key in own)
+    return bool(apart_by(spec))
+
+
+def apart_by(spec: AskSpec) -> tuple[object, ...]:
+    """By what: no node can have two of which this is the same; nothing: any number."""
+    own = [term for term in spec.where.anti_affinity if matches(term.selector, spec.labels)]
+    return (*spec.where.ports, *(term for term in own if term.topology_key in (HOSTNAME, NODE_NAME)))

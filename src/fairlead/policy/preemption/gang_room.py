@@ -4,8 +4,8 @@ Decides whether anything is worth being stopped for a placeholder by priority: w
 wait could have room too, it would be stopped for nothing. `eligibility.gang_size` says the same of a gang for which
 nothing is ever enough. Never finds the room, and keeps no placeholder from what is free. Invariant: it says no only
 where nothing that may be stopped makes the gang whole as things are, or where the limit of its user or group leaves too
-little (for that idle work alone is stopped). Members that differ are counted shape by shape, and together by their
-sum alone; that it is within a guarantee once work of its own queue has gone is not foreseen.
+little (for that idle work alone is stopped). That it is within a guarantee once work of its own queue has gone is not
+foreseen.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import chain
 from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, Batch
@@ -26,9 +27,10 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
-from fairlead.policy.eligibility.gang_size import GangSizes, keeps_apart
+from fairlead.policy.eligibility.gang_size import GangSizes, apart_by, keeps_apart
 from fairlead.policy.order.effective_priority import Reach, weaker_than
 from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
+from fairlead.policy.preemption.side_by_side import Members, have_room
 
 
 class GangRoom:
@@ -70,15 +72,15 @@ class GangRoom:
         strongest = {shape: max(asks, key=attrgetter("priority")) for shape, asks in waiting.items()}
         # What one of them has stopped may leave room for others, too.
         may_go = MayGo(self._partition, list(strongest.values()))
-        free, most = self._free(may_go), dict[str, Numbers]()
+        free, members = self._free(may_go), list[Members]()
         for shape, asks in waiting.items():
-            room = self._of_free(free, shape, strongest[shape])
-            if _copies(shape, room, 1 if keeps_apart(strongest[shape].spec) else len(asks)) < len(asks):
+            ask = strongest[shape]
+            each = Members(shape.items, len(asks), self._usable(shape, ask), apart_by(ask.spec))
+            if _copies(shape, free, each) < len(asks):
                 return False
-            for name, column in room.items():
-                most[name] = np.maximum(most.get(name, 0.0), column)
+            members.append(each)
             add_to(needed, tuple((name, amount * len(asks)) for name, amount in shape.items))
-        if any(name not in most or amount > most[name].sum() for name, amount in needed.items()):
+        if len(members) > 1 and not have_room(members, free):
             return False
         for ask, nomination in self._partition.nominations.of.items():
             if ask.app is app and not nomination.gathers:  # Else it is in line.
@@ -101,19 +103,22 @@ class GangRoom:
     def _free(self, may_go: MayGo) -> dict[str, Numbers]:
         """What is free on each node once all has gone that may."""
         self._table.keep_up(self._partition)
-        return self._table.room_beyond(may_go.stands_below, [*may_go.idle, *may_go.nominated])
+        room = self._table.room_beyond(may_go.stands_below, [*may_go.idle, *may_go.nominated])
+        return {name: np.maximum(column, 0.0) for name, column in room.items()}
 
-    def _of_free(self, free: dict[str, Numbers], shape: Shape, ask: Ask) -> dict[str, Numbers]:
-        """The same for this ask: nothing where the node does not suit."""
+    def _usable(self, shape: Shape, ask: Ask) -> npt.NDArray[np.bool_]:
+        """The nodes that suit the ask, but for their room, and where none like it of its gang is."""
         nodes = self._partition.nodes
-        if shape.required_node:
-            return free
         nodes.columns.sync()
+        if shape.required_node:
+            among = np.zeros_like(self._table.open)
+            among[[node.row for node in (nodes.nodes.get(shape.required_node),) if node is not None]] = True
+            return among
         ground = nodes.terrain.ground(shape.where)
         among = ground.named & ground.tolerated & self._table.open
         if keeps_apart(ask.spec):
             among[[place.row for place in _places_of(ask)]] = False
-        return {name: np.where(among, np.maximum(column, 0.0), 0.0) for name, column in free.items()}
+        return among
 
 
 class MayGo:
@@ -172,11 +177,12 @@ def _places_of(ask: Ask) -> Iterator[Node]:
             yield node
 
 
-def _copies(shape: Shape, room: dict[str, Numbers], at_most: int) -> int:
-    """How often this shape fits into the room of all nodes together, into that of each `at_most` times."""
-    if shape.required_node or not shape.items:
+def _copies(shape: Shape, room: dict[str, Numbers], members: Members) -> int:
+    """How often this shape fits into the room of all nodes together that suit its members."""
+    at_most = 1 if members.apart else members.count
+    if not shape.items:
         return at_most
     if any(name not in room for name, _ in shape.items):
         return 0
     times = (np.floor(room[name] / amount + ROUNDING) for name, amount in shape.items)
-    return int(np.minimum(np.minimum.reduce(list(times)), at_most).sum())
+    return int(np.where(members.usable, np.minimum(np.minimum.reduce(list(times)), at_most), 0.0).sum())

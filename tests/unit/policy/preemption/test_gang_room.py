@@ -162,6 +162,21 @@ def test_a_member_that_asks_for_what_no_node_has_keeps_the_others_from_it(rule: 
     assert stopped(c) == []
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_groups_that_fit_by_themselves_and_in_sum_have_nothing_stopped_where_they_do_not_side_by_side(
+    rule: str,
+) -> None:
+    """3, 3 and 2 on two nodes of 4 make 8 of 8; what stands there was stopped again and again."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4}, rule=rule)
+    for node in ("n1", "n2"):
+        c.fill(node, 4, 0, "root.b")
+    c.handle(AddApplication(ApplicationSpec(id="gang", queue="root.a", placeholder_ask=amount(8))))
+    c.handle(AddAsks((*members("large", 2, 3), *members("small", 1, 2))))
+    assert stopped(c) == []
+    c.node("n3", 2)
+    assert stopped(c) != []
+
+
 def members(group: str, count: int, each: int) -> list[AskSpec]:
     """Placeholders of a group."""
     own = {"resources": amount(each), "placeholder": True, "task_group": group, "priority": 5}
