@@ -32,6 +32,9 @@ class MachineError(ValueError):
     """Nodes that make no sense."""
 
 
+_AS_WORDS = "write COUNT x RESOURCE=QUANTITY,..., such as 100x cpu=32,memory=128Gi"
+
+
 def machines(text: str) -> tuple[NodeSpec, ...]:
     """The nodes of a CSV file (`id`, then a column for each resource), or of words.
 
@@ -43,12 +46,17 @@ def machines(text: str) -> tuple[NodeSpec, ...]:
             raise MachineError(
                 f"nodes {text!r}: a number is for made-up work; write {text.strip()}x RESOURCE=QUANTITY,..."
             )
-        return _read(text)
+        try:
+            return _read(text)
+        except FileNotFoundError:
+            if text.endswith(".csv"):
+                raise
+            raise MachineError(f"nodes {text!r}: there is no such file; {_AS_WORDS}") from None
     found: list[NodeSpec] = []
     for kind in filter(None, (part.strip() for part in text.split(";"))):
         match = _WORDS.fullmatch(kind)
         if not match or not 0 < int(match[1]) <= COUNT_MAX:
-            raise MachineError(f"nodes {kind!r}: write COUNT x RESOURCE=QUANTITY,..., such as 100x cpu=32,memory=128Gi")
+            raise MachineError(f"nodes {kind!r}: {_AS_WORDS}")
         amounts = {}
         for part in match[2].split(","):
             name, equals, quantity = (word.strip() for word in part.partition("="))
@@ -156,10 +164,12 @@ class Source:
             return swf(read_log(name), machines(self.nodes) if self.nodes else ())
         if name.endswith((".csv", ".jsonl", ".ndjson", ".json")):
             return self._table(name)
-        what = "" if path.exists() else "there is no such file; "
+        is_there = path.exists()
+        what = "" if is_there else "there is no such file; "
+        told = f"; `fairlead sim import {name}` makes a table of what another system wrote" if is_there else ""
         raise SourceError(
             f"workload {name!r}: {what}give a file (.swf, .csv, .jsonl, .yaml), the folder of a journal, or one of "
-            + ", ".join(PRESETS)
+            f"{', '.join(PRESETS)}{told}"
         )
 
     def _only_for_recipes(self) -> None:

@@ -299,6 +299,8 @@ def test_faults_come_from_a_file_or_from_a_seed(place: Path) -> None:
     [
         ({"workload": "nothing.csv"}, "No such file"),
         ({"workload": "nothing"}, "there is no such file; give a file (.swf, .csv"),
+        ({"workload": "faults.log"}, "`fairlead sim import faults.log` makes a table of what another system wrote"),
+        ({"workload": "poisson", "nodes": "six"}, "nodes 'six': there is no such file; write COUNT x RESOURCE="),
         ({"workload": "poisson", "nodes": "0"}, "must be 1 to 1,000,000"),
         ({"workload": "poisson", "lasts": "soon"}, "--lasts 'soon' must be a time"),
         ({"workload": "tasks.csv", "load": 0.5}, "--load is for made-up workloads"),
@@ -313,6 +315,7 @@ def test_a_workload_that_cannot_be_had_is_a_sentence(
 ) -> None:
     """With what to do."""
     monkeypatch.chdir(place)
+    Path("faults.log").touch()
     with pytest.raises((SourceError, OSError)) as e:
         Source(**options).open()
     assert says in str(e.value)
