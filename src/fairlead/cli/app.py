@@ -187,12 +187,10 @@ class Group(click.Group):
         except (KeyboardInterrupt, click.Abort):
             status = INTERRUPTED
         except OSError as error:
-            if error.errno not in {*_EXHAUSTED, errno.ENAMETOOLONG}:
+            if error.errno not in _REFUSED:
                 raise
             status = FAILED
-            do = "free what it is short of (`dmesg` says more)"
-            do = "give a file that can be there" if error.errno == errno.ENAMETOOLONG else do
-            complain(f"the machine refused: {error}; {do}, then try again")
+            complain(f"the machine refused: {error}; {_REFUSED[error.errno]}, then try again")
         sys.exit(status or 0)
 
 
@@ -235,8 +233,14 @@ def _reader_gone() -> int:
 
 _SENTENCE: Final = 1_000
 """Longest sentence in a list of commands; they are wrapped, never cut off."""
-_EXHAUSTED: Final = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_EXHAUSTED: Final = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """What any system call may meet, also while a file of this program itself is read: no mistake in it."""
+_REFUSED: Final = {
+    **dict.fromkeys(_EXHAUSTED, "free what it is short of (`dmesg` says more)"),
+    errno.ENAMETOOLONG: "give a file that can be there",
+    errno.EACCES: "give a file that you may open",
+}
+"""What is no mistake in the program, with what to do: that, and files that were named wrongly."""
 _ALIKE: Final = 0.75
 """How like what was typed an option must be to be named, from 0 to 1."""
 _WORDS: Final = {

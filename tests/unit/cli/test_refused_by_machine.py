@@ -32,12 +32,18 @@ def test_it_is_one_sentence(number: int, capsys: pytest.CaptureFixture[str]) -> 
     assert f"{os.strerror(number)}: '/somewhere/module.py'; free what it is short of" in said
 
 
-def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    """`sim run --workload` with thousands of digits ended with a traceback."""
+@pytest.mark.parametrize(
+    ("number", "do"),
+    [(errno.ENAMETOOLONG, "give a file that can be there"), (errno.EACCES, "give a file that you may open")],
+)
+def test_a_file_that_was_named_wrongly_is_one_sentence(
+    number: int, do: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name of thousands of digits, and a file in somebody else's closed directory, ended with a traceback."""
     with pytest.raises(SystemExit) as ended:
-        program(errno.ENAMETOOLONG).main(["act"], "fairlead")
+        program(number).main(["act"], "fairlead")
     assert ended.value.code == FAILED
-    assert "'/somewhere/module.py'; give a file that can be there, then try again" in capsys.readouterr().err
+    assert f"'/somewhere/module.py'; {do}, then try again" in capsys.readouterr().err
 
 
 def test_a_long_value_is_shown_by_its_ends(capsys: pytest.CaptureFixture[str]) -> None:
