@@ -74,13 +74,19 @@ class _Source:
     of: os.stat_result
 
 
+_ASIDE = ".fairlead-backup-"
+"""How the directory begins in which it is made."""
+
+
 def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest:
     """Copy a state into one file, for its owner's eyes only. The service may run meanwhile. Raises `BackupError`."""
     taken = BackupError(f"{target} is there already; name another file, or move that one away")
+    if not (state / JOURNAL).exists():
+        raise BackupError(f"there is no journal in {state}; say with --state where the service keeps its state")
     try:
         if target.exists():
             raise taken
-        with tempfile.TemporaryDirectory(prefix=".fairlead-backup-", dir=target.parent) as aside:
+        with tempfile.TemporaryDirectory(prefix=_ASIDE, dir=target.parent) as aside:
             copy, fresh = Path(aside) / JOURNAL, Path(aside) / "backup"
             runs = _under_way(state)
             last_seq = _copy_journal(state / JOURNAL, copy)
@@ -93,7 +99,8 @@ def back_up(state: Path, target: Path, *, with_output: bool = False) -> Manifest
     except FileExistsError as error:
         raise taken from error
     except OSError as error:
-        raise BackupError(f"the backup could not be written: {error.strerror or error} ({error.filename})") from error
+        where = target if _ASIDE in str(error.filename) else error.filename
+        raise BackupError(f"the backup could not be written: {error.strerror or error} ({where})") from error
     return manifest
 
 

@@ -73,8 +73,15 @@ def test_two_at_once_to_one_file_do_not_take_each_others_away(
 def test_where_nothing_can_be_written_it_says_so(state: Path, tmp_path: Path, name: str) -> None:
     """By no traceback."""
     (tmp_path / "file").touch()
-    with pytest.raises(BackupError, match="could not be written"):
+    with pytest.raises(BackupError, match="could not be written") as refused:
         back_up(state, tmp_path / name)
+    assert ".fairlead-backup" not in str(refused.value), "of a name that is made for a moment nobody knows"
+
+
+def test_where_no_service_keeps_its_state_it_says_how_to_name_the_place(tmp_path: Path) -> None:
+    """It asked for a file, which it does not take."""
+    with pytest.raises(BackupError, match=r"there is no journal in .*; say with --state where"):
+        back_up(tmp_path / "none", tmp_path / "b.tar.gz")
 
 
 def names(backup: Path) -> list[str]:
@@ -247,5 +254,3 @@ def test_a_damaged_journal_is_not_copied(state: Path, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="the journal is damaged"):
         back_up(state, tmp_path / "b")
     assert not (tmp_path / "b").exists()
-    with pytest.raises(BackupError, match="there is no journal at"):
-        back_up(tmp_path / "nowhere", tmp_path / "b")
