@@ -8,12 +8,13 @@ accepted has one meaning; cpu is counted in thousandths (and sent in cores), mem
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead import times
 from fairlead.cli import jobfields
-from fairlead.cli.app import wrong_usage
+from fairlead.cli.app import complain, wrong_usage
 from fairlead.core.model.quantities import VCORE, QuantityError, parse_quantity, resource_called
 from fairlead.core.model.resources import INT64_MAX
 from fairlead.wire import arrays
@@ -173,6 +174,9 @@ def time_limit(value: Any, where: str) -> int:
     if not (limit := duration(value, where)):
         sentence = f"{where}: 0 would end it at once; leave it out for a job without a limit (`fairlead update`: none)"
         raise wrong_usage(sentence)
+    if where.startswith("--") and str(value).strip().isdecimal() and sys.stderr.isatty():
+        # A number alone is minutes for Slurm, and it would end long before that.
+        complain(f"{where}: {value} is {times.duration(limit)}; for minutes write {value}m")
     return limit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.cli.app import USAGE, Failure
-from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources, parse_size
+from fairlead.cli.values import parse_amount, parse_duration, parse_pairs, parse_resources, parse_size, time_limit
 
 
 @pytest.mark.parametrize(
@@ -158,3 +159,26 @@ def test_a_machine_may_be_declared_to_have_none_of_something(
     monkeypatch.setattr("fairlead.service.serve.serve", lambda options: started.append(options) or 0)
     assert run("up", *words).exit_code == 0
     assert started[0].resources == declared
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "is_person", "told"),
+    [
+        ("10", "--time-limit", True, "fairlead: --time-limit: 10 is 10s; for minutes write 10m\n"),
+        ("10", "--time-limit", False, ""),
+        ("10s", "--time-limit", True, ""),
+        ("10", "jobs.yaml:1:3: time_limit", True, ""),
+    ],
+)
+def test_a_person_is_told_that_a_number_alone_is_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    where: str,
+    is_person: bool,
+    told: str,
+) -> None:
+    """For Slurm it is minutes: a job of ten minutes was ended after ten seconds."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_person)
+    assert time_limit(text, where) == 10_000
+    assert capsys.readouterr().err == told
