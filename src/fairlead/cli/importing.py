@@ -41,7 +41,7 @@ _ROWS = 3
 @click.argument(
     "file",
     metavar="FILE",
-    help="CSV, JSON, JSON lines, SWF, sacct, Kubernetes or YuniKorn (.gz too); - is standard input.",
+    help="CSV, JSON, JSON lines, SWF, sacct, PBS, Kubernetes or YuniKorn (.gz too); - is standard input.",
 )
 @click.option(
     "--out", "-o", default="tasks.csv", metavar="FILE", help="The table (.csv) to write; - is standard output."

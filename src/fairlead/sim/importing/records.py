@@ -1,9 +1,9 @@
 """Records of a file: what form a file has, and its lines or objects as cells by name.
 
 Decides by the content, not by the name of the file: CSV with its delimiter, columns between blanks, the Standard
-Workload Format, JSON lines, or one JSON document (`objects` makes flat what schedulers write). Never decides what a
-column means. Invariant: a source gives the same records each time it is read, one at a time; what cannot be taken apart
-is said with its line.
+Workload Format, accounting logs of PBS, JSON lines, or one JSON document (`objects` makes flat what schedulers write).
+Never decides what a column means. Invariant: a source gives the same records each time it is read, one at a time; what
+cannot be taken apart is said with its line.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def opened(path: str) -> Records:
         return _json(path, encoding, lines)
     if sum(len(line.split()) == len(SWF_FIELDS) and _is_numbers(line.split()) for line in lines) > len(lines) // 2:
         return _of_lines(path, "Standard Workload Format", _SWF_COLUMNS, encoding, _swf_cells)
+    if sum(_PBS.match(line) is not None for line in lines) > len(lines) // 2:
+        return _accounting(path, encoding, lines)
     return _table(path, encoding, lines)
 
 
@@ -233,6 +235,34 @@ def _swf_cells(line: str) -> list[str]:
     known = cells[_SUBMIT : _WAIT + 1]
     cells[_WAIT : _WAIT + 1] = [f"{sum(map(float, known)):.3f}".removesuffix(".000") if _is_numbers(known) else ""]
     return cells
+
+
+_PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;(?P<what>\w+);(?P<job>[^;]*);(?P<rest>.*)")
+"""A line of the accounting of PBS and TORQUE."""
+
+
+def _accounting(path: str, encoding: str, lines: Sequence[str]) -> Records:
+    """Of jobs that ended; the columns are what the first lines say of some."""
+    names = tuple(dict.fromkeys(name for line in lines for name in _ended(line)))
+    if not names:
+        raise TraceError(path, 1, "", "", "is a log of PBS in which no job ended (E) in the first lines")
+
+    def read() -> Iterator[Record]:
+        with _text(path, encoding) as file:
+            for number, line in enumerate(file, 1):
+                if cells := _ended(line):
+                    yield Record(number, {name: cells.get(name, "") for name in names})
+
+    return Records(path, _said("accounting log of PBS", encoding), names, read)
+
+
+def _ended(line: str) -> Cells:
+    """What is said of a job that ended; nothing of another line."""
+    match = _PBS.match(line)
+    if match is None or match["what"] != "E":
+        return {}
+    pairs = (word.partition("=") for word in match["rest"].split())
+    return {"job": match["job"]} | {name: value for name, equals, value in pairs if equals}
 
 
 def _is_numbers(cells: Iterable[str]) -> bool:

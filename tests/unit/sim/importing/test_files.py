@@ -12,7 +12,8 @@ import pytest
 
 from fairlead.sim.importing.importing import Account, doubts, machines_for, peak, sample_of, write
 from fairlead.sim.importing.mapping import Mapped, MappingError, fixed, guessed, said
-from fairlead.sim.importing.records import opened
+from fairlead.sim.importing.records import Record, opened
+from fairlead.sim.rows import TraceError
 from fairlead.sim.workloads.table import read_table
 
 DATA = Path(__file__).parent / "data"
@@ -465,3 +466,26 @@ def test_the_nodes_that_are_proposed_hold_each_gang(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text(head + "1|2026-05-01T08:00:00|2026-05-01T08:00:00|2026-05-01T09:00:00|80|4|400G\n")
     _, account, _, _ = imported(str(tmp_path / "t.txt"))
     assert machines_for(account) == "4x cpu=32,memory=256Gi"
+
+
+_ENDED = (
+    "user=ann queue=batch qtime=1777622400 start=1777622460 end=1777626060 Resource_List.ncpus=4 "
+    "Resource_List.walltime=02:00:00 resources_used.walltime=01:00:00"
+)
+
+
+def test_of_an_accounting_log_of_pbs_the_jobs_that_ended_are_read(tmp_path: Path) -> None:
+    """It was taken for a table with semicolons, of which no column says when a task came."""
+    log = tmp_path / "20260501"
+    lines = ("05/01/2026 08:00:00;Q;1.srv;queue=batch", f"05/01/2026 09:01:00;E;1.srv;{_ENDED}", "05/01/2026 09;L;x")
+    log.write_text("".join(f"{line}\n" for line in lines))
+    records = opened(str(log))
+    (record,) = (each for each in records.read() if isinstance(each, Record))
+    assert (records.form, record.line, record.cells["job"]) == ("accounting log of PBS", 2, "1.srv")
+    rows, _, mapped, _ = imported(str(log))
+    said = {name: source.columns[0] for name, source in mapped.items() if name in ("time", "run", "time_limit")}
+    assert said == {"time": "qtime", "run": "resources_used.walltime", "time_limit": "Resource_List.walltime"}
+    assert [(row["run"], row["resources.vcore"], row["time_limit"]) for row in rows] == [("3600", "4", "7200")]
+    log.write_text(f"{lines[0]}\n")
+    with pytest.raises(TraceError, match="in which no job ended"):
+        opened(str(log))
