@@ -45,7 +45,9 @@ def passed_on(texts: Sequence[str]) -> list[str]:
     """`NAME=VALUE`, also for a `NAME` alone: the value that it has here. Raises `Failure` (usage) if it has none."""
     for text in texts:
         if "=" not in text and text not in os.environ:
-            raise wrong_usage(f"--env: {text!r} is not set here; write {text}=VALUE")
+            # As `sbatch -e err.txt` has it.
+            other = "" if text.isidentifier() else f", or --error {text} for what it writes to standard error"
+            raise wrong_usage(f"--env: {text!r} is not set here; write {text}=VALUE{other}")
     return [text if "=" in text else f"{text}={os.environ[text]}" for text in texts]
 
 

@@ -143,6 +143,7 @@ def test_each_request_has_its_own_idempotency_key(taking: Any, run: Callable[...
         (("--memory", "4096", "--", "true"), "did you mean 4096Mi?"),
         (("--time-limit", "soon", "--", "true"), "--time-limit: 'soon' is not a duration"),
         (("--env", "NOT_SET_HERE", "--", "true"), "--env: 'NOT_SET_HERE' is not set here"),
+        (("-e", "err.txt", "--", "true"), "write err.txt=VALUE, or --error err.txt for what it writes"),
         (("--resource", "gpu", "--", "true"), "--resource: 'gpu' is not NAME=VALUE"),
         (("--", "echo hi | wc"), "to run a shell line write: -- sh -c 'echo hi | wc'"),
         (("--priority", "3000000000", "--", "true"), "--priority"),
