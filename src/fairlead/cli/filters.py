@@ -34,6 +34,9 @@ class State(click.Choice[str]):
 
         if said := foreign.about_state(str(value)):
             self.fail(said, param, ctx)
+        if "," in str(value):
+            one_by_one = " ".join(f"-s {each.strip()}" for each in str(value).split(","))
+            self.fail(f"one state each: {one_by_one}", param, ctx)
         return super().convert(value, param, ctx)
 
 

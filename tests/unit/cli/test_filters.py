@@ -114,3 +114,9 @@ def test_what_failed_is_submitted_again_by_filters(queues: Any, run: Run) -> Non
     run("rerun", "--queue", "root.batch", "--state", "cancelled")
     asked = [each for each in queues.requests if each.path.endswith("/jobs")]
     assert [each.lists["state"] for each in asked] == [["failed", "timed_out", "lost", "evicted"], ["cancelled"]]
+
+
+def test_of_several_states_in_one_word_it_is_said_how_they_are_written(run: Callable[..., Any]) -> None:
+    """As `squeue -t` has them."""
+    refused = run("ls", "--state", "running,waiting")
+    assert (refused.exit_code, "one state each: -s running -s waiting" in refused.stderr) == (2, True)
