@@ -22,7 +22,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.resources import Book, Items, add_to, fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import full_ceiling, leaves_places, may_run
 from fairlead.policy.eligibility.start_estimates import Expected, expected_start, next_end_ms
-from fairlead.policy.order.effective_priority import weaker_than
+from fairlead.policy.order.effective_priority import is_owed, weaker_than
 from fairlead.policy.order.keys import application_key, ask_key
 
 
@@ -64,6 +64,7 @@ def _from_leaf(partition: Partition, leaf: Queue, starts: list[_Start]) -> Ask |
         node = _node_for(partition, ask, starts)
         if node is not None:
             ask.attempted = True
+            ask.started_owed = leaf.by_rank and is_owed(leaf, ask.items)
             allocations.place(partition, ask, node)
             return ask
     return None

@@ -153,3 +153,18 @@ def test_of_the_nodes_where_it_delays_nothing_it_takes_what_it_likes_best(by_tai
     wish = PreferredNodes(100, (Requirement("disk", "In", ("ssd",)),))
     c.submit("small", 1, time_limit_ms=600, where=ANYWHERE if by_taint else Constraints(preferred_nodes=(wish,)))
     assert c.run()[0] == ["small@n2"]
+
+
+def test_what_passes_within_a_guarantee_is_not_stopped_for_a_larger_one_that_was_not() -> None:
+    """When `early` has ended, the five cores of `large` would fit into the guarantee in the place of the small one."""
+    queue = QueueSpec(name="a", properties=EASY, guaranteed=cores(5))
+    c = PriorityCluster(queue, QueueSpec(name="b"), nodes={"n1": 6}, rule="both")
+    c.fill("runs", 1, 9, queue="root.b", time_limit_ms=999)
+    c.fill("early", 1, 9, time_limit_ms=999)
+    c.submit("big", 6, 9)
+    c.handle(ReserveAsk("big", "big", on=True))
+    c.submit("large", 5, 5)
+    assert small(c, time_limit_ms=500) == ["small@n1"]
+    c.handle(ReserveAsk("big", "big", on=False))
+    c.finished("early")
+    assert c.run() == ([], [])
