@@ -108,10 +108,12 @@ def end_ms(ask: Ask, now_ms: int, leave_by_ms: int | None = None) -> int | None:
     """When running work is gone at the latest by its time limit, not before now; None: it is not known. What was told
     to stop has no longer than its grace.
     """
-    limit_ms = ask.limit_ms
-    if limit_ms is None or ask.allocated_ms is None:
+    limit_ms, since_ms = ask.limit_ms, ask.allocated_ms
+    if ask.spec.placeholder and ask.replaces is not None and ask.replaces.bound_for is None:
+        limit_ms, since_ms = ask.replaces.limit_ms, now_ms  # What takes its place begins now.
+    if limit_ms is None or since_ms is None:
         return None
-    by_limit_ms = max(ask.allocated_ms + limit_ms, now_ms)
+    by_limit_ms = max(since_ms + limit_ms, now_ms)
     return by_limit_ms if leave_by_ms is None else min(by_limit_ms, leave_by_ms)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from priority_clusters import PriorityCluster, cores, on
 
+from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
-from fairlead.core.model.events import DrainNode, SetWindow
-from fairlead.core.model.specs import QueueSpec, WindowSpec
+from fairlead.core.model.events import AddApplication, AddAsks, DrainNode, SetWindow
+from fairlead.core.model.resources import Resources
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, WindowSpec
 from fairlead.policy.eligibility.start_estimates import end_ms, expected_start, never_suits
 
 WEB = (Requirement("app", "In", ("web",)),)
@@ -141,3 +144,19 @@ def test_beside_others_for_which_the_node_is_set_aside_it_starts_when_room_for_a
     part = c.s.cluster.partitions["default"]
     starts = [when(part, part.applications[name].asks[name]) for name in ("first", "second", "third")]
     assert starts == [(20_001, "n1"), (20_001, "n1"), (50_002, "n2")]
+
+
+def test_what_takes_the_place_of_a_placeholder_begins_now() -> None:
+    """Before, that was known to last as long as a gang may be waited for."""
+    c, part = world()
+    c.fill("other", 4, tags=on("n2"))
+    whole = Resources({"vcore": 3000})
+    c.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=whole)))
+    member = AskSpec(application="g", key="g", resources=whole, task_group="t", time_limit_ms=500)
+    c.handle(AddAsks((replace(member, key="g~", placeholder=True),)))
+    assert c.run()[0] == ["g~@n1"]
+    ask = waiting(c, 4)
+    assert when(part, ask) == (2 + DEFAULT_TIMEOUT_MS + 500, "n1")
+    c.handle(AddAsks((member,)))
+    assert c.run() == ([], ["g~"])
+    assert when(part, ask) == (3 + 500, "n1")
