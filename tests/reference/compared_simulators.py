@@ -11,9 +11,9 @@ The thousands of a workload's number say what else is in it, as a sum: 1 zones, 
 priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 256 ports and work that keeps apart,
 512 kept turns without gangs, and 1024 with them (not with 32 and 64), 2048 limits of users beside kept turns, 4096
 work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 32768
-windows, 65536 work that begins later, 1048576 bounds of memory beside those of cores, limits above leaves, and more
-nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below the root, 8388608 queues in
-which jobs share.
+windows, 65536 work that begins later, 131072 (beside 512) backfill, 1048576 bounds of memory beside those of cores,
+limits above leaves, and more nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below
+the root, 8388608 queues in which jobs share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from io import StringIO
 from reference.compared_company import in_company, where, zones_of
 from reference.compared_holds import held_or_released, holds
 from reference.compared_wider import with_more
-from reference.compared_windows import begins, declared, ends, limited, windows
+from reference.compared_windows import begins, declared, easy, ends, limited, windows
 from reference.compared_world import LEAVES, World
 from reference.plain_line import Amount, Budget, Job, Queue, Task
 from reference.plain_simulator import Order, PlainSimulator, Ran
@@ -93,8 +93,11 @@ def world(seed: int) -> World:
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
-    if more & 32768:
+    if more & 131072:
+        made = easy(chance, made)
+    if more & (32768 | 131072):
         made.jobs = limited(chance, made.jobs)
+    if more & 32768:
         orders = [*made.orders, *windows(chance, made, SLOWER if more & 8 else 1)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
     if more & 65536:
@@ -376,6 +379,7 @@ def file_of(made: World) -> str:
             "wait.max": f"{queue.wait_ms}ms" if queue.wait_ms else "",
             "application.sort.policy": "fair" if queue.is_fair else "",
             "resource.group": "true" if queue.is_group else "",
+            "backfill": "easy" if queue.is_easy else "",
             "preemption.evictions.max": "" if queue.losses is None else str(queue.losses),
         }
         if kept := {name: value for name, value in properties.items() if value}:

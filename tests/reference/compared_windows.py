@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reference.plain_line import Job
+from reference.plain_line import Job, Queue
 from reference.plain_simulator import Order
 from reference.plain_windows import Window
 
@@ -28,6 +28,16 @@ def limited(chance: random.Random, jobs: list[Job]) -> list[Job]:
 
     tasks = ([replace(task, limit_ms=limit_ms(task.run_ms)) for task in job.tasks] for job in jobs)
     return [replace(job, tasks=tuple(each)) for job, each in zip(jobs, tasks, strict=True)]
+
+
+def easy(chance: random.Random, made: World) -> World:
+    """In most queues what is held back by a kept turn may pass it."""
+
+    def lets_pass(queues: dict[str, Queue]) -> dict[str, Queue]:
+        return {path: replace(queue, is_easy=chance.random() < 0.8) for path, queue in queues.items()}
+
+    orders = (replace(each, queues=lets_pass(each.queues) if each.queues else None) for each in made.orders)
+    return replace(made, queues=lets_pass(made.queues), orders=tuple(orders))
 
 
 def begins(chance: random.Random, jobs: Iterable[Job]) -> list[Job]:

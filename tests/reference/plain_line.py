@@ -93,6 +93,8 @@ class Queue:
     """So much of its work is stopped for other work within an hour at most."""
     wait_ms: int = 0
     """What waited so long has its turn kept; 0: nothing has."""
+    is_easy: bool = False
+    """What is held back by such a turn may start where it does not delay it."""
     jobs: int = 0
     """So many jobs run in it and below at most; 0: all."""
     user_jobs: int = 0

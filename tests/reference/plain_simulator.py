@@ -6,8 +6,8 @@ with the production simulator and scheduler, which have to start and stop the sa
 times. It knows the rules `priority` and `both`: queues with maximums, limits of users, bounds on jobs, guarantees,
 offsets and fences, gangs by placeholders, idle work, grace, least run times, budgets, bounds on evictions, retries,
 kept turns, zones, ports, work that keeps apart, wants to be with other work or is spread; work on hold, or that begins
-later; time limits and windows; lost, drained and resized nodes, and orders of an administrator. It does not know the
-rule `guarantee` and backfill.
+later; time limits, windows and backfill past kept turns; lost, drained and resized nodes, and orders of an
+administrator. It does not know the rule `guarantee`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from reference.plain_backfill import Backfill
 from reference.plain_line import NEVER, NOT_DUE, Amount, Budget, Gang, Job, Queue, Task, Work
 from reference.plain_room import HOUR_MS
-from reference.plain_starts import Starts
 from reference.plain_windows import Window
 
 
@@ -55,7 +55,7 @@ class Ran:
     evicted: bool
 
 
-class PlainSimulator(Starts):
+class PlainSimulator(Backfill):
     """One simulation."""
 
     def __init__(
@@ -263,7 +263,7 @@ class PlainSimulator(Starts):
         """Turn after turn until nothing more follows."""
         while True:
             self.is_first, self.has_moved = True, False
-            while self._turn() or self._takes_what_is_left() or self._give_way():
+            while self._turn() or self._lets_pass() or self._takes_what_is_left() or self._give_way():
                 pass
             taken_over = [work for work in self.running if work.takes_over]
             followed = bool(self.told or self.whole or taken_over)

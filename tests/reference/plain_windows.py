@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reference.plain_held import Held
-from reference.plain_line import NEVER, Work
+from reference.plain_line import NEVER, Task, Work
 from reference.plain_room import HOUR_MS
 
 PATIENCE_MS = 10**12
@@ -79,8 +79,10 @@ class Windowed(Held):
                 return True
         return False
 
-    def _suits(self, work: Work, node: str) -> bool:
-        return super()._suits(work, node) and not self._runs_into(work, node)
+    def _is_named(self, task: Task, node: str) -> bool:
+        """Nor does a node count, where work is spread, that a window keeps from it."""
+        waits = next((w for w in self.waiting if w.task is task), None)
+        return super()._is_named(task, node) and (waits is None or not self._runs_into(waits, node))
 
     def _in_time(self, work: Work, found: Iterable[Work], node: str) -> list[Work]:
         """Those after whose grace it may still start on the node."""
