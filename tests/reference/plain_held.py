@@ -20,10 +20,11 @@ class Held(Turns):
         raise NotImplementedError
 
     def _puts_on_hold(self, job: str) -> None:
-        """What waits of it gives up what is kept for it."""
+        """What waits of it gives up what is kept for it, and its turn."""
         for work in [w for w in self.waiting if w.gang.job.name == job]:
+            self._ends_turn(work)
             self.waiting.remove(work)
-            work.kept_on = ""
+            work.kept_on, work.gathers = "", False
             self.on_hold.append(work)
 
     def _releases(self, job: str) -> None:

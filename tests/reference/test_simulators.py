@@ -24,7 +24,7 @@ def test_both_start_and_stop_the_same_work(number: int) -> None:
     assert tally.evicted > 5
 
 
-MORE = [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576, 4096, 8192, 12288, 16384]
+MORE = [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576, 4096, 8192, 12288, 16384, 16896]
 
 
 @pytest.mark.thorough
@@ -33,8 +33,9 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
     """Zones, least run times, lost nodes, budgets and bounds on evictions, bounds on jobs that run, orders of an
     administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside them,
     gangs, and limits of users and jobs; work that wants to be with other work, work that is spread, and both; work that
-    is put on hold; windows, kept turns beside them, and work that begins later; backfill past kept turns; bounds of memory and limits above
-    leaves; work for one node; idle work that borrows below the root; queues in which jobs share.
+    is put on hold, also beside kept turns; windows, kept turns beside them, and work that begins later; backfill past
+    kept turns; bounds of memory and limits above leaves; work for one node; idle work that borrows below the root;
+    queues in which jobs share.
     """
     tally = compared(range(1000 * more + 2, 1000 * more + 3))
     assert not tally.different, "\n".join(tally.different)
