@@ -14,6 +14,11 @@ work that wants to be with other work, 8192 work that is spread, 16384 work that
 windows, 65536 work that begins later, 131072 (beside 512) backfill, 1048576 bounds of memory beside those of cores,
 limits above leaves, and more nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below
 the root, 8388608 queues in which jobs share.
+
+Numbers from 10**12 on are by the rule `guarantee` (not with 64, 512 and 1024): in YuniKorn's walk, with fair and other
+leaves, nodes that are set aside, and preemption off. There the thousands of what is left say the same up to 16384;
+with 262144 preemption is on, with 524288 some work requires one node, and with 1048576 maximums change, and queues give
+back what they have too much.
 """
 
 from __future__ import annotations
@@ -28,10 +33,14 @@ from io import StringIO
 
 from reference.compared_company import in_company, where, zones_of
 from reference.compared_holds import held_or_released, holds
+from reference.compared_queues import queues_of, with_guarantees
+from reference.compared_walk import daemons, jobs_of_walk, lower, properties_of_walk, walked, with_quotas
 from reference.compared_wider import with_more
 from reference.compared_windows import begins, declared, easy, ends, limited, windows
 from reference.compared_world import LEAVES, World
+from reference.plain_guarantee import ByGuarantee
 from reference.plain_line import Amount, Budget, Job, Queue, Task
+from reference.plain_quota import Quotas
 from reference.plain_simulator import Order, PlainSimulator, Ran
 from reference.plain_windows import PATIENCE_MS
 
@@ -55,17 +64,20 @@ from fairlead.sim.engine import Engine
 
 GANGS = 0.5
 """How likely a job of several tasks is a gang, where all of it could stand at once."""
+BY_GUARANTEE = 10**12
+"""Worlds from this number on are by that rule."""
 SLOWER = 20
 """So many times as long all takes where hours count."""
 
 
 def world(seed: int) -> World:
     """The world of this number; from 1,000 on with more in it."""
+    is_by_guarantee, seed = divmod(seed, BY_GUARANTEE)
     chance = random.Random(seed)
     numbers = range(chance.randint(1, 4))
     nodes = {f"n{i}": {"vcore": 1000 * chance.randint(3, 6), "memory": chance.randint(4, 10)} for i in numbers}
     is_owed, is_shifted = seed % 4 >= 2, seed % 2 == 1
-    queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
+    queues = queues_of(chance, is_owed=is_owed, is_shifted=is_shifted)
     jobs, at_ms = [], 0
     for number in range(chance.randint(10, 60)):
         at_ms += 1000 * chance.choice([0, 1, 3, 10, 20])
@@ -90,9 +102,17 @@ def world(seed: int) -> World:
         made = _with_orders(chance, made, is_owed=is_owed, is_shifted=is_shifted, has_more=bool(more & 64))
     if more & 96 and more & 512:
         made = _with_other_turns(chance, made, limits=bool(more & 2048))
+    if is_by_guarantee:
+        made = _with_walk(chance, made, seed, stops=bool(more & 262144), lowered=bool(more & 1048576))
+        made = replace(made, jobs=daemons(chance, made.jobs, list(made.nodes))) if more & 524288 else made
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
+    return made if is_by_guarantee else _with_more(chance, made, more, is_owed=is_owed)
+
+
+def _with_more(chance: random.Random, made: World, more: int, *, is_owed: bool) -> World:
+    """Time limits and what needs them, and queues and work of other kinds."""
     if more & 131072:
         made = easy(chance, made)
     if more & (32768 | 131072):
@@ -103,6 +123,22 @@ def world(seed: int) -> World:
     if more & 65536:
         made.jobs = begins(chance, made.jobs)
     return with_more(chance, made, more, is_owed=is_owed)
+
+
+def _with_walk(chance: random.Random, made: World, seed: int, *, stops: bool, lowered: bool) -> World:
+    """By the rule `guarantee`; `lowered`: maximums change, and some queues give back what they have too much."""
+    queues, orders = with_guarantees(chance, made.queues) if stops else made.queues, list(made.orders)
+    for _ in range(chance.randint(3, 10) if lowered else 0):
+        at_ms = chance.randrange(made.jobs[0].at_ms + 1, made.jobs[-1].at_ms + 60_000, 500)
+        others = queues_of(chance, is_owed=seed % 4 >= 2, is_shifted=seed % 2 == 1)
+        orders.append(Order(at_ms, queues=lower(chance, others, LEAVES), pack=made.pack))
+    orders.sort(key=lambda order: order.at_ms)
+    files = [queues, *(order.queues for order in orders)]
+    files = [walked(chance, each, LEAVES, stops=stops) if each else None for each in files]
+    files = [with_quotas(chance, each) if lowered and each else each for each in files]
+    orders = [replace(order, queues=each, rule="guarantee") for order, each in zip(orders, files[1:], strict=True)]
+    jobs = jobs_of_walk(chance, made.jobs, [each for each in files if each], stops=stops)
+    return replace(made, rule="guarantee", stops=stops, queues=files[0] or {}, orders=tuple(orders), jobs=jobs)
 
 
 def _with_other_turns(chance: random.Random, made: World, *, limits: bool) -> World:
@@ -163,7 +199,7 @@ def _further_order(chance: random.Random, made: World, at_ms: int, *, is_owed: b
     """Other rules, a node of another size, or a job in another queue."""
     kind = chance.random()
     if kind < 0.3:
-        queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
+        queues = queues_of(chance, is_owed=is_owed, is_shifted=is_shifted)
         rule = chance.choice(["priority", "both"])
         return Order(at_ms, queues=queues, pack=chance.random() < 0.5, rule=rule)
     if kind < 0.6:
@@ -188,7 +224,7 @@ def _with_orders(chance: random.Random, made: World, *, is_owed: bool, is_shifte
         if has_more and chance.random() < 0.5:
             orders.append(_further_order(chance, made, at_ms, is_owed=is_owed, is_shifted=is_shifted))
         elif kind < 0.4:
-            queues = _queues(chance, is_owed=is_owed, is_shifted=is_shifted)
+            queues = queues_of(chance, is_owed=is_owed, is_shifted=is_shifted)
             orders.append(Order(at_ms, queues=queues, pack=made.pack, rule=made.rule))
         elif kind < 0.7:
             node = chance.choice(list(made.nodes))
@@ -290,45 +326,6 @@ def _with_faults(chance: random.Random, made: World) -> World:
     return made
 
 
-def _queues(chance: random.Random, *, is_owed: bool, is_shifted: bool) -> dict[str, Queue]:
-    queues = {path: _queue(chance, 10) for path in ("root.a", "root.b")}
-    queues["root.c"] = Queue({"vcore": 6000} if chance.random() < 0.5 else None)
-    queues |= {path: _queue(chance, 6) for path in ("root.c.x", "root.c.y")}
-    if is_owed:
-        queues = _with_guarantees(chance, queues)
-    if is_shifted:
-        queues = {path: _shifted(chance, path, queue) for path, queue in queues.items()}
-    return queues
-
-
-def _queue(chance: random.Random, above: int) -> Queue:
-    most = chance.randint(3, above) if chance.random() < 0.4 else 0
-    users = {"vcore": 1000 * chance.randint(3, most or above)} if chance.random() < 0.3 else None
-    return Queue({"vcore": 1000 * most} if most else None, users)
-
-
-def _with_guarantees(chance: random.Random, queues: dict[str, Queue]) -> dict[str, Queue]:
-    """None above the maximum of its queue, nor those of children together above that of their parent or its maximum."""
-    due = {path: 1000 * chance.randint(1, 4) if chance.random() < 0.5 else 0 for path in queues}
-    due |= {path: min(amount, (queues[path].most or {"vcore": amount})["vcore"]) for path, amount in due.items()}
-    below = due["root.c.x"] + due["root.c.y"]
-    if below > (queues["root.c"].most or {"vcore": below})["vcore"]:
-        due["root.c.y"], below = 0, due["root.c.x"]
-    due["root.c"] = max(due["root.c"], below) if due["root.c"] else 0
-    return {path: replace(queue, due={"vcore": due[path]} if due[path] else None) for path, queue in queues.items()}
-
-
-def _shifted(chance: random.Random, path: str, queue: Queue) -> Queue:
-    """The same with an offset, or a fence, or one who keeps preemption in or out."""
-    some = chance.random
-    return replace(
-        queue,
-        offset=chance.choice([-2, -1, 1, 2]) if some() < 0.4 else 0,
-        is_fence=some() < 0.15,
-        stays=chance.choice(["fence", "disabled"]) if some() < 0.2 else "",
-    )
-
-
 def _job(
     chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue], *, mixed: bool
 ) -> Job:
@@ -382,15 +379,19 @@ def file_of(made: World) -> str:
             "backfill": "easy" if queue.is_easy else "",
             "preemption.evictions.max": "" if queue.losses is None else str(queue.losses),
         }
+        properties |= properties_of_walk(queue) if made.rule == "guarantee" else {}
         if kept := {name: value for name, value in properties.items() if value}:
             more["properties"] = kept
         if below := [entry(each) for each in made.queues if each.rpartition(".")[0] == path]:
             more["queues"] = below
         return more
 
-    root = {"name": "root", "submitacl": "*", "queues": [entry(p) for p in made.queues if p.count(".") == 1]}
+    below = [entry(path) for path in made.queues if path.count(".") == 1]
+    root: dict[str, object] = {"name": "root", "submitacl": "*", "queues": below}
+    if "root" in made.queues:
+        root["properties"] = entry("root")["properties"]
     sort = {"type": "binpacking" if made.pack else "fair"}
-    rule = {"rule": made.rule}
+    rule = {"rule": made.rule, "enabled": made.stops, "quotapreemptionenabled": made.rule == "guarantee"}
     partition = {"name": "default", "preemption": rule, "nodesortpolicy": sort, "queues": [root]}
     budgets = [
         {"name": each.team, "selector": {"team": each.team}}
@@ -404,9 +405,16 @@ def _said(amount: Amount) -> dict[str, str]:
     return {name: f"{value}m" if name == "vcore" else str(value) for name, value in amount.items()}
 
 
+def kind_of(made: World) -> type[PlainSimulator]:
+    """The plain simulator that knows its rule."""
+    if made.rule != "guarantee":
+        return PlainSimulator
+    return ByGuarantee if made.stops else Quotas
+
+
 def plain(made: World) -> list[Ran]:
     """What runs by the plain simulator."""
-    simulator = PlainSimulator(
+    simulator = kind_of(made)(
         made.nodes,
         made.queues,
         made.jobs,
@@ -466,15 +474,16 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
                 resources=Resources(dict(task.amount)),
                 priority=task.priority,
                 allow_preempt_other=not task.meek,
+                allow_preempt_self=not task.unwilling,
                 idle=task.idle,
                 grace_ms=task.grace_ms,
                 min_runtime_ms=task.least_ms,
                 time_limit_ms=task.limit_ms,
                 conditions=Conditions(begin_ms=task.begin_ms) if task.begin_ms else None,
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
+                tags={TAG_REQUIRED_NODE: task.required} if task.required else {},
                 labels={name: said for name in ("team", "apart", "kind") if (said := getattr(task, name))},
                 where=where(task, _where(task)),
-                tags={TAG_REQUIRED_NODE: task.only} if task.only else {},
             )
             for task in job.tasks
         ]

@@ -140,5 +140,5 @@ def _on_one_node(chance: random.Random, jobs: list[Job], nodes: Mapping[str, Amo
 
 
 def _bound_to(chance: random.Random, job: Job, nodes: Mapping[str, Amount]) -> Job:
-    tasks = (replace(task, only=chance.choice(list(nodes))) for task in job.tasks)
+    tasks = (replace(task, required=chance.choice(list(nodes))) for task in job.tasks)
     return replace(job, tasks=tuple(tasks))

@@ -25,3 +25,5 @@ class World:
     """When which node is lost, or back."""
     budgets: tuple[Budget, ...] = ()
     orders: tuple[Order, ...] = ()
+    stops: bool = True
+    """By guarantee work is stopped for other work."""

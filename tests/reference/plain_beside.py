@@ -79,12 +79,12 @@ class Places:
             return False
         is_first = not self._found(task, runs) and self._found(task, kept) - {here}
         is_even = self._is_even(task, node, runs) and self._is_even(task, node, [*runs, *kept])
-        return self._is_beside(task, node, runs) and not is_first and is_even
+        return self.is_beside(task, node, runs) and not is_first and is_even
 
     def shuts_out(self, task: Task, node: str, newcomer: tuple[Task, str], runs: Stands, kept: Stands) -> bool:
         """Whether the task could not start there with the newcomer, which it wants to be with or is spread among."""
         wanted, (other, its) = task.company, newcomer
-        if self._is_beside(task, node, runs) and not self._is_beside(task, node, [*runs, newcomer]):
+        if self.is_beside(task, node, runs) and not self.is_beside(task, node, [*runs, newcomer]):
             return True
         is_near = self._place(its, wanted) == self._place(node, wanted)
         counts = other.kind == task.kind and self.is_named(task, its)
@@ -97,7 +97,8 @@ class Places:
         wanted = task.company
         return {self._place(its, wanted) for other, its in runs if other.kind == wanted.beside and wanted.beside} - {""}
 
-    def _is_beside(self, task: Task, node: str, runs: Stands) -> bool:
+    def is_beside(self, task: Task, node: str, runs: Stands) -> bool:
+        """Whether what it wants to be with is there, or it is the first of them."""
         wanted, found = task.company, self._found(task, runs)
         is_first = not found and task.kind == wanted.beside
         return not wanted.beside or is_first or self._place(node, wanted) in found

@@ -33,12 +33,14 @@ class Task:
     """It goes on for so long once it is told to stop."""
     zone: str = ""
     """It runs on nodes of this zone alone; nothing: on any."""
-    only: str = ""
-    """It runs on this node alone, be that drained."""
+    required: str = ""
+    """It runs on this node alone, be that drained; by guarantee it takes it from others."""
     port: int = 0
     """No node has two with the same."""
     apart: str = ""
     """Nor two with the same of these."""
+    unwilling: bool = False
+    """It would not be stopped."""
     least_ms: int = 0
     """It is no victim before it has run for so long."""
     team: str = ""
@@ -99,6 +101,12 @@ class Queue:
     """So many jobs run in it and below at most; 0: all."""
     user_jobs: int = 0
     """So many of each user."""
+    delay_ms: int = 0
+    """What waits in it has nothing stopped by guarantee before that."""
+    quota_ms: int = 0
+    """So long after its maximum was lowered it gives back what it has too much; 0: as one above says, or never."""
+    ignores_priority: bool = False
+    """In its order that comes first, and priorities after it."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,14 @@ class Work:
     gathers: bool = False
     """Room gathers there, since it waited too long."""
     kept_since: int = 0
+    reserved: str = ""
+    """This node is set aside for it."""
+    reserved_ms: int = 0
+    """Since then."""
+    has_made_room: bool = False
+    """Work was told to stop for it, on the node that is set aside for it."""
+    tried_ms: int = -NEVER
+    """When it tried last to have work stopped."""
     awaits: tuple[Work, ...] = ()
     """What has to leave before it starts."""
 
@@ -397,13 +413,13 @@ class Line:
         return is_shut_out(work.task, node, runs, kept, places)
 
     def _is_named(self, task: Task, node: str) -> bool:
-        return task.only in ("", node) and task.zone in ("", self.zones.get(node))
+        return task.zone in ("", self.zones.get(node))
 
     def _takes(self, work: Work, node: str) -> bool:
-        return (node not in self.drained or work.task.only == node) and self._suits(work, node)
+        return (node not in self.drained or work.task.required == node) and self._suits(work, node)
 
     def _suits(self, work: Work, node: str) -> bool:
-        return self._is_named(work.task, node)
+        return work.task.required in ("", node) and self._is_named(work.task, node)
 
     def _is_limited(self, work: Work) -> bool:
         return any(path in self.queues and self.queues[path].users for path in self._lineage(work.gang.job.queue))

@@ -6,7 +6,7 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -411,14 +411,17 @@ class Room(Line):
     def _is_whole_without(self, older: Gang, giving: list[Gang]) -> bool:
         stay = [work for work in self.running if not any(work in gang.standing for gang in giving)]
         others = [w for w in self.waiting if w.kept_on and w.gang is not older and w.gang not in giving]
-        return self._would_be_whole(older, stay, [*others, *self._placed_of(older)])
+        aside = {w.reserved for w in self.waiting if w.gang is not older and w.gang not in giving}
+        return self._would_be_whole(older, stay, [*others, *self._placed_of(older)], aside)
 
     def _placed_of(self, gang: Gang) -> list[Work]:
         """Those of it for which work was stopped: they have their room."""
         return [w for w in self.waiting if w.gang is gang and w.kept_on and not w.gathers]
 
-    def _would_be_whole(self, gang: Gang, stay: list[Work], kept: list[Work]) -> bool:
-        """Whether the rest of it finds room beside these and what is kept."""
+    def _would_be_whole(
+        self, gang: Gang, stay: list[Work], kept: list[Work], aside: Collection[str] = frozenset()
+    ) -> bool:
+        """Whether the rest of it finds room beside these and what is kept, on nodes that are not set aside."""
         lacking = [w for w in self.waiting if w.gang is gang]
         for path in self._lineage(gang.job.queue):
             here = [w for w in (*stay, *lacking) if self._counts(path, w) and not w.leaving]
@@ -435,7 +438,8 @@ class Room(Line):
         there = [(w.node or w.kept_on, w) for w in (*stay, *kept)]
         for work in [w for w in lacking if w not in kept]:
             kept_off = {node for node, other in there if keeps_off(work.task, other.task)}
-            node = next((n for n in self.nodes if n not in kept_off and self._fits(work, n, free[n])), None)
+            usable = (n for n in self.nodes if n not in kept_off and n not in aside)
+            node = next((n for n in usable if self._fits(work, n, free[n])), None)
             if node is None:
                 return False
             there.append((node, work))

@@ -7,7 +7,8 @@ times. It knows the rules `priority` and `both`: queues with maximums, limits of
 offsets and fences, gangs by placeholders, idle work, grace, least run times, budgets, bounds on evictions, retries,
 kept turns, zones, ports, work that keeps apart, wants to be with other work or is spread; work on hold, or that begins
 later; time limits, windows and backfill past kept turns; lost, drained and resized nodes, and orders of an
-administrator. It does not know the rule `guarantee`.
+administrator. The rule `guarantee` is in `plain_walk`, `plain_daemons`, `plain_quota` and `plain_guarantee`, which
+stand on it.
 """
 
 from __future__ import annotations
@@ -90,17 +91,19 @@ class PlainSimulator(Backfill):
     def run(self) -> None:
         """From the first job to the last end."""
         jobs, faults, orders = list(self.jobs), list(self.faults), list(self.orders)
-        while jobs or faults or orders or self.held or any(not w.is_holder for w in self.running) or self._may_follow():
+        while jobs or faults or orders or self.held or self._goes_on():
             ends = [min(work.end_ms, work.leaves_ms) for work in self.running] + [job.at_ms for job in jobs[:1]]
             ends += [self.spared_ms] if self.spared_ms < NEVER else []
             ends += [at_ms for at_ms, _ in self.held]
             ends += [*self.late_ms.values(), self.look_ms]
+            ends += self._looks()
             ends += [order.at_ms for order in orders[:1]]
             self.now_ms = min([*ends, *(at_ms for at_ms, _ in faults[:1])])
             while orders and orders[0].at_ms == self.now_ms:
                 self._obeys(orders.pop(0))
             if self.look_ms == self.now_ms:
                 self._look_at_windows()
+            self._expires()
             if self.spared_ms == self.now_ms:
                 self.spared_ms, self.changed = NEVER, next(self.numbers)
             for path in [path for path, at_ms in self.late_ms.items() if at_ms == self.now_ms]:
@@ -119,6 +122,17 @@ class PlainSimulator(Backfill):
             while jobs and jobs[0].at_ms == self.now_ms:
                 self._comes(jobs.pop(0))
             self._settle()
+
+    def _goes_on(self) -> bool:
+        """Whether anything runs that ends, or what waits may do something by itself soon."""
+        return any(not work.is_holder for work in self.running) or self._may_follow()
+
+    def _looks(self) -> list[int]:
+        """When what waits may do more than it could, though nothing happens."""
+        return []
+
+    def _expires(self) -> None:
+        """What was kept for long enough is so no more."""
 
     def _comes(self, job: Job) -> None:
         if job.gang and self._is_refused(job):

@@ -1,0 +1,256 @@
+"""YuniKorn's walk: which ask is next where rank does not decide, and nodes that are set aside for what waited.
+
+Written from the rules in the plainest way: for each placement the whole tree is gone through anew, queue by queue in
+order, in each leaf its applications in order, of each its asks. It knows no idle work and no kept turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from reference.plain_beside import Places
+from reference.plain_line import NEVER, Gang, Queue, Work
+from reference.plain_room import HOUR_MS
+from reference.plain_simulator import Order, PlainSimulator
+
+RESERVE_AFTER_MS = 2_000
+"""What waits so long may have a node set aside."""
+NOTHING_SAID = Queue()
+
+
+class Walk(PlainSimulator):
+    """The rule `guarantee` where nothing is stopped."""
+
+    def __init__(self, *given: object, **more: object) -> None:
+        super().__init__(*given, **more)  # type: ignore[arg-type]
+        self.counts_dues = False
+        self.let_go_on: tuple[Work, str] | None = None
+        """The first placeholder of this walk that let another gang go on, and where it would have started."""
+        self.acted_ms = 0
+        """When anything was done last."""
+
+    def _goes_on(self) -> bool:
+        looks = self._looks() if self.running else []
+        return super()._goes_on() or min(looks, default=NEVER) <= self.acted_ms + HOUR_MS
+
+    def _looks(self) -> list[int]:
+        looks = [work.made_ms + RESERVE_AFTER_MS for work in self.waiting]
+        kept = [work.reserved_ms for work in self.waiting if work.reserved]
+        looks += [at_ms + ((self.now_ms - at_ms) // HOUR_MS + 1) * HOUR_MS for at_ms in kept]
+        return [at_ms for at_ms in looks if at_ms > self.now_ms]
+
+    def _expires(self) -> None:
+        """Each hour a node goes back if the ask has no use for it because of what is above."""
+        for work in self.waiting:
+            kept_ms = self.now_ms - work.reserved_ms
+            if work.reserved and kept_ms and kept_ms % HOUR_MS == 0 and not self._may_start(work):
+                self._lets_go(work)
+
+    def _turn(self) -> bool:
+        for gang in {work.gang for work in self.waiting} if self._is_bounded() else ():
+            self._runs_already(gang)
+        self.let_go_on, self.has_moved = None, False
+        if not self.nodes:
+            return False  # Nothing has its turn, nor tries to have work stopped.
+        self._drops_useless()
+        if self._takes_reserved() or self._below("root"):
+            self.acted_ms = self.now_ms
+            return True
+        if self.let_go_on is not None:
+            self._placed(*self.let_go_on)
+        return self.has_moved or self.let_go_on is not None
+
+    def _takes_what_is_left(self) -> bool:
+        return False
+
+    # -- the order ----------------------------------------------------------------------------------------------------
+
+    def _said_of(self, path: str) -> Queue:
+        return self.queues.get(path, NOTHING_SAID)
+
+    def _children(self, path: str) -> list[str]:
+        """Those below it in which anything waits, in order."""
+        waiting = [w for w in self.waiting if self._within(path, w.gang)]
+        below = {each for each in self.queues if each.rpartition(".")[0] == path}
+        return sorted((q for q in below if any(self._within(q, w.gang) for w in waiting)), key=self._place_of_queue)
+
+    def _place_of_queue(self, path: str) -> tuple[object, ...]:
+        waiting, parent = [w for w in self.waiting if self._within(path, w.gang)], path.rpartition(".")[0]
+        priority = -max(self._seen(w, parent) for w in waiting)
+        pending = sum(value for w in waiting for _, value in w.task.amount)
+        share, last = self._share(path), (-pending, list(self.queues).index(path))
+        first = (share, priority) if self._said_of(parent).ignores_priority else (priority, share)
+        return (*first, *last)
+
+    def _jobs_of(self, leaf: str) -> list[Gang]:
+        waiting = {w.gang for w in self.waiting if w.gang.job.queue == leaf}
+        return sorted(waiting, key=self._place_of_job)
+
+    def _place_of_job(self, gang: Gang) -> tuple[object, ...]:
+        queue, asks = self._said_of(gang.job.queue), self._asks_of(gang)
+        is_ahead = asks[0].is_retried
+        priority = -asks[0].task.priority if is_ahead else -max(w.task.priority for w in asks)
+        shares = self._usage(gang) if queue.is_fair and not is_ahead else ()
+        first: tuple[object, ...] = (priority, shares)
+        if queue.ignores_priority and not is_ahead:
+            first = (shares, priority) if queue.is_fair else (gang.job.at_ms, gang.number, priority)
+        return (not is_ahead, *first, gang.job.at_ms, gang.number)
+
+    def _usage(self, gang: Gang) -> tuple[float, ...]:
+        """Its shares of what its queue is guaranteed, the largest first; of what is not guaranteed the amounts."""
+        used: Counter[str] = Counter()
+        for work in self.running:
+            if work.gang is gang and not work.is_holder:
+                used.update(dict(work.task.amount))
+        due = self._said_of(gang.job.queue).due or {}
+        return tuple(sorted((value / due.get(name, 1) for name, value in used.items()), reverse=True))
+
+    def _asks_of(self, gang: Gang) -> list[Work]:
+        return sorted((w for w in self.waiting if w.gang is gang), key=_place_in_job)
+
+    # -- the walk -----------------------------------------------------------------------------------------------------
+
+    def _below(self, path: str) -> bool:
+        """The first that can do anything does it."""
+        if path in {work.gang.job.queue for work in self.waiting}:
+            return self._in_leaf(path)
+        return any(self._below(child) for child in self._children(path))
+
+    def _in_line_of(self, leaf: str) -> Iterator[Work]:
+        behind = any(work.takes_over for work in self.running)
+        for gang in self._jobs_of(leaf):
+            for work in self._asks_of(gang) if gang.waits_for is None else ():
+                if not (behind and self._is_behind_holders(work)) and self._may_begin(work):
+                    yield work
+
+    def _in_leaf(self, leaf: str) -> bool:
+        for work in self._in_line_of(leaf):
+            if not self._is_allowed(work):
+                continue
+            node = self._room_for(work)
+            if node and self._lets_another_go_on(work):
+                self.let_go_on = self.let_go_on or (work, node)
+                return False
+            if node:
+                self._placed(work, node)
+                return True
+            is_full = self._is_full_above(work)
+            if not is_full and self._sets_aside(work):
+                return True
+            if self._makes_room(work, is_full=is_full):
+                return True
+        return False
+
+    def _makes_room(self, work: Work, *, is_full: bool) -> bool:
+        """Whether work was told to stop for it; `is_full`: a maximum is in its way."""
+        return False
+
+    def _is_full_above(self, work: Work) -> bool:
+        return any(self._is_full(path, work) for path in self._lineage(work.gang.job.queue))
+
+    def _may_start(self, work: Work) -> bool:
+        """Whether nothing above the nodes is in its way."""
+        return self._is_allowed(work) and self._may_begin(work) and not self._is_full_above(work)
+
+    def _room_for(self, work: Work) -> str:
+        if not self._may_start(work):
+            return ""
+        taken = {w.reserved for w in self.waiting}
+        fits = [n for n in self.nodes if n not in taken and self._has_room(work, n, lambda w: True)]
+        return self._first_of(work, fits)
+
+    # -- nodes that are set aside -------------------------------------------------------------------------------------
+
+    def _takes_reserved(self) -> bool:
+        """The first with a node of its own that can start there, or elsewhere; of one job there before elsewhere."""
+        for leaf in self._leaves_below("root"):
+            for gang in self._jobs_of(leaf):
+                ready = [w for w in self._asks_of(gang) if w.reserved and gang.waits_for is None]
+                ready = [w for w in ready if self._may_start(w)]
+                found = [(w, w.reserved) for w in ready if self._has_room(w, w.reserved, lambda w: True)]
+                found += [(w, node) for w in ready if (node := self._room_for(w))]
+                for work, wanted in found:
+                    if node := self._stays_on(work, wanted):
+                        self._placed(work, node)
+                        return True
+        return False
+
+    def _stays_on(self, work: Work, node: str) -> str:
+        """Where it starts, if it has room there."""
+        return node
+
+    def _leaves_below(self, path: str) -> Iterator[str]:
+        children = self._children(path)
+        if not children:
+            yield path
+        for child in children:
+            yield from self._leaves_below(child)
+
+    def _sets_aside(self, work: Work) -> bool:
+        """The open node that it would fill most is set aside for it."""
+        if work.reserved or work.made_ms + RESERVE_AFTER_MS > self.now_ms:
+            return False
+        taken = {w.reserved for w in self.waiting}
+        could_be = [n for n, amount in self.nodes.items() if n not in taken and self._fits(work, n, amount)]
+        suitable = [n for n in could_be if not self._is_kept_off(work, n, lambda w: True)]
+        work.reserved = min(suitable, key=lambda n: (self._left_beside(work, n), self._fullness(n), n), default="")
+        work.reserved_ms = self.now_ms
+        return work.reserved != ""
+
+    def _drops_useless(self) -> None:
+        """A node is not kept for what wants to be with work that has ended there."""
+        places = Places(list(self.nodes), self.zones, self._is_named)
+        runs = [(w.task, w.node) for w in self.running]
+        for work in [w for w in self.waiting if w.reserved and w.task.company.beside and self._may_start(w)]:
+            is_first = work.task.kind == work.task.company.beside
+            if not is_first and not places.is_beside(work.task, work.reserved, runs):
+                self._lets_go(work)
+                self.has_moved = True
+
+    def _lets_go(self, work: Work) -> None:
+        """No node is set aside for it any more."""
+        work.reserved, work.has_made_room = "", False
+
+    def _left_beside(self, work: Work, node: str) -> float:
+        """How much of what is free there it would leave, as a sum of parts."""
+        free, asked = self._free(node, lambda w: True), dict(work.task.amount)
+        return sum(max(left - asked.get(name, 0), 0) / left for name, left in sorted(free.items()) if left > 0)
+
+    def _placed(self, work: Work, node: str) -> None:
+        self._lets_go(work)
+        super()._placed(work, node)
+
+    def _strikes(self, node: str) -> None:
+        super()._strikes(node)
+        self._gives_nodes_back()
+
+    def _obeys(self, order: Order) -> None:
+        super()._obeys(order)
+        self.counts_dues = False
+        self._gives_nodes_back()
+
+    def _puts_on_hold(self, job: str) -> None:
+        super()._puts_on_hold(job)
+        for work in [w for w in self.on_hold if w.gang.job.name == job]:
+            self._lets_go(work)
+            work.tried_ms = -NEVER
+
+    def _gives_nodes_back(self) -> None:
+        """What is gone or drained, or became too small, is set aside for none."""
+        for work in [w for w in self.waiting if w.reserved]:
+            node = work.reserved
+            if node not in self.nodes or node in self.drained or not self._holds(node, work):
+                self._lets_go(work)
+
+    # -- gangs that hold each other -----------------------------------------------------------------------------------
+
+    def _give_way(self) -> bool:
+        freed = super()._give_way()
+        for work in [w for w in self.waiting if w.gang.waits_for is not None]:
+            self._lets_go(work)
+        return freed
+
+
+def _place_in_job(work: Work) -> tuple[int, bool, int, int]:
+    return (-work.task.priority, not work.is_retried, work.made_ms, work.number)
