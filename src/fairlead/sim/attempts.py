@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
+from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.model.events import Cause
 from fairlead.core.model.quantities import format_amounts
 from fairlead.core.model.reasons import GangTooLarge
@@ -202,9 +203,11 @@ class Standstill:
         """Whether nothing can follow; asked after each moment at which nothing runs or comes."""
         if decisions != self._decisions:
             self._decisions, self._quiet_ms = decisions, now_ms
-            # What waits as long as it takes would do so in vain. Of windows only what is next has a timer.
-            windows = (part.admission.windows for part in scheduler.cluster.partitions.values())
-            ends = [ends_ms for each in windows for _, ends_ms in each.times(now_ms)]
+            # What waits as long as it takes would do so in vain. Of windows only what is next has a timer, and of nodes
+            # that are set aside, each of which goes back at the end of an hour of its own, only the first of each job.
+            partitions = list(scheduler.cluster.partitions.values())
+            ends = [ends_ms for each in partitions for _, ends_ms in each.admission.windows.times(now_ms)]
+            ends += [now_ms + RESERVATION_MS] if any(each.reservations for each in partitions) else []
             self._horizon_ms = max(scheduler.last_timer_ms(now_ms + PATIENCE_MS // 2), *ends, 0)
         return now_ms >= self._horizon_ms
 

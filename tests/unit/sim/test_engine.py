@@ -420,6 +420,17 @@ def test_who_rests_longer_than_others_look_again_still_starts() -> None:
     assert set(engine.waiting) == {("wide", "wide")}
 
 
+def test_a_node_that_is_set_aside_for_nothing_goes_back_before_it_ends() -> None:
+    """Each at the end of its own hour: of one gang the first node is taken soon, and the other one cannot be."""
+    limited = QUEUES.replace("name: a}", "name: a, limits: [{limit: '', users: [ann], maxresources: {vcore: 4}}]}")
+    nodes = [node("n1", 8), node("n2", 4), node("n3", 4), *(node(f"small{i}", 2) for i in range(4))]
+    busy = [job(name, 0, 10 * i, size, queue="root.b") for i, name, size in ((1, "n1", 8), (3, "n2", 4), (2, "n3", 4))]
+    older = [job("wide", 1, 30, 8, queue="root.b"), job("other", 1, 20, 4, queue="root.b")]
+    gang = job("gang", 2, cores=3, count=2, gang=True, patience_ms=PATIENCE_MS)
+    engine = simulated(*busy, *older, gang, job("late", 15, cores=6, queue="root.b"), nodes=nodes, queues=limited)
+    assert runs(engine.columns)[-1] == ("late", "n1", 3_610, 3_620, "FINISHED")
+
+
 TWO_QUEUES = """
 partitions:
   - name: default
