@@ -226,8 +226,11 @@ class Walk(PlainSimulator):
         self._gives_nodes_back()
 
     def _obeys(self, order: Order) -> None:
+        before = {work: work.gang.job.queue for work in self.waiting}
         super()._obeys(order)
         self.counts_dues = False
+        for work in [w for w in self.waiting if before.get(w) != w.gang.job.queue]:
+            self._lets_go(work)
         self._gives_nodes_back()
 
     def _puts_on_hold(self, job: str) -> None:

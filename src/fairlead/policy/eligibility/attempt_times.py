@@ -30,6 +30,11 @@ def due_ms(ask: Ask) -> int:
     return due if checked is None else max(due, checked + ATTEMPT_EVERY_MS)
 
 
+def first_to_try(batch: Batch, now_ms: int) -> Ask:
+    """The first ask of a batch that may try now: those before it, for which room is made, have nothing to try for."""
+    return next((ask for ask in batch.asks if due_ms(ask) <= now_ms), batch.head)
+
+
 def may_try(partition: Partition, batch: Batch) -> bool:
     """Whether preemption by guarantee is on, some guarantee is on the way to the root, and the work does not rest
     because no node, or no queue above it, could hold it.

@@ -16,9 +16,9 @@ from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
+from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS, first_to_try
 from fairlead.policy.eligibility.backoff import rests_before
-from fairlead.policy.order.keys import batch_key
+from fairlead.policy.order.keys import ask_key, batch_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.fitting import may_fit_still, node_for
 from fairlead.policy.place.gang_turns import GangTurns
@@ -167,7 +167,8 @@ class Walk:
         """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain
         finds more that is in the way of asks, and takes nothing out of it: `first` stays the first, or may not fit.
         """
-        due = [(batch_key(batch), batch) for batch in leaf.due]
+        now_ms = self.partition.now_ms
+        due = [(ask_key(first_to_try(batch, now_ms), batch.app.order_key), batch) for batch in leaf.due]
         heapify(due)
         while (act := self._first_act(leaf, due)) is not None and (first is None or act[0] < batch_key(first)):
             _, stops_others, ask = act

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import small_clusters
 from priority_clusters import PriorityCluster, cores
-from small_clusters import SOON, application, ask, guaranteed, restarted, submit
+from small_clusters import SOON, application, ask, guaranteed, restarted, started, submit
 
 from fairlead.core.acts.infeasible import ATTEMPT_EVERY_MS
 from fairlead.core.model.decisions import Evict
@@ -47,6 +47,20 @@ def test_the_order_tells_for_what_and_by_which_rule() -> None:
     assert isinstance(order, Evict)
     assert (order.on_behalf_of, order.rule, order.node) == ("w", "guarantee", "n1")
     assert "preempted by w from application w in root.a" in order.message
+
+
+def test_the_asks_of_an_application_try_in_their_order() -> None:
+    """One is not ahead of a larger one that came before it because its equal, for which room is made, came first."""
+    nodes = {f"n{i}": i for i in (1, 2)}
+    s = small_clusters.cluster(guaranteed("a", 3, properties=SOON), QueueSpec(name="b"), nodes=nodes)
+    for i in range(3):
+        submit(s, f"b{i}", 1, queue="root.b")
+    assert len(started(s.schedule(0))) == 3
+    application(s, "w")
+    for key, count in (("first", 1), ("second", 2), ("third", 1)):
+        ask(s, "w", key, count)
+    decided = s.schedule(1_000)
+    assert [d.on_behalf_of for d in decided if isinstance(d, Evict)] == ["w/first", "w/second", "w/second"]
 
 
 def test_the_node_is_set_aside_for_the_ask() -> None:
