@@ -211,6 +211,12 @@ class Standstill:
             self._horizon_ms = max(scheduler.last_timer_ms(now_ms + PATIENCE_MS // 2), *ends, 0)
         return now_ms >= self._horizon_ms
 
+    def may_be_broken(self, scheduler: Scheduler) -> bool:
+        """Whether what runs may be told to stop though nothing waits: a queue gives back what a lower maximum leaves
+        no room for.
+        """
+        return any(partition.spec.preemption.quota_enabled for partition in scheduler.cluster.partitions.values())
+
     def ends(self) -> None:
         """Something starts, ends or comes."""
         self._returns.clear()

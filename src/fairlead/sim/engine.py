@@ -137,7 +137,7 @@ class Engine(VirtualTime):
     def _next_ms(self) -> int | None:
         """The next moment at which anything happens; None when no work is left, or what waits can never start."""
         at_ms = _earlier(self._jobs.next_ms, self.due_ms)
-        if self.waiting or self._gangs:
+        if self.waiting or self._gangs or (self.running and self._still.may_be_broken(self.scheduler)):
             due_ms = self.scheduler.next_wakeup_ms()
             if due_ms is not None and due_ms > self.now_ms:
                 over = at_ms is None and self._still.is_over(self.scheduler, self.now_ms, self.decisions)

@@ -200,6 +200,16 @@ def test_what_ran_at_the_beginning_waits_again_when_it_is_evicted() -> None:
     ]
 
 
+def test_a_queue_gives_back_what_it_has_too_much_though_nothing_waits() -> None:
+    """At the end of its delay, and not when something else happens after that."""
+    queue = "{name: a, resources: {max: {vcore: 1}}, properties: {quota.preemption.delay: 5s}}"
+    enforced = QUEUES.replace("    queues:\n", "    preemption: {quotapreemptionenabled: true}\n    queues:\n", 1)
+    engine = simulated(
+        job("old", runs_s=60, count=2, node="n"), nodes=[node(cores=2)], queues=enforced.replace("{name: a}", queue)
+    )
+    assert [run[2:] for run in runs(engine.columns)][:2] == [(0, 60, "FINISHED"), (0, 5, "EVICTED")]
+
+
 def test_work_is_given_up_if_nobody_submits_it_again() -> None:
     """`resubmit` off, and no retries."""
     engine = simulated(job("low", runs_s=100), job("high", at_s=50, priority=5), queues=BY_PRIORITY, resubmit=False)
