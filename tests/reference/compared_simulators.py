@@ -18,7 +18,8 @@ the root, 8388608 queues in which jobs share.
 Numbers from 10**12 on are by the rule `guarantee` (not with 64, 512 and 1024): in YuniKorn's walk, with fair and other
 leaves, nodes that are set aside, and preemption off. There the thousands of what is left say the same up to 16384;
 with 262144 preemption is on, with 524288 some work requires one node, and with 1048576 maximums change, and queues give
-back what they have too much.
+back what they have too much. With 2097152 (without that) one queue alone is guaranteed anything, and its work is
+small.
 """
 
 from __future__ import annotations
@@ -34,7 +35,15 @@ from io import StringIO
 from reference.compared_company import in_company, where, zones_of
 from reference.compared_holds import held_or_released, holds
 from reference.compared_queues import queues_of, with_guarantees
-from reference.compared_walk import daemons, jobs_of_walk, lower, properties_of_walk, walked, with_quotas
+from reference.compared_walk import (
+    daemons,
+    jobs_of_walk,
+    lower,
+    properties_of_walk,
+    small_beside_large,
+    walked,
+    with_quotas,
+)
 from reference.compared_wider import with_more
 from reference.compared_windows import begins, declared, easy, ends, limited, windows
 from reference.compared_world import LEAVES, World
@@ -104,6 +113,8 @@ def world(seed: int) -> World:
         made = _with_other_turns(chance, made, limits=bool(more & 2048))
     if is_by_guarantee:
         made = _with_walk(chance, made, seed, stops=bool(more & 262144), lowered=bool(more & 1048576))
+        if more & 2097152:
+            made.queues, made.jobs = small_beside_large(chance, made.queues, made.jobs)
         made = replace(made, jobs=daemons(chance, made.jobs, list(made.nodes))) if more & 524288 else made
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]

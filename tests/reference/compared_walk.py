@@ -61,6 +61,24 @@ def jobs_of_walk(
     ]
 
 
+def small_beside_large(
+    chance: random.Random, queues: dict[str, Queue], jobs: Sequence[Job]
+) -> tuple[dict[str, Queue], list[Job]]:
+    """One queue alone is guaranteed anything, and its work is small: a large victim makes room for many of it."""
+    queues = {path: replace(queue, due=None) for path, queue in queues.items()}
+    queues["root.a"] = replace(queues["root.a"], most=None, users=None, due={"vcore": 1000 * chance.randint(3, 6)})
+    return queues, [job if job.gang else _sized(chance, job) for job in jobs]
+
+
+def _sized(chance: random.Random, job: Job) -> Job:
+    is_small = chance.random() < 0.5
+    amount = (("memory", 1), ("vcore", 500)) if is_small else (("memory", 3), ("vcore", 3000))
+    tasks = [replace(task, amount=amount) for task in job.tasks]
+    count = chance.randint(0, 4) if is_small else 0
+    more = [replace(tasks[0], key=f"{job.name}-{len(tasks) + i}") for i in range(count)]
+    return replace(job, queue="root.a" if is_small else job.queue, tasks=(*tasks, *more))
+
+
 def daemons(chance: random.Random, jobs: Sequence[Job], nodes: Sequence[str]) -> list[Job]:
     """These jobs; each task of some requires one of the nodes."""
     return [_bound(chance, job, nodes) if not job.gang and chance.random() < 0.25 else job for job in jobs]

@@ -28,10 +28,10 @@ class Walk(PlainSimulator):
         self.let_go_on: tuple[Work, str] | None = None
         """The first placeholder of this walk that let another gang go on, and where it would have started."""
         self.acted_ms = 0
-        """When anything was done last."""
+        """When anything was done last, or ended."""
 
     def _goes_on(self) -> bool:
-        looks = self._looks() if self.running else []
+        looks = self._looks()
         return super()._goes_on() or min(looks, default=NEVER) <= self.acted_ms + HOUR_MS
 
     def _looks(self) -> list[int]:
@@ -232,6 +232,10 @@ class Walk(PlainSimulator):
         for work in [w for w in self.waiting if before.get(w) != w.gang.job.queue]:
             self._lets_go(work)
         self._gives_nodes_back()
+
+    def _leaves(self, work: Work, *, evicted: bool) -> None:
+        super()._leaves(work, evicted=evicted)
+        self.acted_ms = self.now_ms
 
     def _puts_on_hold(self, job: str) -> None:
         super()._puts_on_hold(job)

@@ -43,10 +43,13 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002])
+@pytest.mark.parametrize(
+    "number", [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003]
+)
 def test_so_they_do_by_guarantee(number: int) -> None:
     """YuniKorn's walk with nodes that are set aside, preemption off and on, work that requires one node, ports beside
-    it, and lowered maximums. 131072006: a placeholder that could not start kept what was behind it from its turn.
+    it, lowered maximums, and small work that shares what is made free. 131072006: a placeholder that could not start
+    kept what was behind it from its turn.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)
