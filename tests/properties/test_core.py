@@ -164,7 +164,7 @@ class Cluster(RuleBasedStateMachine):
             )
         )
         self.schedule_all()
-        self.now_ms += millis
+        self.time_passes(millis)
 
     @rule(
         queue=st.sampled_from(LEAVES),
