@@ -46,8 +46,10 @@ ON_DUE: dict[str, Callable[[Partition, Any], None]] = {
 }
 """What each kind calls, with the subject of the timer, which of `OF_APPLICATIONS` is the application."""
 
-NO_NEWS = (application_steps.ENDED_TIMER, APPLICATION)
-"""Kinds that say that work is over which ended before: for what waits or runs that is no news."""
+NO_NEWS = (application_steps.ENDED_TIMER, APPLICATION, ATTEMPT)
+"""Kinds that say that work is over which ended before, or that something may try to have work stopped (if it does wait,
+its rule says that this is a change): for what waits or runs that is no news by itself.
+"""
 
 
 def fire_due(cluster: Cluster, now_ms: int) -> None:

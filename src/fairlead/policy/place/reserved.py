@@ -197,6 +197,8 @@ def on_expiry(partition: Partition, app: Application) -> None:
     for ask in [a for a in app.asks.values() if a.reserved_on is not None]:
         assert ask.reserved_on is not None
         hours, since_ms = divmod(now_ms - ask.reserved_on.reservations[ask], RESERVATION_MS)
+        if hours:
+            partition.books_version += 1  # What goes before it may take the node by now.
         if hours and obstacle_above(partition, ask) is not None:
             reserve_node.unreserve(partition, ask)
         else:

@@ -143,3 +143,33 @@ def test_a_long_batch_tries_after_a_restart_when_it_would_have_without(restart_m
             s = restarted(s)
         told += [(now, d.key) for d in s.schedule(now) if isinstance(d, Evict)]
     assert told == [(8_010, "v3")]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_that_something_may_try_is_a_change_only_if_it_waits_still(waits: bool) -> None:
+    """What started in its turn while others waited was stopped for one of them when the time of a third came that had
+    started long before.
+    """
+    c = cluster()
+    partition = c.s.cluster.partitions["default"]
+    if not waits:
+        c.finished("b0")
+    c.submit("w", 1)
+    assert len(c.run()[0]) == (not waits)
+    before = partition.changed_seq
+    c.run(DELAY_MS)
+    assert (partition.changed_seq > before) is waits
+
+
+def test_a_node_that_another_has_had_for_an_hour_is_tried_then() -> None:
+    """Of a lower priority, for which nothing was stopped: nothing else says that the node may be taken by now."""
+    c = cluster(guaranteed=3)
+    for name in ("n2", "n3"):
+        c.node(name, 2)
+    c.submit("low", 3, -1, "root.b")
+    c.run(3_000)
+    c.submit("high", 3, 0)
+    for _ in range(5):
+        assert c.run(20_000) == ([], [])
+    assert c.run(3_600_000 - 101_000)[1] == []
+    assert len(c.run(20_000)[1]) == 3
