@@ -65,9 +65,9 @@ def on_timer(partition: Partition, app: Application) -> None:
     """Some batch of the application may try: they are lined up anew, in the order in which they are after a restart,
     since what is set on the way has its order, too.
     """
-    waiting = [batch for batch in app.batches.values() if batch.stamp and may_try(partition, batch)]
-    if any(batch.attempt_ms <= partition.now_ms for batch in waiting):
+    if any(ask.pending and due_ms(ask) <= partition.now_ms for ask in app.asks.values()):
         partition.note_change()  # Not where what it was set for has started, or tried before.
-    for batch in waiting:
-        app.out_of_line[batch] = None
-        app.queue.touch_app(app)
+    for batch in app.batches.values():
+        if batch.stamp and may_try(partition, batch):
+            app.out_of_line[batch] = None
+            app.queue.touch_app(app)
