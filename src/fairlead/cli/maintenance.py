@@ -17,7 +17,7 @@ from fairlead.cli.app import Group, connected, list_output, wrong_usage
 from fairlead.cli.render import Column, Columns
 from fairlead.cli.values import begin, parse_duration
 from fairlead.client.sync import Client
-from fairlead.times import duration_exactly, moment, parse_begin
+from fairlead.times import duration_exactly, duration_ms, moment, parse_begin
 
 if TYPE_CHECKING:
     from fairlead.wire.windows import Window
@@ -50,7 +50,7 @@ class _Maintenance(Group):
         first = args[0]
         if first in self.commands:
             return super().resolve_command(ctx, args)
-        if first.isalpha() and not _is_moment(first):
+        if first.isalpha() and not _is_moment(first) and (len(args) == 1 or duration_ms(args[1]) is None):
             said = f"{first!r} is neither a time nor one of {', '.join(self.commands)}"
             raise click.UsageError(said, ctx)
         if ":" in "".join(args[1:2]):
