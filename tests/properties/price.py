@@ -3,7 +3,8 @@
 Worked out from the books right after a run that did nothing but stop work; later the room may have other uses. Decides
 nothing else about evictions: who may be stopped at all is for other laws.
 
-Enough: with all gone that was told to go, the ask fits on the node where its claim is and under every maximum above.
+Enough: with all gone that was told to go, the ask fits on the node where its claim is, under every maximum above, and
+under the limits of its user and group (idle work alone counts as gone there).
 Needed: had any single one of the victims stayed, it would not. That is not asked where a filter (a port, a distance to
 other work) may be the reason, nor of work that is stopped by YuniKorn's rule: that takes the first in order of
 preference after which the ask fits, and gives none of them back (recorded in conformance: `preemption_tree-100`). It is
@@ -24,6 +25,7 @@ from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
+from fairlead.core.books.user_limits import Ceiling
 from fairlead.core.model.decisions import Allocated, Decision, Evict, Reserved, Unreserved
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Items
@@ -93,7 +95,23 @@ def _fits(partition: Partition, ask: Ask, node: Node, staying: Ask | None, plan:
             _add(room, gone.items)
     if any(amount > room.get(name, 0) for name, amount in ask.items if amount > 0):
         return False
-    return all(_has_room(partition, queue, ask, staying) for queue in ask.app.queue.lineage)
+    has_room = all(_has_room(partition, queue, ask, staying) for queue in ask.app.queue.lineage)
+    return has_room and all(_is_allowed(partition, ceiling, ask, staying) for ceiling in ask.app.ceilings)
+
+
+def _is_allowed(partition: Partition, ceiling: Ceiling, ask: Ask, staying: Ask | None) -> bool:
+    """Whether a limit has room for the ask once the idle work is gone that was told to go."""
+    used = dict(ceiling.allocated)
+    for app in partition.applications.values():
+        for other in app.asks.values() if ceiling in app.ceilings else ():
+            if other.node is not None and other.spec.idle and other is not staying and _leaves(other):
+                _add(used, other.items, -1)
+    behind = _gathers_behind(partition, ask)
+    for other in partition.nominations if staying is not None else ():
+        if other is not ask and other not in behind and ceiling in other.app.ceilings:
+            _add(used, other.items)
+    most = ceiling.max or {}
+    return all(used.get(name, 0) + amount <= most[name] for name, amount in ask.items if name in most and amount > 0)
 
 
 def _has_room(partition: Partition, queue: Queue, ask: Ask, staying: Ask | None) -> bool:
