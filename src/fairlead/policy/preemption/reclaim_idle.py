@@ -195,18 +195,20 @@ def _is_open(running: Ask, fence: Queue) -> bool:
 def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> Plan | None:
     found, of_others = own + others, dict.fromkeys(others)
     told = [a for a in partition.idle.by_arrival() if leaves_for_others(a)]
-    under_limits = {a: None for a in told if _is_in_the_way(a, ask)}
-    above, limits = _needs_above(partition, ask, found), _needs_of_limits(partition, ask, found, told)
+    leaving, limited = by_node(told), [a for a in told if any(c in a.app.ceilings for c in ask.app.ceilings)]
+    under_limits = {a: None for a in limited if _is_in_the_way(a, ask)}
+    above, limits = _needs_above(partition, ask, found), _needs_of_limits(partition, ask, found, limited)
     waits_above = nominations.gets_room_above(partition, ask)
     if not _covers(found, above + limits):
         return None
     may_go = by_node(found)
     plans = []
     anywhere = bool(above or limits or under_limits or waits_above)
-    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | by_node(told).keys(), anywhere):
-        soon = in_time(partition, ask, told, node)
-        on_node, gone = tuple(a for a in soon if a.node is node), [a for a in soon if a in under_limits]
-        full = above + (limits if len(soon) == len(told) else _needs_of_limits(partition, ask, found, soon))
+    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), anywhere):
+        on_node = tuple(in_time(partition, ask, leaving.get(node, [])))
+        soon = in_time(partition, ask, limited, node)
+        gone = [a for a in soon if a in under_limits]
+        full = above + (limits if len(soon) == len(limited) else _needs_of_limits(partition, ask, found, soon))
         stoppable = in_time(partition, ask, may_go.get(node, []))
         candidates = in_time(partition, ask, found, node) if full else stoppable
         needs = [(missing_on(node, ask, on_node), dict.fromkeys(stoppable)), *full]
@@ -272,8 +274,10 @@ def _needs_of_limits(partition: Partition, ask: Ask, found: list[Ask], told: lis
     counts as gone.
     """
     needs: list[Need] = []
-    for ceiling in ask.app.ceilings if any(ceiling.max is not None for ceiling in ask.app.ceilings) else ():
-        used, most = dict(ceiling.allocated), ceiling.max or {}
+    for ceiling in ask.app.ceilings:
+        if ceiling.max is None:
+            continue
+        used, most = dict(ceiling.allocated), ceiling.max
         add_to(used, tuple(nominations.kept_under(partition, ceiling, (ask,)).items()))
         for gone in told:
             if ceiling in gone.app.ceilings:

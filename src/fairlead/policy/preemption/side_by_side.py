@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.core.model.resources import Items
+from fairlead.policy.order.victim_index import ROUNDING, Numbers
 
-Numbers = npt.NDArray[np.float64]
-ROUNDING = 1e-9
-"""Sums of floating-point numbers may be wrong by such a part: it rather fits."""
 STEPS_MAX = 2_000
-"""So many placements are tried at most; beyond, there may be a way."""
+"""So often a node is looked at for a member at most; beyond, there may be a way."""
 MEMBERS_MAX = 64
 """Of more all ways are not tried."""
 
@@ -95,13 +93,13 @@ class _Tries:
             ] = False
         tried: set[tuple[object, ...]] = set()
         for node in map(int, np.flatnonzero(fits)):
+            self._steps += 1
+            if self._steps > STEPS_MAX:
+                return True
             alike = self._alike(at, node, left)
             if alike in tried:
                 continue
             tried.add(alike)
-            self._steps += 1
-            if self._steps > STEPS_MAX:
-                return True
             for name, amount in each.items:
                 left[name][node] -= amount
             self._taken.append(node)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
+from fairlead.policy.order.victim_index import Numbers
 from fairlead.policy.preemption import side_by_side
 from fairlead.policy.preemption.side_by_side import Members, have_room
 
 
-def column(*amounts: int) -> dict[str, side_by_side.Numbers]:
+def column(*amounts: int) -> dict[str, Numbers]:
     return {"vcore": np.array(amounts, dtype=np.float64)}
 
 
@@ -23,7 +25,7 @@ def some(size: int, count: int, nodes: int, *but: int, apart: str = "") -> Membe
     return Members((("vcore", size),), count, usable, (apart,) if apart else ())
 
 
-def by_every_way(members: Sequence[Members], room: dict[str, side_by_side.Numbers]) -> bool:
+def by_every_way(members: Sequence[Members], room: dict[str, Numbers]) -> bool:
     """All assignments of all members to nodes."""
     each = [one for one in members for _ in range(one.count)]
     nodes = range(len(next(iter(room.values()))))
@@ -88,3 +90,18 @@ def test_of_many_it_is_sure_only_where_their_sizes_say_so() -> None:
     room = column(*[8] * 2_000)
     assert have_room([some(5, 2_000, 2_000), some(3, 2_000, 2_000)], room)
     assert have_room([some(5, 2_000, 2_000), some(3, 2_001, 2_000)], room), "not known"
+
+
+@pytest.mark.plain
+def test_on_thousands_of_nodes_no_more_of_them_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that are alike are told from others one by one: that is a part of what is bounded."""
+    looked_at, alike = [0], side_by_side._Tries._alike
+
+    def counted(*given: Any) -> tuple[object, ...]:
+        looked_at[0] += 1
+        return alike(*given)
+
+    monkeypatch.setattr(side_by_side._Tries, "_alike", counted)
+    room = column(*[3 + at % 50 for at in range(5_000)])
+    assert have_room([some(3, 40, 5_000), some(2, 1, 5_000, *range(1, 5_000))], room), "not known"
+    assert 0 < looked_at[0] <= side_by_side.STEPS_MAX
