@@ -51,6 +51,8 @@ def advance(partition: Partition, app: Application, step: Step, cause: str = "")
         _end(partition, app)
     elif app.pending_count:
         application_limits.look_again(app)
+        for batch in app.batches.values():
+            batch.demand.tried = -1  # It runs, whole or not: its placeholders may have work stopped as others may.
 
 
 def join_accepted(app: Application) -> None:

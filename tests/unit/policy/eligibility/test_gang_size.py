@@ -70,6 +70,20 @@ def test_nothing_is_stopped_for_a_gang_larger_than_all_nodes(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_what_runs_already_is_no_gang_that_has_to_be_whole(rule: str) -> None:
+    c = cluster(rule)
+    fill(c, 3)
+    gang(c, 3, each=2)
+    assert stopped(c) == 0
+    c.handle(AddAsks((AskSpec(application="gang", key="beside", resources=amount(1)),)))
+    started, told = c.run(1_000)
+    assert started == ["beside@n1"], "it is of no task group: the application runs"
+    for key in told:
+        c.gone(key)
+    assert len(told) + stopped(c) == 2, "for one member; what is left is not enough for the next"
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_a_gang_that_could_be_whole_has_work_stopped(rule: str) -> None:
     c = cluster(rule)
     fill(c, 4)
