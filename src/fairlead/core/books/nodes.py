@@ -336,6 +336,10 @@ class NodeTable:
         company = self.terrain.company
         return bool(company.wishes.tallies) and company.awaits(spec.labels)
 
+    def grant_wishes(self) -> bool:
+        """Whether any ask may have one (`has_wish`)."""
+        return bool(self.images.by_name or self.terrain.company.wishes.tallies)
+
     def only_room_counts(self, shape: Shape) -> bool:
         """Whether nothing but room keeps the shape off any open node: no constraint of its own, nor of what runs."""
         return shape.is_plain and not self.terrain.wary

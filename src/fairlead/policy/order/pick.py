@@ -205,8 +205,16 @@ class Lines:
         latest = self.partition.now_ms - RESERVE_AFTER_MS
         if nodes.seekable_ms <= latest and not queue.by_rank:
             for shape, since_ms in nodes.seekable.items():
-                if since_ms <= latest and shape in ready and shape not in queue.full:
+                is_open = since_ms <= latest and shape in ready and shape not in queue.full
+                if is_open and (not queue.is_leaf or self._seeks(queue, shape)):
                     return True
+        return False
+
+    def _seeks(self, leaf: Queue, shape: Shape) -> bool:
+        """Whether something of this shape in a leaf may have waited long enough to have a node set aside."""
+        for demand in leaf.demands[shape].values():
+            if demand.seek_ms <= self.partition.now_ms:
+                return True
         return False
 
     # -- leaves ---------------------------------------------------------------------------------------------------
