@@ -259,9 +259,11 @@ def restart(scheduler: Scheduler) -> Sample:
     return Sample(asks, seconds)
 
 
-def turnover(scheduler: Scheduler, turns: int = 5000, sizes: tuple[Resources, ...] = SIZES) -> Sample:
+def turnover(
+    scheduler: Scheduler, turns: int = 5000, sizes: tuple[Resources, ...] = SIZES, every_ms: int = 0
+) -> Sample:
     """Work of changing priorities comes and goes on a full cluster: one ends, one comes, one starts. What is told to
-    stop is gone before the next turn.
+    stop is gone before the next turn, which is `every_ms` later.
     """
     rng = random.Random(5)
     applications = scheduler.cluster.partitions["default"].applications.values()
@@ -270,19 +272,20 @@ def turnover(scheduler: Scheduler, turns: int = 5000, sizes: tuple[Resources, ..
     with collector_off():
         began = time.perf_counter()
         for i in range(turns):
+            now_ms = i * every_ms
             at = rng.randrange(len(running))
             running[at], running[-1] = running[-1], running[at]
             app, key = running.pop()
-            scheduler.handle(Release(app, key, Cause.FINISHED), 0)
+            scheduler.handle(Release(app, key, Cause.FINISHED), now_ms)
             new = AskSpec(application=app, key=f"new-{i}", resources=rng.choice(sizes), priority=rng.randint(-5, 5))
-            scheduler.handle(AddAsks((new,)), 0)
-            for d in scheduler.schedule(0):
+            scheduler.handle(AddAsks((new,)), now_ms)
+            for d in scheduler.schedule(now_ms):
                 if isinstance(d, Allocated):
                     running.append((d.application, d.key))
                     placed += 1
                 elif isinstance(d, Evict):
                     running.remove((d.application, d.key))
-                    scheduler.handle(Release(d.application, d.key, d.cause), 0)
+                    scheduler.handle(Release(d.application, d.key, d.cause), now_ms)
         seconds = time.perf_counter() - began
     if placed < turns // 4:
         raise RuntimeError(f"the churn benchmark placed only {placed} in {turns} turns")
@@ -297,6 +300,7 @@ CASES = (
     Case("one-queue", "1 leaf, 2,000 nodes, 100,000 mixed asks", "allocation", one_queue, place_all),
     Case("binpacking", "5,000 nodes, 20,000 mixed asks, fullest node first", "allocation", binpacking, place_all),
     Case("churn", "a full cluster: one ends, one of any priority comes, one starts", "turn", filled, turnover),
+    Case("timed-churn", "churn, 10 ms from turn to turn", "turn", filled, partial(turnover, every_ms=10)),
     Case(
         "at-maximum",
         "churn in a department that has all it may, 200 sizes",
